@@ -1,0 +1,110 @@
+# Everything a developer of Outlive does. `make` alone lists the targets.
+#
+# Needs Python 3.11 or newer with its venv module, and make. Nothing is installed outside this folder.
+# All paths are relative, so the folder may have any name, also one with spaces.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.SUFFIXES:
+
+# The first of these that is new enough makes the virtual environments: make test PYTHON=python3.12
+PYTHON ?= python3.11 python3 python3.12 python3.13 python3.14
+KILLS ?= 200
+STORE ?= sqlite
+ARGS ?=
+UV_VERSION := 0.13.7
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONHOME PYTHONPATH
+
+RUN := .venv/.installed-run
+DEV := .venv/.installed-dev
+BENCH := .venv-bench/.installed-bench
+
+.PHONY: help demo test lint type unit slow format kill bench lock clean
+
+help: ## List these targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(RUN) ## Kill a worker in the middle of its work and watch another one finish it.
+	.venv/bin/outlive demo
+
+test: lint type unit ## All checks a change must pass: lint, types, tests. This is what CI runs.
+
+lint: $(DEV) ## Check style and formatting.
+	.venv/bin/python -m ruff check .
+	.venv/bin/python -m ruff format --check .
+
+type: $(DEV) ## Check types.
+	.venv/bin/python -m mypy --strict
+
+unit: $(DEV) ## Run the tests that take seconds.
+	.venv/bin/python -m pytest $(ARGS)
+
+slow: $(DEV) ## Run the tests marked slow.
+	.venv/bin/python -m pytest -m slow --timeout=1800 $(ARGS)
+
+format: $(DEV) ## Rewrite the code in the house style.
+	.venv/bin/python -m ruff check --fix .
+	.venv/bin/python -m ruff format .
+
+kill: $(RUN) ## Kill workers KILLS=200 times and check that nothing is lost or done twice.
+	.venv/bin/python -m outlive.testing.kill --store $(STORE) --kills $(KILLS) $(ARGS)
+
+bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
+	.venv-bench/bin/python -m bench $(ARGS)
+
+lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=--upgrade takes newer versions.
+	.venv-lock/bin/python -m pip install --quiet uv==$(UV_VERSION)
+	$(call LOCK,run.txt)
+	$(call LOCK,dev.txt,--extra dev --constraint requirements/run.txt)
+	$(call LOCK,bench.txt,--extra bench --constraint requirements/run.txt)
+
+clean: ## Remove the virtual environments and everything that was generated.
+	rm -rf .venv .venv-bench .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist htmlcov
+	rm -f .coverage .coverage.*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- How the environments are made -----------------------------------------------------------------------
+# A stamp is renewed when the lock or pyproject.toml changes. Only locked versions with known hashes come in;
+# hatchling is one of them, so building Outlive itself fetches nothing.
+
+INSTALL = $(@D)/bin/python -m pip install --quiet
+INSTALL_OUTLIVE = $(INSTALL) --no-index --no-deps --no-build-isolation --editable .
+
+$(RUN): requirements/run.txt pyproject.toml | .venv/bin/pip
+	$(INSTALL) --require-hashes -r requirements/run.txt
+	$(INSTALL_OUTLIVE)
+	@touch $@
+
+$(DEV): requirements/dev.txt pyproject.toml | .venv/bin/pip
+	$(INSTALL) --require-hashes -r requirements/dev.txt
+	$(INSTALL_OUTLIVE)
+	@touch $@ $(RUN)
+
+$(BENCH): requirements/bench.txt pyproject.toml | .venv-bench/bin/pip
+	$(INSTALL) --require-hashes -r requirements/bench.txt
+	$(INSTALL_OUTLIVE)
+	@touch $@
+
+# pip is the last thing venv puts in: an environment without it was interrupted and is made again.
+.venv/bin/pip .venv-bench/bin/pip .venv-lock/bin/pip: %/bin/pip:
+	@for python in $(PYTHON); do \
+		if "$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "Making $* with $$python: $$("$$python" --version)"; \
+			exec "$$python" -m venv --clear $*; \
+		fi; \
+	done; \
+	echo >&2 "Outlive needs Python 3.11 or newer with its venv module. None of these will do:"; \
+	for python in $(PYTHON); do \
+		echo >&2 "  $$python: $$("$$python" -c 'import sys; print(sys.version.split()[0]); import ensurepip' 2>&1 | tail -n 1)"; \
+	done; \
+	echo >&2 "On Debian or Ubuntu: apt install python3 python3-venv. Elsewhere: make PYTHON=/path/to/python3.11 ..."; \
+	exit 1
+
+# The locks hold for Python 3.11 and newer on every platform, and name no index.
+LOCK = .venv-lock/bin/python -c 'import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | \
+	.venv-lock/bin/uv pip compile pyproject.toml - --output-file requirements/$(1) $(2) \
+	--quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--no-annotate --no-strip-extras --custom-compile-command "make lock" $(ARGS)

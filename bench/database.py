@@ -1,0 +1,49 @@
+"""A database nobody has used before, for one measurement, and gone after it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def fresh(store: str, *, directory: Path, postgres_url: str | None) -> Iterator[str]:
+    """Lend the URL of an empty database of this store."""
+    match store:
+        case "sqlite":
+            with fresh_file(directory) as url:
+                yield url
+        case "postgresql":
+            assert postgres_url is not None, "--stores postgresql needs --postgres-url"
+            with fresh_postgres(postgres_url) as url:
+                yield url
+        case _:
+            raise ValueError(f"no store is called {store}; there are sqlite and postgresql")
+
+
+@contextmanager
+def fresh_file(directory: Path) -> Iterator[str]:
+    home = Path(tempfile.mkdtemp(prefix="outlive-bench-", dir=directory))
+    try:
+        yield f"sqlite:{home / 'bench.db'}"
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def fresh_postgres(admin_url: str) -> Iterator[str]:
+    import psycopg
+
+    name = f"outlive_bench_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(admin_url, autocommit=True) as admin:
+        for setting in (b"SHOW fsync", b"SHOW synchronous_commit"):
+            assert admin.execute(setting).fetchone() == ("on",), f"the server has it off: {setting.decode()}"
+        admin.execute(f'CREATE DATABASE "{name}"'.encode())
+        try:
+            yield f"{admin_url.rsplit('/', 1)[0]}/{name}"
+        finally:
+            admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())

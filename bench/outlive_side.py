@@ -1,0 +1,186 @@
+"""The workloads, written for Outlive as its documentation says to write them.
+
+Nothing here reaches inside the engine. Runs are started with `engine.start` and awaited with `run.result()`,
+one at a time per lane; there is no bulk path, because DBOS is not offered one either. What a step costs is
+taken from outside where that is possible: journal rows and pages from the file by SQLite itself, bytes from
+the kernel's count of what this process wrote, and the durability from the connections, which a hook of apsw
+hands over as the engine opens them. Rows and commits are the engine's own count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import outlive
+from bench.drive import drive
+from bench.meter import BLOCKED_STEP, STEPS_PER_RUN, Figures, Order, keep_open
+from bench.stage import STAGE
+
+SYNCHRONOUS_FULL = 2
+WAITERS_MAX = 1000
+
+connections: list[Any] = []
+
+
+@outlive.step
+async def noop() -> int:
+    return 1
+
+
+@outlive.step
+async def stamp() -> int:
+    await STAGE.pass_stamp()
+    return 1
+
+
+@outlive.step
+async def gate() -> int:
+    await STAGE.pass_gate()
+    return 1
+
+
+@outlive.workflow
+async def one_step() -> int:
+    return await noop()
+
+
+@outlive.workflow
+async def ten_steps() -> int:
+    total = 0
+    for _ in range(STEPS_PER_RUN):
+        total += await noop()
+    return total
+
+
+@outlive.workflow
+async def long_run(n: int) -> int:
+    total = 0
+    for _ in range(n):
+        total += await stamp()
+    STAGE.reach_end()
+    return total
+
+
+@outlive.workflow
+async def wide_run(n: int) -> int:
+    return sum(await asyncio.gather(*(noop() for _ in range(n))))
+
+
+@outlive.workflow
+async def gated_run() -> int:
+    total = 0
+    for number in range(1, STEPS_PER_RUN + 1):
+        total += await (gate() if number == BLOCKED_STEP else noop())
+    STAGE.reach_end()
+    return total
+
+
+@outlive.workflow
+async def sleeper(seconds: float) -> int:
+    await asyncio.sleep(seconds)
+    STAGE.reach_end()
+    return 1
+
+
+class OutliveSystem:
+    """Outlive, as the procedures of `drive` see it."""
+
+    one_step: Any = staticmethod(one_step)
+    ten_steps: Any = staticmethod(ten_steps)
+    long_run: Any = staticmethod(long_run)
+    wide_run: Any = staticmethod(wide_run)
+    gated_run: Any = staticmethod(gated_run)
+    sleeper: Any = staticmethod(sleeper)
+
+    def __init__(self, order: Order, engine: outlive.Engine) -> None:
+        self._order = order
+        self._engine: Any = engine
+        self._before: Figures = {}
+
+    async def start(self, workflow: Any, run_id: str, *args: Any) -> Any:
+        return await self._engine.start(workflow, *args, id=run_id)
+
+    async def complete(self, workflow: Any, run_id: str, *args: Any) -> None:
+        run = await self._engine.start(workflow, *args, id=run_id)
+        await run.result()
+
+    async def wait_for_all(self, run_ids: Sequence[str]) -> None:
+        async def wait_for(number: int) -> None:
+            await self._engine.get(run_ids[number]).result()
+
+        await keep_open(len(run_ids), wait_for, width=WAITERS_MAX)
+
+    def begin_counting(self) -> None:
+        self._before = self._totals()
+
+    def counts(self) -> Figures:
+        before = self._before
+        return {name: difference(total, before.get(name)) for name, total in self._totals().items()}
+
+    def _totals(self) -> Figures:
+        counters = getattr(self._engine, "counters", None)
+        totals: Figures = {name: getattr(counters, name, None) for name in ("rows", "commits", "statements")}
+        return totals | {"payload_bytes": getattr(counters, "bytes", None)} | file_totals(self._order)
+
+
+def difference(after: float | str | None, before: float | str | None) -> float | None:
+    """What was added, where both are known."""
+    return after - before if isinstance(after, int | float) and isinstance(before, int | float) else None
+
+
+def file_totals(order: Order) -> Figures:
+    """What is in the file, read by SQLite and not by the engine."""
+    if order.sqlite_path is None:
+        return {}
+    connection = sqlite3.connect(f"file:{order.sqlite_path}?mode=ro", uri=True)
+    try:
+        events: int = connection.execute("SELECT count(*) FROM outlive_events").fetchone()[0]
+        pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
+        page_size: int = connection.execute("PRAGMA page_size").fetchone()[0]
+    except sqlite3.OperationalError:  # The table has another name than the one promised: no figure.
+        return {}
+    finally:
+        connection.close()
+    return {"event_rows": events, "file_bytes": pages * page_size}
+
+
+def watch_connections() -> None:
+    """Have apsw hand us every connection the engine opens."""
+    try:
+        import apsw
+    except ImportError:
+        return
+    apsw.connection_hooks.append(connections.append)
+
+
+def durability() -> str:
+    """What the engine's writing connections say of themselves."""
+    said = {
+        (connection.pragma("journal_mode"), connection.pragma("synchronous"))
+        for connection in connections
+        if not connection.readonly("main")
+    }
+    if not said:
+        return "not seen: no apsw connection that writes"
+    assert all(mode == "wal" and synchronous >= SYNCHRONOUS_FULL for mode, synchronous in said), (
+        f"Outlive is not in WAL with synchronous=FULL: {said}"
+    )
+    return "WAL, synchronous=FULL"
+
+
+def measure(order: Order) -> Figures:
+    """Carry out the order with Outlive."""
+
+    async def main() -> Figures:
+        async with outlive.Engine(order.database) as engine:
+            figures = await drive(order, OutliveSystem(order, engine))
+            if order.sqlite_path is not None:
+                figures["durability"] = durability()
+        return figures
+
+    if order.sqlite_path is not None:
+        watch_connections()
+    return asyncio.run(main())

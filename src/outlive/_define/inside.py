@@ -1,0 +1,249 @@
+"""Names that mean something inside a run (or, for `current_step`, inside a step)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random as _random
+import uuid as _uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, Protocol, TypeVar, overload
+
+from outlive._define.workflow import Bound, Workflow
+from outlive._journal.value import codec_for
+from outlive._model import RunStatus, check_run_id, child_id
+from outlive._replay.ask import (
+    child_result,
+    current_execution,
+    detached_end,
+    start_child,
+    start_detached,
+    take_signal,
+    this_execution,
+)
+from outlive._replay.ending import failed_error
+from outlive._replay.frame import SCOPE
+from outlive.errors import NotInRunError, RunCancelled, RunTimedOut
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+# -- Time and chance -----------------------------------------------------------------------------------------
+
+
+def now() -> datetime:
+    """The time: in a run that of its last event, so every replay sees the same; outside, the clock's."""
+    execution = current_execution()
+    if execution is None:
+        return datetime.now(UTC)
+    return _EPOCH + timedelta(microseconds=execution.loop.now_at)
+
+
+def random() -> float:
+    """A number in [0, 1): in a run the same in every replay."""
+    return _random.random() if current_execution() is None else SCOPE.get().random().random()
+
+
+def uuid4() -> _uuid.UUID:
+    """A random UUID: in a run the same in every replay."""
+    if current_execution() is None:
+        return _uuid.uuid4()
+    return _uuid.UUID(int=SCOPE.get().random().getrandbits(128), version=4)
+
+
+async def sleep_until(when: datetime) -> None:
+    """Wait until an instant, durably; an instant in the past is now."""
+    if when.tzinfo is None:
+        raise ValueError(
+            f"sleep_until({when!r}): give an aware datetime, for example outlive.now() + timedelta(hours=1)"
+        )
+    await asyncio.sleep(max(0.0, (when - now()).total_seconds()))
+
+
+# -- The world -----------------------------------------------------------------------------------------------
+
+
+@overload
+async def wait_for_signal(name: str) -> Any: ...
+@overload
+async def wait_for_signal(name: str, type: type[T]) -> T: ...
+async def wait_for_signal(name: str, type: Any = Any) -> Any:
+    """Wait for the next signal of this name; one that came early is taken at once, first in first out."""
+    return await take_signal(this_execution("wait_for_signal"), name, codec_for(type))
+
+
+class Child(Generic[R]):
+    """A run that this workflow started."""
+
+    def __init__(self, run_id: str, result: Callable[[], Any]) -> None:
+        self.id = run_id
+        self._result = result
+
+    async def result(self) -> R:
+        """Wait, durably, for its result."""
+        result: R = await self._result()
+        return result
+
+    def __repr__(self) -> str:
+        return f"<child {self.id}>"
+
+
+async def start(
+    workflow: Workflow[..., R] | Bound[R],
+    *args: Any,
+    detached: bool = False,
+    id: str | None = None,
+    tags: dict[str, str] | None = None,
+    timeout: float | None = None,
+) -> Child[R]:
+    """Start another run from a workflow.
+
+    Without `detached` it is a child in this tree: it ends, at the latest, with its parent. Detached it is a tree of its own,
+    maybe on another worker, and outlives its parent; `id` and `tags` are for detached runs.
+    """
+    execution = this_execution("start")
+    bound = workflow if isinstance(workflow, Bound) else Bound(workflow, args, {})
+    spec = bound.workflow.spec
+    if not detached:
+        call = start_child(execution, spec, bound.args, bound.kwargs, timeout_seconds=timeout)
+        return Child(child_id(execution.root_id, call.command.run), lambda: child_result(execution, call))
+    run_id = await start_detached(
+        execution,
+        spec,
+        bound.args,
+        bound.kwargs,
+        run_id=None if id is None else check_run_id(id),
+        tags=tags,
+        timeout_seconds=timeout,
+    )
+    return Child(run_id, lambda: _detached_result(bound, run_id))
+
+
+async def _detached_result(bound: Bound[R], run_id: str) -> R:
+    execution = this_execution("start")
+    ended = await detached_end(execution, run_id)
+    spec = bound.workflow.spec
+    if ended.status is RunStatus.SUCCEEDED:
+        assert ended.result is not None
+        result: R = spec.signature.result.decode(execution.unpack(ended.result), f"result of {run_id}")
+        return result
+    if ended.status is RunStatus.FAILED:
+        assert ended.failure is not None
+        raise failed_error(run_id, ended.failure, spec.registered)
+    if ended.status is RunStatus.TIMED_OUT:
+        raise RunTimedOut(run_id, "did not end within its timeout")
+    raise RunCancelled(run_id, "was cancelled")
+
+
+# -- Inside a step -------------------------------------------------------------------------------------------
+
+
+class StepSource(Protocol):
+    """Who knows about a running step: its attempt."""
+
+    @property
+    def run_id(self) -> str:
+        """See `StepContext`."""
+
+    @property
+    def name(self) -> str:
+        """See `StepContext`."""
+
+    @property
+    def number(self) -> int:
+        """See `StepContext.attempt`."""
+
+    @property
+    def epoch(self) -> int:
+        """See `StepContext`."""
+
+    @property
+    def idempotency_key(self) -> str:
+        """See `StepContext`."""
+
+    @property
+    def last_progress(self) -> Any:
+        """See `StepContext`."""
+
+    @property
+    def is_cancelled(self) -> bool:
+        """See `StepContext`."""
+
+    def heartbeat(self, progress: Any) -> None:
+        """See `StepContext`."""
+
+
+class StepContext:
+    """What a running step may know of itself."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: StepSource) -> None:
+        self._source = source
+
+    @property
+    def run_id(self) -> str:
+        """The run that called it."""
+        return self._source.run_id
+
+    @property
+    def name(self) -> str:
+        """The name of the step."""
+        return self._source.name
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first."""
+        return self._source.number
+
+    @property
+    def epoch(self) -> int:
+        """The fencing token: rises with every take-over of the run."""
+        return self._source.epoch
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of this call, on whatever worker; different for every other call."""
+        return self._source.idempotency_key
+
+    @property
+    def last_progress(self) -> Any:
+        """What an earlier attempt gave to `heartbeat`, or None."""
+        return self._source.last_progress
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for this attempt any more; a sync step should look now and then and return."""
+        return self._source.is_cancelled
+
+    def heartbeat(self, progress: Any = None) -> None:
+        """Save how far the step came; the next attempt finds it in `last_progress`. Cheap, from any thread."""
+        self._source.heartbeat(progress)
+
+
+CURRENT_STEP: contextvars.ContextVar[StepSource] = contextvars.ContextVar("outlive_step")
+
+
+def current_step() -> StepContext:
+    """The step that is running here."""
+    try:
+        return StepContext(CURRENT_STEP.get())
+    except LookupError:
+        raise NotInRunError("current_step", "a step") from None
+
+
+__all__ = [
+    "Child",
+    "StepContext",
+    "current_step",
+    "now",
+    "random",
+    "sleep_until",
+    "start",
+    "uuid4",
+    "wait_for_signal",
+]

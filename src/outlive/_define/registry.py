@@ -1,0 +1,96 @@
+"""Which workflows and steps this process has, by name.
+
+A restarted process must find the code of a run by the name in its journal, so a definition needs a name that means one
+thing: defining a name twice is an error, unless it is the same function again (a reloaded module, a notebook cell run twice, a
+script that is also imported).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from outlive._replay.command import StepSpec, WorkflowSpec
+from outlive.errors import DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
+
+
+class Registry:
+    """Workflows by name and version, steps by name."""
+
+    def __init__(self) -> None:
+        self._workflows: dict[tuple[str, int], WorkflowSpec] = {}
+        self._steps: dict[str, StepSpec] = {}
+
+    def add_workflow(self, spec: WorkflowSpec) -> None:
+        """Define a workflow.
+
+        Raises:
+            DuplicateDefinitionError: another function has this name and version.
+        """
+        key = (spec.name, spec.version)
+        _check_unique("workflow", spec.name, self._workflows.get(key), spec)
+        self._workflows[key] = spec
+
+    def add_step(self, spec: StepSpec) -> None:
+        """Define a step.
+
+        Raises:
+            DuplicateDefinitionError: another function has this name.
+        """
+        _check_unique("step", spec.name, self._steps.get(spec.name), spec)
+        self._steps[spec.name] = spec
+
+    def workflow(self, name: str, version: int) -> WorkflowSpec:
+        """The workflow that a journal names.
+
+        Raises:
+            WorkflowNotFoundError: this process does not have it.
+        """
+        spec = self._workflows.get((name, version))
+        if spec is None:
+            raise WorkflowNotFoundError(name, version, self.definitions())
+        return spec
+
+    def find_latest(self, name: str) -> WorkflowSpec | None:
+        """The newest version of a workflow, if this process has any."""
+        versions = [version for known, version in self._workflows if known == name]
+        return self._workflows[name, max(versions)] if versions else None
+
+    def definitions(self) -> list[str]:
+        """Everything that a worker of this process can run, as `name@version`."""
+        return sorted(f"{name}@{version}" for name, version in self._workflows)
+
+
+REGISTRY = Registry()
+"""What the decorators define and an engine runs unless it is given another registry."""
+
+
+def check_top_level(kind: str, fn: Callable[..., Any]) -> None:
+    """Refuse what cannot be found by name after a restart.
+
+    Raises:
+        LocalDefinitionError: a lambda or a function inside a function.
+    """
+    qualname = getattr(fn, "__qualname__", repr(fn))
+    if "<locals>" in qualname or "<lambda>" in qualname:
+        raise LocalDefinitionError(kind, qualname, where(fn))
+
+
+def where(fn: Callable[..., Any]) -> str:
+    """The place of a function, for people."""
+    code = getattr(fn, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(fn)
+
+
+def _check_unique(kind: str, name: str, known: StepSpec | WorkflowSpec | None, new: StepSpec | WorkflowSpec) -> None:
+    if known is not None and not _is_same_function(known.fn, new.fn):
+        raise DuplicateDefinitionError(kind, name, where(known.fn), where(new.fn))
+
+
+def _is_same_function(known: Callable[..., Any], new: Callable[..., Any]) -> bool:
+    if known is new:
+        return True
+    same_name = (known.__module__, known.__qualname__) == (new.__module__, new.__qualname__)
+    # A script that is run and imported has two module names and one source file.
+    same_file = known.__code__.co_filename == new.__code__.co_filename and known.__qualname__ == new.__qualname__
+    return same_name or same_file

@@ -1,0 +1,148 @@
+"""`@outlive.step`: a function with effects, journaled when it has ended.
+
+Inside a run, calling a step asks for it and waits for its journaled outcome. Anywhere else it is the plain function, so it can
+be tested without an engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+import msgspec
+
+from outlive._define.registry import REGISTRY, check_top_level
+from outlive._journal.arguments import Signature
+from outlive._model import Retry
+from outlive._model.policy import NO_RETRY
+from outlive._replay.ask import current_execution, run_step
+from outlive._replay.command import StepOptions, StepSpec
+from outlive.errors import DefinitionError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+
+
+class Step(Generic[P, R]):
+    """A step; call it in a workflow with `await`."""
+
+    def __init__(self, spec: StepSpec, options: StepOptions) -> None:
+        self.spec = spec
+        self._options = options
+        functools.update_wrapper(self, spec.fn)
+
+    @property
+    def name(self) -> str:
+        """The name that journals know it by."""
+        return self.spec.name
+
+    @property
+    def fn(self) -> Callable[P, Any]:
+        """The plain function."""
+        fn: Callable[P, Any] = self.spec.fn
+        return fn
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """In a run: ask for the step. Outside: call the plain function (which, if it is sync, returns its value)."""
+        execution = current_execution()
+        if execution is None:
+            return self.spec.fn(*args, **kwargs)  # type: ignore[no-any-return]
+        return run_step(execution, self.spec, self._options, args, kwargs)
+
+    def options(self, *, retry: Retry | None = None, timeout: float | None = None) -> Step[P, R]:
+        """The same step with other options, for one call."""
+        changed = StepOptions(
+            retry=self._options.retry if retry is None else retry,
+            timeout_seconds=self._options.timeout_seconds if timeout is None else timeout,
+        )
+        return Step(self.spec, _checked(self.spec.name, changed))
+
+    def __repr__(self) -> str:
+        return f"<step {self.spec.name}>"
+
+
+@overload
+def step(fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+@overload
+def step(fn: Callable[P, R], /) -> Step[P, R]: ...
+@overload
+def step(
+    *,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: float | None = None,
+    raises: tuple[type[BaseException], ...] = (),
+) -> _StepDecorator: ...
+
+
+def step(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: float | None = None,
+    raises: tuple[type[BaseException], ...] = (),
+) -> Any:
+    """Make a function a step.
+
+    Args:
+        name: what journals call it; the function's name unless given. Renaming it breaks runs under way.
+        retry: when failed attempts are tried again; once only unless given.
+        timeout: seconds that one attempt may take.
+        raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
+    """
+
+    def define(fn: Callable[..., Any]) -> Step[..., Any]:
+        check_top_level("step", fn)
+        own_name = check_name(name or fn.__name__)
+        policy = retry or NO_RETRY
+        options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout))
+        spec = StepSpec(
+            name=own_name,
+            fn=fn,
+            signature=Signature(fn, own_name),
+            is_async=inspect.iscoroutinefunction(fn),
+            options=options,
+            registered=(*raises, *(policy.on if retry else ())),
+        )
+        REGISTRY.add_step(spec)
+        return Step(spec, options)
+
+    return define if fn is None else define(fn)
+
+
+class _StepDecorator:
+    """What `@outlive.step(...)` with options is, for type checkers."""
+
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Step[P, R]: ...
+    def __call__(self, fn: Any, /) -> Any:
+        """Define the step."""
+        raise NotImplementedError
+
+
+def check_name(name: str) -> str:
+    """Give a name back if journals can use it.
+
+    Raises:
+        DefinitionError: it has characters that identities, URLs or flows cannot take.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise DefinitionError(
+            f"{name!r} cannot be a name: use letters, digits, '_', '.' and '-', starting with a letter"
+        )
+    return name
+
+
+def _checked(name: str, options: StepOptions) -> StepOptions:
+    if options.timeout_seconds is not None and options.timeout_seconds <= 0:
+        raise DefinitionError(f"step {name}: timeout={options.timeout_seconds!r} must be more than 0 seconds")
+    return msgspec.structs.replace(options)

@@ -1,0 +1,126 @@
+"""The arguments of a call as one JSON value.
+
+Positional arguments alone are a JSON array; with keyword arguments it is `{"a": [...], "k": {...}}`. Defaults are not
+written: what the caller left out, the called function fills in. The CRC-32 of these bytes is the digest that lets a
+replay see that the code now asks with other arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from outlive._journal.value import Stored, ValueCodec, codec_for
+from outlive.errors import UnreadableError
+
+_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class _Named(msgspec.Struct):
+    a: list[msgspec.Raw]
+    k: dict[str, msgspec.Raw]
+
+
+_split_named = msgspec.json.Decoder(_Named).decode
+_name = msgspec.json.Encoder().encode
+
+
+NONE = b"[]"
+"""A call without arguments."""
+
+
+class Signature:
+    """How one function's arguments and result are stored, by its annotations."""
+
+    def __init__(self, fn: Callable[..., Any], name: str, *, skip: int = 0) -> None:
+        self._name = name
+        self._signature = inspect.signature(fn)
+        hints = _resolve_hints(fn)
+        parameters = list(self._signature.parameters.values())[skip:]
+        self._signature = self._signature.replace(parameters=parameters)
+        self._positional: list[ValueCodec] = []
+        self._by_name: dict[str, ValueCodec] = {}
+        self._rest = codec_for(Any)
+        for parameter in parameters:
+            codec = codec_for(hints.get(parameter.name, Any))
+            self._by_name[parameter.name] = codec
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                self._positional.append(codec)
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                self._rest = codec
+        self.result: ValueCodec = codec_for(hints.get("return", Any))
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """The arguments as JSON.
+
+        Raises:
+            TypeError: the function does not take these arguments.
+            UnserialisableError: one of them has no exact stored form.
+        """
+        if kwargs or len(args) != len(self._positional):
+            self._signature.bind(*args, **kwargs)
+        elif not args:
+            return NONE
+        array = b"[" + b",".join(self._encode_positional(args)) + b"]"
+        if not kwargs:
+            return array
+        named = b",".join(
+            _name(key) + b":" + self._codec_of(key).encode(value, f"argument {key!r} of {self._name}")
+            for key, value in kwargs.items()
+        )
+        return b'{"a":' + array + b',"k":{' + named + b"}}"
+
+    def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments again.
+
+        Raises:
+            UnreadableError: the function's annotations do not fit what is stored.
+        """
+        if data == NONE:
+            return [], {}
+        what = f"an argument of {self._name}"
+        try:
+            if bytes(memoryview(data)[:1]) == b"[":
+                raws, named = _split(data), {}
+            else:
+                both = _split_named(data)
+                raws, named = both.a, both.k
+        except msgspec.DecodeError as error:
+            raise UnreadableError(what, "arguments", str(error)) from error
+        args = [self._positional_codec(index).decode(raw, what) for index, raw in enumerate(raws)]
+        return args, {key: self._codec_of(key).decode(raw, what) for key, raw in named.items()}
+
+    def _encode_positional(self, args: tuple[Any, ...]) -> list[bytes]:
+        return [
+            self._positional_codec(index).encode(value, f"argument {index + 1} of {self._name}")
+            for index, value in enumerate(args)
+        ]
+
+    def _positional_codec(self, index: int) -> ValueCodec:
+        return self._positional[index] if index < len(self._positional) else self._rest
+
+    def _codec_of(self, name: str) -> ValueCodec:
+        return self._by_name.get(name) or codec_for(Any)
+
+
+def _resolve_hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations as types; a name that cannot be resolved counts as no annotation."""
+    try:
+        return typing.get_type_hints(fn, include_extras=True)
+    except Exception:  # One bad name (imported for type checkers only) spoils the call for all of them.
+        return {name: hint for name, hint in _resolve_one_by_one(fn) if not isinstance(hint, str)}
+
+
+def _resolve_one_by_one(fn: Callable[..., Any]) -> list[tuple[str, Any]]:
+    resolved = []
+    for name, hint in inspect.get_annotations(fn).items():
+        holder = type("holder", (), {"__annotations__": {name: hint}, "__module__": fn.__module__})
+        try:
+            resolved.append((name, typing.get_type_hints(holder, fn.__globals__, include_extras=True)[name]))
+        except Exception:
+            resolved.append((name, Any))
+    return resolved

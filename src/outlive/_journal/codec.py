@@ -1,0 +1,99 @@
+"""Events to journal rows and back.
+
+The format, byte by byte
+------------------------
+A journal row is `(seq, format, crc, body)`:
+
+* `seq`: 0, 1, 2, ... without a gap; unique in the journal.
+* `format`: the version of the layout of `body`; this release writes `FORMAT` and reads every earlier one.
+* `crc`: CRC-32 (zlib) over `nonce` (8 bytes, big endian), `seq` (8 bytes, big endian) and `body`, in this order.
+  The nonce is random and made with the tree, so a row that was flipped, cut, swapped with another row of this
+  journal or brought from another journal does not verify.
+* `body`: one JSON object, UTF-8. `t` is the event kind, `at` the microseconds since 1970 UTC, `run` the number of
+  the run in its tree (absent: 0); the other keys are the fields of the kind in `outlive._journal.event`, absent when
+  they have their default. Values of users are payload objects: `{"v": <json>}`, `{"data": <base64>, "via": [...]}`
+  or `{"blob": <sha-256>, "size": n, "via": [...]}` (`outlive._model.payload`).
+
+A reader verifies the checksum before it parses anything. A row of an older format is parsed to plain JSON and goes
+through the upcasts, oldest first; a row of a newer format, or of a kind this release does not know, is refused with
+`FormatTooNewError`: the run is left for a newer worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from outlive._journal.event import AnyEvent, Event
+from outlive.errors import CorruptJournalError, FormatTooNewError
+
+FORMAT = 1
+
+Row = tuple[int, int, int, bytes]
+"""(seq, format, crc, body)."""
+
+UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""`UPCASTS[n]` turns the JSON object of format n into that of format n + 1."""
+
+_encode = msgspec.json.Encoder().encode
+_decode: Callable[[bytes], AnyEvent] = msgspec.json.Decoder(AnyEvent).decode
+
+
+def salt_of(nonce: int) -> int:
+    """The start value of every checksum in the journal of the tree with this nonce."""
+    return crc32(nonce.to_bytes(8, "big"))
+
+
+def seal(event: Event, *, salt: int, seq: int) -> Row:
+    """Write an event as the row of a journal."""
+    body = _encode(event)
+    return seq, FORMAT, crc32(body, crc32(seq.to_bytes(8, "big"), salt)), body
+
+
+def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
+    """Read a row back, or say exactly what is wrong with it.
+
+    Raises:
+        CorruptJournalError: the bytes are not those that were written.
+        FormatTooNewError: a later release wrote it.
+    """
+    seq, format_, crc, body = row
+    if crc != crc32(body, crc32(seq.to_bytes(8, "big"), salt)):
+        raise CorruptJournalError(run_id, seq, "checksum does not match")
+    if format_ != FORMAT:
+        return _open_other_format(row, run_id)
+    try:
+        return _decode(body)
+    except msgspec.ValidationError as error:
+        # The checksum holds, so these are the bytes that somebody wrote: a kind or field of a later release.
+        raise FormatTooNewError(run_id, seq, str(error)) from error
+    except msgspec.DecodeError as error:
+        raise CorruptJournalError(run_id, seq, str(error)) from error
+
+
+def open_journal(rows: Iterable[Row], *, nonce: int, run_id: str) -> list[AnyEvent]:
+    """Read a whole journal from its first row on; a gap is damage too."""
+    salt = salt_of(nonce)
+    events = []
+    for expected, row in enumerate(rows):
+        if row[0] != expected:
+            raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")
+        events.append(open_row(row, salt=salt, run_id=run_id))
+    return events
+
+
+def _open_other_format(row: Row, run_id: str) -> AnyEvent:
+    seq, format_, _, body = row
+    if format_ > FORMAT:
+        raise FormatTooNewError(run_id, seq, f"format {format_}, known up to {FORMAT}")
+    try:
+        fields = msgspec.json.decode(body)
+        for version in range(format_, FORMAT):
+            fields = UPCASTS[version](fields)
+        event: AnyEvent = msgspec.convert(fields, AnyEvent)
+    except (KeyError, msgspec.MsgspecError) as error:
+        raise CorruptJournalError(run_id, seq, f"format {format_} cannot be read: {error}") from error
+    return event

@@ -1,0 +1,196 @@
+"""The vocabulary: every fact that a journal can hold.
+
+Events are past tense, frozen, and carry `at` (microseconds since 1970 UTC) and `run` (the number of the run in
+its tree, 0 for the root, left out of the bytes then). Two families:
+
+* **facts the workflow sees**: they resolve what it awaits (`StepSucceeded`, `TimerFired`, `SignalReceived`, ...);
+* **book-keeping** (`RunClaimed`, `RunSuspended`, `RunReleased`, `RunParked`, `RunResumed`, `AttemptFailed`,
+  `StepProgressed`): they say who runs it and what it waits for, move no workflow code and no workflow clock.
+
+Adding an event kind or an optional field needs nothing else. Changing the meaning of a stored field needs a new
+`FORMAT` and an upcast in `outlive._journal.codec`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from outlive._model import Failure, Payload, RunStatus, Wait
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag_field="t"):
+    """A fact in a journal."""
+
+    at: int
+    run: int = 0
+
+
+class RunCreated(Event, frozen=True, tag=True):
+    """A run began its life; for the root this is event 0 of the journal."""
+
+    workflow: str
+    version: int
+    input: Payload
+    nonce: int = 0
+    """Of the whole tree; 0 for a child."""
+    call: str = ""
+    """For a child: the call of its parent that started it."""
+    parent: int = 0
+    """For a child: the number of the run that started it."""
+    digest: int = 0
+    timeout_at: int | None = None
+    tags: dict[str, str] = {}
+    worker: str = ""
+    """The worker that created and claimed it in one step; empty when any worker may claim it."""
+    notify: str = ""
+    """The id of the run that started it detached and hears of its end."""
+
+
+class RunClaimed(Event, frozen=True, tag=True):
+    """A worker took the tree over. Every earlier owner finds its next seq taken: this event is the fence."""
+
+    worker: str
+    epoch: int
+    interrupted: bool = False
+    """Whether an earlier owner lost it without letting go."""
+
+
+class RunSuspended(Event, frozen=True, tag=True):
+    """Nothing moves until one of the waits ends; nobody owns the tree."""
+
+    waits: tuple[Wait, ...]
+    wake_at: int | None = None
+
+
+class RunReleased(Event, frozen=True, tag=True):
+    """Its worker let go of it in the middle of its work (a clean stop); any worker may go on at once."""
+
+
+class RunParked(Event, frozen=True, tag=True):
+    """The run stopped with a reason that a person can act on."""
+
+    reason: str
+
+
+class RunResumed(Event, frozen=True, tag=True):
+    """A person, or new code, lets a parked run go on."""
+
+
+class StepSucceeded(Event, frozen=True, tag=True):
+    """A step returned; its result will never be computed again."""
+
+    call: str
+    result: Payload
+    digest: int = 0
+    """CRC-32 of the arguments: a replay that asks with other arguments contradicts the journal."""
+    attempt: int = 1
+
+
+class StepFailed(Event, frozen=True, tag=True):
+    """A step failed for good: its retry budget is used up or the error is not worth another attempt."""
+
+    call: str
+    failure: Failure
+    digest: int = 0
+    attempt: int = 1
+
+
+class AttemptFailed(Event, frozen=True, tag=True):
+    """One attempt of a step failed and the next one comes at `retry_at`: budget and clock survive a crash."""
+
+    call: str
+    failure: Failure
+    attempt: int
+    retry_at: int
+    digest: int = 0
+
+
+class StepProgressed(Event, frozen=True, tag=True):
+    """A running step saved how far it came; the next attempt is given the last of these."""
+
+    call: str
+    progress: Payload
+
+
+class TimerFired(Event, frozen=True, tag=True):
+    """A timer of the workflow is due."""
+
+    call: str
+
+
+class SignalReceived(Event, frozen=True, tag=True):
+    """A message of the world reached the run; it is consumed now or buffered, first in first out by name."""
+
+    name: str
+    payload: Payload
+    key: str = ""
+
+
+class CancelRequested(Event, frozen=True, tag=True):
+    """Somebody wants the run to stop."""
+
+    reason: str = ""
+
+
+class DetachedStarted(Event, frozen=True, tag=True):
+    """The run started another tree; that run was created in the same transaction."""
+
+    call: str
+    run_id: str
+    digest: int = 0
+
+
+class DetachedEnded(Event, frozen=True, tag=True):
+    """A run that this one started detached has ended."""
+
+    run_id: str
+    status: RunStatus
+    result: Payload | None = None
+    failure: Failure | None = None
+
+
+class RunSucceeded(Event, frozen=True, tag=True):
+    """The workflow returned."""
+
+    result: Payload
+
+
+class RunFailed(Event, frozen=True, tag=True):
+    """The workflow raised."""
+
+    failure: Failure
+
+
+class RunCancelled(Event, frozen=True, tag=True):
+    """The run ended because it was cancelled."""
+
+    reason: str = ""
+
+
+class RunTimedOut(Event, frozen=True, tag=True):
+    """The run did not end in time."""
+
+
+AnyEvent = (
+    RunCreated
+    | RunClaimed
+    | RunSuspended
+    | RunReleased
+    | RunParked
+    | RunResumed
+    | StepSucceeded
+    | StepFailed
+    | AttemptFailed
+    | StepProgressed
+    | TimerFired
+    | SignalReceived
+    | CancelRequested
+    | DetachedStarted
+    | DetachedEnded
+    | RunSucceeded
+    | RunFailed
+    | RunCancelled
+    | RunTimedOut
+)
+
+Ending = RunSucceeded | RunFailed | RunCancelled | RunTimedOut

@@ -1,0 +1,157 @@
+"""Exceptions to data and back.
+
+What is written: the class by name, the message, arguments and public attributes that have an exact plain form, notes, the
+cause chain and the traceback as text. What is raised again: the class itself if the step registered it (`raises=`, or
+`Retry.on`) or if it is a builtin exception; anything else becomes `StepFailed` with all of that on it. A class is never
+imported because data names it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import traceback
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+from outlive._journal.tagged import from_plain, to_plain
+from outlive._model import Failure
+from outlive.errors import StepFailed, StepTimeoutError, UnserialisableError
+
+CAUSES_MAX = 10
+TRACEBACK_CHARACTERS_MAX = 20_000
+TEXT_CHARACTERS_MAX = 10_000
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Everything worth keeping of an exception."""
+    return _failure(error, CAUSES_MAX)
+
+
+def _failure(error: BaseException, causes: int) -> Failure:
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    text = "".join(traceback.format_exception(type(error), error, _own_part(error.__traceback__), chain=False))
+    return Failure(
+        type=class_name(type(error)),
+        message=_text(error),
+        args=_plain_or_none(list(error.args)),
+        attributes=_attributes(error),
+        cause=_failure(cause, causes - 1) if cause is not None and causes else None,
+        notes=tuple(str(note)[:TEXT_CHARACTERS_MAX] for note in getattr(error, "__notes__", ())),
+        # The end of a traceback says what happened; the middle of a deep recursion says nothing.
+        traceback=_storable(text[-TRACEBACK_CHARACTERS_MAX:]),
+    )
+
+
+def _own_part(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the user's code on: how we called it says nothing."""
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("outlive._"):
+        trace = trace.tb_next
+    return trace
+
+
+def class_name(cls: type) -> str:
+    """How the journal names a class."""
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def exception_of(
+    failure: Failure, *, registered: Iterable[type[BaseException]] = (), step: str = "", attempts: int = 1
+) -> BaseException:
+    """The exception of a step again: its own class where that is known, else `StepFailed`."""
+    return rebuild(failure, registered) or _dress(
+        StepFailed(
+            failure.message,
+            step=step,
+            type_name=failure.type,
+            attributes={name: from_plain(value) for name, value in failure.attributes.items()},
+            traceback_text=failure.traceback,
+            attempts=attempts,
+        ),
+        failure,
+        registered,
+    )
+
+
+def rebuild(failure: Failure, registered: Iterable[type[BaseException]]) -> BaseException | None:
+    """The exception itself, if its class is a builtin or registered; else None."""
+    registered = tuple(registered)
+    error = _bare(failure, registered)
+    return None if error is None else _dress(error, failure, registered)
+
+
+def _dress(error: BaseException, failure: Failure, registered: Iterable[type[BaseException]]) -> BaseException:
+    if failure.cause is not None:
+        error.__cause__ = exception_of(failure.cause, registered=registered)
+    for note in failure.notes:
+        error.add_note(note)
+    return error
+
+
+def _bare(failure: Failure, registered: tuple[type[BaseException], ...]) -> BaseException | None:
+    cls = _class_of(failure.type, registered)
+    if cls is None:
+        return None
+    args = from_plain(failure.args) if failure.args is not None else [failure.message]
+    try:
+        # Past __init__: a class may take other arguments there than it keeps in `args`.
+        error: BaseException = cls.__new__(cls, *args)
+        error.args = tuple(args)
+        for name, value in failure.attributes.items():
+            setattr(error, name, from_plain(value))
+    except Exception:  # A class that cannot be built this way is reported as StepFailed.
+        return None
+    return error
+
+
+def _class_of(name: str, registered: Iterable[type[BaseException]]) -> type[BaseException] | None:
+    for cls in registered:
+        if class_name(cls) == name:
+            return cls
+        for sub in _subclasses(cls):
+            if class_name(sub) == name:
+                return sub
+    builtin = getattr(builtins, name, None)
+    return builtin if isinstance(builtin, type) and issubclass(builtin, BaseException) else None
+
+
+def _subclasses(cls: type[BaseException]) -> Iterable[type[BaseException]]:
+    # "Everything" registers nothing in particular: a class must be named, or named through a base of its own.
+    if cls.__module__ == "builtins":
+        return
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from _subclasses(sub)
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    attributes = {}
+    for name, value in getattr(error, "__dict__", {}).items():
+        if not name.startswith("_"):
+            plain = _plain_or_none(value)
+            if plain is not None or value is None:
+                attributes[name] = plain
+    return attributes
+
+
+def _plain_or_none(value: Any) -> Any:
+    try:
+        return to_plain(value, "an attribute of an exception")
+    except (UnserialisableError, RecursionError):
+        return None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception as broken:  # A __str__ that raises must not cost us the failure.
+        text = f"<str() of {type(error).__qualname__} raised {type(broken).__qualname__}>"
+    return _storable(text[:TEXT_CHARACTERS_MAX])
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+OWN_ERRORS: tuple[type[BaseException], ...] = (StepTimeoutError, UnserialisableError)
+"""Errors of ours that reach a workflow as themselves."""

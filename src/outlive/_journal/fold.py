@@ -1,0 +1,149 @@
+"""What the run rows say is a fold of the journal: the same fold for the worker that writes and for `fsck`.
+
+`Fold.apply` is given the events of one tree in order and answers which run rows an event changed. Most events of
+a busy run change no row at all (a step that succeeds leaves its run running), which is why a run of n steps
+writes n + O(1) rows. All changes of a status are in this file.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+from outlive._journal.event import (
+    AnyEvent,
+    AttemptFailed,
+    CancelRequested,
+    DetachedEnded,
+    DetachedStarted,
+    RunCancelled,
+    RunClaimed,
+    RunCreated,
+    RunFailed,
+    RunParked,
+    RunReleased,
+    RunResumed,
+    RunSucceeded,
+    RunSuspended,
+    RunTimedOut,
+    SignalReceived,
+    StepFailed,
+    StepProgressed,
+    StepSucceeded,
+    TimerFired,
+)
+from outlive._model import Run, RunStatus, child_id
+
+
+class Fold:
+    """The run rows of one tree after the events seen so far."""
+
+    __slots__ = ("events", "root_id", "runs")
+
+    def __init__(self, root_id: str) -> None:
+        self.root_id = root_id
+        self.runs: dict[int, Run] = {}
+        self.events = 0
+
+    @property
+    def root(self) -> Run:
+        """The row of the root run."""
+        return self.runs[0]
+
+    def apply(self, event: AnyEvent) -> Run | None:
+        """Take the next event; the row it changed, or None."""
+        self.events += 1
+        if type(event) is StepSucceeded:  # By far the most frequent one.
+            return self._progress(event) if self.runs[0].attempts else None
+        match event:
+            case StepSucceeded() | TimerFired() | SignalReceived() | StepFailed() | AttemptFailed():
+                return self._progress(event) if self.runs[0].attempts else None
+            case StepProgressed() | CancelRequested() | DetachedStarted() | DetachedEnded():
+                return None
+            case RunCreated():
+                return self._create(event)
+            case RunClaimed():
+                return self._claim(event)
+            case RunSuspended():
+                return self._let_go(event, RunStatus.WAITING, waits=event.waits, wake_at=event.wake_at, attempts=0)
+            case RunReleased():
+                return self._let_go(event, RunStatus.PENDING, wake_at=event.at, attempts=0)
+            case RunParked():
+                return self._let_go(event, RunStatus.PARKED, wake_at=None, reason=event.reason)
+            case RunResumed():
+                return self._set(0, event, reason="", attempts=0)
+            case RunSucceeded():
+                return self._end(event, RunStatus.SUCCEEDED, result=event.result)
+            case RunFailed():
+                return self._end(event, RunStatus.FAILED, failure=event.failure)
+            case RunCancelled():
+                return self._end(event, RunStatus.CANCELLED, reason=event.reason)
+            case RunTimedOut():
+                return self._end(event, RunStatus.TIMED_OUT)
+            case _:
+                assert_never(event)
+
+    def _progress(self, event: AnyEvent) -> Run:
+        """The run moves: the next take-over counts from zero again."""
+        return self._set(0, event, attempts=0)
+
+    def _create(self, event: RunCreated) -> Run:
+        number = event.run
+        root = self.runs.get(0)
+        assert (root is None) == (number == 0), "a journal begins with its root run"
+        run = Run(
+            id=child_id(self.root_id, number),
+            number=number,
+            root_id=self.root_id,
+            parent_id=child_id(self.root_id, event.parent) if root else (event.notify or None),
+            workflow=event.workflow,
+            version=event.version,
+            nonce=event.nonce if root is None else root.nonce,
+            status=RunStatus.RUNNING if event.worker or root else RunStatus.PENDING,
+            # Children hang on their root: only roots are claimed, so only roots have a wake-up time.
+            wake_at=event.at if root is None else None,
+            owner=event.worker,
+            epoch=1 if event.worker else 0,
+            created_at=event.at,
+            updated_at=event.at,
+            timeout_at=event.timeout_at,
+            tags=event.tags,
+        )
+        self.runs[number] = run
+        return run
+
+    def _claim(self, event: RunClaimed) -> Run:
+        return self._set(
+            0,
+            event,
+            status=RunStatus.RUNNING,
+            owner=event.worker,
+            epoch=event.epoch,
+            wake_at=event.at,
+            waits=(),
+            reason="",
+            attempts=self.runs[0].attempts + event.interrupted,
+        )
+
+    def _let_go(self, event: AnyEvent, status: RunStatus, **changes: object) -> Run:
+        changes.setdefault("waits", ())
+        return self._set(0, event, status=status, owner="", **changes)
+
+    def _end(self, event: AnyEvent, status: RunStatus, **changes: object) -> Run:
+        return self._set(
+            event.run,
+            event,
+            status=status,
+            owner="",
+            wake_at=None,
+            waits=(),
+            attempts=0,
+            finished_at=event.at,
+            **changes,
+        )
+
+    def _set(self, number: int, event: AnyEvent, **changes: object) -> Run:
+        run = msgspec.structs.replace(self.runs[number], updated_at=event.at, **changes)
+        self.runs[number] = run
+        return run

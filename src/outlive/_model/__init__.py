@@ -1,0 +1,28 @@
+"""Frozen values that every room speaks: ids, runs, waits, policies, payloads, failures.
+
+Nothing here does anything. Instants are whole microseconds since 1970 UTC (`at`, `..._at`): integers compare,
+add and store without surprises, and the public API turns them into aware datetimes at its edge.
+"""
+
+from outlive._model.failure import Failure
+from outlive._model.id import check_run_id, child_id
+from outlive._model.payload import Payload
+from outlive._model.policy import Limits, Retry
+from outlive._model.run import TERMINAL, Run, RunFilter, RunStatus, definition_key
+from outlive._model.wait import Wait, WaitKind
+
+__all__ = [
+    "TERMINAL",
+    "Failure",
+    "Limits",
+    "Payload",
+    "Retry",
+    "Run",
+    "RunFilter",
+    "RunStatus",
+    "Wait",
+    "WaitKind",
+    "check_run_id",
+    "child_id",
+    "definition_key",
+]

@@ -1,0 +1,22 @@
+"""An exception as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the journal keeps of an exception: enough to raise it again and to explain it a year later."""
+
+    type: str
+    """`module.QualName` of the class."""
+    message: str = ""
+    args: Any = None
+    """The exception's arguments in tagged JSON, or None when they cannot be stored."""
+    attributes: dict[str, Any] = {}
+    """Public attributes in tagged JSON."""
+    cause: Failure | None = None
+    notes: tuple[str, ...] = ()
+    traceback: str = ""

@@ -1,0 +1,101 @@
+"""A run as its row says it: the fold of its journal, kept for claiming and searching."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from outlive._model.failure import Failure
+from outlive._model.payload import Payload
+from outlive._model.wait import Wait
+
+
+class RunStatus(enum.Enum):
+    """Where a run is in its life."""
+
+    PENDING = "pending"
+    """Waits for a worker."""
+    RUNNING = "running"
+    """A worker owns it."""
+    WAITING = "waiting"
+    """Suspended until a timer, a retry, a signal or a child."""
+    PARKED = "parked"
+    """Stopped with a reason that a person can act on; goes on after `resume`."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the run has ended; nothing changes it any more."""
+        # Identity, not membership: hashing an enum member runs Python code, and this is asked all the time.
+        return (
+            self is RunStatus.SUCCEEDED
+            or self is RunStatus.FAILED
+            or self is RunStatus.CANCELLED
+            or self is RunStatus.TIMED_OUT
+        )
+
+
+TERMINAL = tuple(status for status in RunStatus if status.is_terminal)
+
+
+def definition_key(workflow: str, version: int) -> str:
+    """How a store names a definition when it asks which worker can run what."""
+    return f"{workflow}@{version}"
+
+
+class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One run as everybody outside its journal sees it."""
+
+    id: str
+    journal: int = 0
+    """The store's handle of the journal that the run lives in; 0 until the run is stored."""
+    number: int = 0
+    """Its place in its tree: 0 for the root."""
+    root_id: str
+    parent_id: str | None = None
+    workflow: str
+    version: int
+    nonce: int
+    """Random, made with the root run: it salts checksums, idempotency keys and `outlive.random()`."""
+    status: RunStatus = RunStatus.PENDING
+    waits: tuple[Wait, ...] = ()
+    wake_at: int | None = None
+    """When a worker should look at it; None when only a message can wake it."""
+    owner: str = ""
+    """The worker that runs it; empty when nobody does."""
+    epoch: int = 0
+    """How many times the tree was claimed: the fencing token."""
+    attempts: int = 0
+    """Take-overs after an interruption since the last progress."""
+    created_at: int = 0
+    updated_at: int = 0
+    finished_at: int | None = None
+    timeout_at: int | None = None
+    tags: dict[str, str] = {}
+    reason: str = ""
+    """Why it is parked or was cancelled."""
+    result: Payload | None = None
+    failure: Failure | None = None
+
+    @property
+    def definition(self) -> str:
+        """`workflow@version`."""
+        return definition_key(self.workflow, self.version)
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs to list; every field narrows."""
+
+    statuses: tuple[RunStatus, ...] = ()
+    workflow: str | None = None
+    root_id: str | None = None
+    """The whole tree of this root."""
+    parent_id: str | None = None
+    """Direct children only."""
+    roots_only: bool = False
+    owner: str | None = None
+    tags: dict[str, str] = {}

@@ -1,0 +1,27 @@
+"""What a suspended run waits for."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class WaitKind(enum.Enum):
+    """The kinds of waits that a run can say."""
+
+    TIMER = "timer"
+    SIGNAL = "signal"
+    RETRY = "retry"
+    CHILD = "child"
+
+
+class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One thing that a run waits for; together they are the run's answer to "why does it not move?"."""
+
+    kind: WaitKind
+    name: str
+    until_at: int | None = None
+    """When the wait ends by itself; None if only the world can end it."""
+    run: int = 0
+    """The number of the waiting run in its tree."""

@@ -1,0 +1,185 @@
+"""What workflow code may ask of its execution: the other side of `Execution.feed`.
+
+Each of these runs on the run's own loop, gives the call its identity, leaves a command, and waits for a future that only a
+journal event resolves. A wait that is cancelled takes its call back, and that is replayed like everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, cast
+from zlib import crc32
+
+from outlive._journal.event import DetachedEnded
+from outlive._journal.value import ValueCodec
+from outlive._model import Payload
+from outlive._replay.call import ChildCall, DetachedCall, StepCall
+from outlive._replay.command import CancelStep, RunStep, StartChild, StartDetached, StepOptions, StepSpec, WorkflowSpec
+from outlive._replay.execution import Execution
+from outlive._replay.frame import SCOPE, Frame
+from outlive._replay.loop import RunLoop
+from outlive.errors import NotInRunError, UnreadableError
+
+
+def current_execution() -> Execution | None:
+    """The execution whose workflow code is running now, if any."""
+    loop = asyncio._get_running_loop()
+    return cast(Execution, loop.execution) if type(loop) is RunLoop else None
+
+
+def this_execution(name: str) -> Execution:
+    """The same, for names that mean something only in a run."""
+    execution = current_execution()
+    if execution is None:
+        raise NotInRunError(name, "a workflow")
+    return execution
+
+
+async def run_step(
+    execution: Execution, step: StepSpec, options: StepOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Ask for a step and wait for its outcome."""
+    execution.refuse_if_dropped()
+    scope = SCOPE.get()
+    arguments = step.signature.encode(args, kwargs)
+    run, name = scope.frame.number, scope.call(step.name)
+    command = RunStep(run, name, step, arguments, crc32(arguments), options)
+    future: asyncio.Future[Any] = asyncio.Future(loop=execution.loop)
+    execution.calls[run, name] = StepCall(command, future)
+    execution.commands.append(command)
+    try:
+        return await future
+    except asyncio.CancelledError:
+        if execution.calls.pop((run, name), None) is not None:
+            execution.commands.append(CancelStep(run, name))
+        raise
+
+
+def start_child(
+    execution: Execution,
+    spec: WorkflowSpec,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    timeout_seconds: float | None = None,
+) -> ChildCall:
+    """Start a run in this tree."""
+    execution.refuse_if_dropped()
+    scope = SCOPE.get()
+    arguments = spec.signature.encode(args, kwargs)
+    timeout_seconds = spec.timeout_seconds if timeout_seconds is None else timeout_seconds
+    now_at = execution.loop.now_at
+    command = StartChild(
+        run=execution.next_number,
+        parent=scope.frame.number,
+        call=scope.call(spec.name),
+        workflow=spec,
+        arguments=arguments,
+        digest=crc32(arguments),
+        timeout_at=None if timeout_seconds is None else now_at + round(timeout_seconds * 1_000_000),
+    )
+    execution.next_number += 1
+    call = ChildCall(command, execution.loop.create_future())
+    execution.calls[command.parent, command.call] = call
+    execution.commands.append(command)
+    return call
+
+
+async def child_result(execution: Execution, call: ChildCall) -> Any:
+    """Wait for the end of a child; cancelling the wait cancels the child."""
+    execution.refuse_if_dropped()
+    try:
+        return await call.future
+    except asyncio.CancelledError:
+        if call.future.cancelled() and not call.is_cancelled:
+            call.is_cancelled = True
+            if call.frame is not None:
+                execution.cancel_frame(call.frame, "cancelled by its parent")
+        raise
+
+
+async def start_detached(
+    execution: Execution,
+    spec: WorkflowSpec,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    run_id: str | None = None,
+    tags: dict[str, str] | None = None,
+    timeout_seconds: float | None = None,
+) -> str:
+    """Start a tree of its own; its id, once it exists."""
+    execution.refuse_if_dropped()
+    scope = SCOPE.get()
+    arguments = spec.signature.encode(args, kwargs)
+    run, name = scope.frame.number, scope.call(spec.name)
+    command = StartDetached(
+        run=run,
+        call=name,
+        run_id=run_id or _detached_id(execution, spec, run, name),
+        workflow=spec,
+        arguments=arguments,
+        digest=crc32(arguments),
+        tags=tags or {},
+        timeout_seconds=spec.timeout_seconds if timeout_seconds is None else timeout_seconds,
+    )
+    call = DetachedCall(command, execution.loop.create_future())
+    execution.calls[run, name] = call
+    execution.commands.append(command)
+    # Shielded: the start is on its way into the journal, and its answer must find its call.
+    return str(await asyncio.shield(call.future))
+
+
+def _detached_id(execution: Execution, spec: WorkflowSpec, run: int, name: str) -> str:
+    """The same in every replay, another one in every run."""
+    place = crc32(f"{run}/{name}".encode())
+    return f"{spec.name}-{execution.nonce:016x}{place:08x}"
+
+
+async def detached_end(execution: Execution, run_id: str) -> DetachedEnded:
+    """Wait for the end of a run that was started detached."""
+    execution.refuse_if_dropped()
+    ended = execution.ended.get(run_id)
+    if ended is not None:
+        return ended
+    future: asyncio.Future[DetachedEnded] = execution.loop.create_future()
+    waiters = execution.end_waiters.setdefault(run_id, [])
+    waiters.append(future)
+    try:
+        return await future
+    except asyncio.CancelledError:
+        if future in waiters:
+            waiters.remove(future)
+        if not waiters:
+            execution.end_waiters.pop(run_id, None)
+        raise
+
+
+async def take_signal(execution: Execution, name: str, codec: ValueCodec) -> Any:
+    """Take the oldest signal of this name, or wait for the next one."""
+    execution.refuse_if_dropped()
+    frame = SCOPE.get().frame
+    payload = frame.buffered_signal(name)
+    if payload is None:
+        payload = await _next_signal(execution, frame, name)
+    try:
+        return codec.decode(execution.unpack(payload), f"signal {name!r}")
+    except UnreadableError as error:
+        # The signal is a fact already. Failing the workflow would throw it away; code that fits can still read it.
+        execution.park(error)
+        return await execution.loop.create_future()
+
+
+async def _next_signal(execution: Execution, frame: Frame, name: str) -> Payload:
+    future: asyncio.Future[Payload] = execution.loop.create_future()
+    waiters = frame.waiters.setdefault(name, deque())
+    waiters.append(future)
+    try:
+        return await future
+    except asyncio.CancelledError:
+        if future.done() and not future.cancelled():
+            frame.put_back_signal(future.result(), name)
+        elif future in waiters:
+            waiters.remove(future)
+        raise

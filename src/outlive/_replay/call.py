@@ -1,0 +1,53 @@
+"""Durable calls that a run has made and the journal has not answered yet."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from outlive._replay.command import RunStep, StartChild, StartDetached
+from outlive._replay.frame import Frame
+
+
+class StepCall:
+    """A step whose outcome is not known yet."""
+
+    __slots__ = ("command", "future")
+
+    def __init__(self, command: RunStep, future: asyncio.Future[Any]) -> None:
+        self.command = command
+        self.future = future
+
+    def __str__(self) -> str:
+        return f"step {self.command.call}"
+
+
+class ChildCall:
+    """A run of this tree that its parent started; answered when the child has ended."""
+
+    __slots__ = ("command", "frame", "future", "is_cancelled")
+
+    def __init__(self, command: StartChild, future: asyncio.Future[Any]) -> None:
+        self.command = command
+        self.future = future
+        self.frame: Frame | None = None
+        self.is_cancelled = False
+
+    def __str__(self) -> str:
+        return f"child run {self.command.call}"
+
+
+class DetachedCall:
+    """A tree of its own that is being started; answered when it exists."""
+
+    __slots__ = ("command", "future")
+
+    def __init__(self, command: StartDetached, future: asyncio.Future[Any]) -> None:
+        self.command = command
+        self.future = future
+
+    def __str__(self) -> str:
+        return f"detached run {self.command.call}"
+
+
+Call = StepCall | ChildCall | DetachedCall

@@ -1,0 +1,113 @@
+"""What a run asks for. Commands are imperative; the worker makes each of them come true as an event.
+
+Two kinds. **Effects** (`RunStep`, `CancelStep`) may begin only when the event that caused them is durable. **Journal
+commands** (`StartChild`, `StartDetached`, `EndRun`, `Park`) are nothing but the next facts: they may join the transaction
+of the event that caused them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from outlive._journal.arguments import Signature
+from outlive._model import Failure, Retry, RunStatus
+
+
+class StepOptions(msgspec.Struct, frozen=True, gc=False):
+    """How the attempts of one call of a step are run."""
+
+    retry: Retry
+    timeout_seconds: float | None = None
+
+
+class StepSpec(msgspec.Struct, frozen=True):
+    """What the core and the executor must know of a step."""
+
+    name: str
+    fn: Any
+    signature: Signature
+    is_async: bool
+    options: StepOptions
+    registered: tuple[type[BaseException], ...] = ()
+    """Exception classes that reach the workflow as themselves."""
+
+
+class WorkflowSpec(msgspec.Struct, frozen=True):
+    """What the core must know of a workflow."""
+
+    name: str
+    version: int
+    fn: Any
+    signature: Signature
+    timeout_seconds: float | None = None
+    registered: tuple[type[BaseException], ...] = ()
+    """Exception classes that reach a parent as themselves."""
+
+
+class RunStep(msgspec.Struct, gc=False):
+    """Run one attempt of a step; its outcome comes back as an event for (`run`, `call`)."""
+
+    run: int
+    call: str
+    step: StepSpec
+    arguments: bytes
+    digest: int
+    options: StepOptions
+    attempt: int = 1
+    not_before_at: int = 0
+    progress: bytes | None = None
+    """JSON of what the last attempt saved."""
+
+
+class CancelStep(msgspec.Struct, frozen=True, gc=False):
+    """Nobody waits for this step any more."""
+
+    run: int
+    call: str
+
+
+class StartChild(msgspec.Struct, frozen=True, gc=False):
+    """Begin a run in this tree."""
+
+    run: int
+    """The number of the new run."""
+    parent: int
+    call: str
+    workflow: WorkflowSpec
+    arguments: bytes
+    digest: int
+    timeout_at: int | None
+
+
+class StartDetached(msgspec.Struct, frozen=True, gc=False):
+    """Begin a tree of its own."""
+
+    run: int
+    call: str
+    run_id: str
+    workflow: WorkflowSpec
+    arguments: bytes
+    digest: int
+    tags: dict[str, str]
+    timeout_seconds: float | None
+
+
+class EndRun(msgspec.Struct, frozen=True, gc=False):
+    """A run of the tree has come to its end."""
+
+    run: int
+    status: RunStatus
+    result: bytes | None = None
+    failure: Failure | None = None
+    reason: str = ""
+
+
+class Park(msgspec.Struct, frozen=True, gc=False):
+    """Stop and wait for a person: the workflow cannot go on, and failing it would lose it."""
+
+    reason: str
+
+
+Command = RunStep | CancelStep | StartChild | StartDetached | EndRun | Park

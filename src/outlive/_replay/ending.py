@@ -1,0 +1,76 @@
+"""How the end of a workflow's task becomes the end of a run, and how a parent hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from outlive._journal import event as journal
+from outlive._journal.event import Ending
+from outlive._journal.failure import failure_of, rebuild
+from outlive._journal.value import Stored
+from outlive._model import Failure, Payload, RunStatus
+from outlive._replay.call import ChildCall
+from outlive._replay.command import EndRun
+from outlive._replay.frame import Frame
+from outlive.errors import NotDurableError, OutliveError, RunCancelled, RunFailed, RunTimedOut, UnserialisableError
+
+_FOREIGN = ("attached to a different loop", "got bad yield", "Task cannot await on itself")
+
+
+def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
+    """The end of a run, or the reason why it must be parked instead: failing it would lose it."""
+    run = frame.number
+    if frame.cancel_reason is not None:
+        # Once a cancel is a fact, that is how the run ends, whatever its clean-up returned or raised.
+        _look_at(task)
+        return EndRun(run, RunStatus.CANCELLED, reason=frame.cancel_reason)
+    if frame.is_timed_out:
+        _look_at(task)
+        return EndRun(run, RunStatus.TIMED_OUT)
+    if task.cancelled():
+        return EndRun(run, RunStatus.CANCELLED, reason="the workflow cancelled itself")
+    error = task.exception()
+    if error is None:
+        return _success(frame, task.result())
+    if isinstance(error, NotDurableError):
+        return error
+    if isinstance(error, RuntimeError) and any(text in str(error) for text in _FOREIGN):
+        return NotDurableError(f"awaiting an object of another event loop ({error})")
+    return EndRun(run, RunStatus.FAILED, failure=failure_of(error))
+
+
+def _success(frame: Frame, value: Any) -> EndRun | UnserialisableError:
+    try:
+        result = frame.spec.signature.result.encode(value, f"result of workflow {frame.spec.name}")
+    except UnserialisableError as error:
+        return error
+    return EndRun(frame.number, RunStatus.SUCCEEDED, result=result)
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Keep asyncio from complaining that nobody looked at the exception."""
+    if not task.cancelled():
+        task.exception()
+
+
+def child_outcome(call: ChildCall, event: Ending, frame: Frame, unpack: Callable[[Payload], Stored]) -> None:
+    """Give a parent what became of its child."""
+    if call.future.done():
+        return
+    match event:
+        case journal.RunSucceeded():
+            what = f"result of workflow {frame.spec.name}"
+            call.future.set_result(frame.spec.signature.result.decode(unpack(event.result), what))
+        case journal.RunFailed():
+            call.future.set_exception(failed_error(frame.id, event.failure, frame.spec.registered))
+        case journal.RunCancelled():
+            call.future.set_exception(RunCancelled(frame.id, f"was cancelled: {event.reason or 'no reason given'}"))
+        case journal.RunTimedOut():
+            call.future.set_exception(RunTimedOut(frame.id, "did not end within its timeout"))
+
+
+def failed_error(run_id: str, failure: Failure, registered: tuple[type[BaseException], ...] = ()) -> BaseException:
+    """The exception of a failed run: its own class where that is registered or builtin, else `RunFailed`."""
+    return rebuild(failure, registered) or RunFailed(run_id, f"failed: {failure.type}: {failure.message}", failure)

@@ -1,0 +1,406 @@
+"""One tree of runs as a pure function of its journal: `feed(event) -> commands`.
+
+    execution = Execution(root_id, resolve=..., unpack=...)
+    for event in journal:
+        commands = execution.feed(event)
+
+Live execution is replay: the worker makes every outcome an event and feeds it here; recovery feeds the same events from the
+store. There is no other way in, so what works live cannot break on recovery.
+
+Feeding an event answers one durable call (or fires a timer, or hands over a signal), moves the run's clock to the time of the
+event, and runs the loop until nothing is ready. What the workflow asked for meanwhile comes back as commands. An event that
+answers a call the code did not make, or made with other arguments, contradicts the code: the execution stops with a `Park`
+command that carries a readable diff, and is of no use after that.
+
+What this is not: it has no clock, does no I/O, knows no store and no thread. It does not decide when a timer is due or a step
+is retried; it says what it waits for (`waits`, `wake_at`) and is told what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args
+
+from outlive._journal.event import (
+    AnyEvent,
+    AttemptFailed,
+    CancelRequested,
+    DetachedEnded,
+    DetachedStarted,
+    RunCancelled,
+    RunClaimed,
+    RunCreated,
+    RunFailed,
+    RunParked,
+    RunReleased,
+    RunResumed,
+    RunSucceeded,
+    RunSuspended,
+    RunTimedOut,
+    SignalReceived,
+    StepFailed,
+    StepProgressed,
+    StepSucceeded,
+    TimerFired,
+)
+from outlive._journal.failure import OWN_ERRORS, exception_of
+from outlive._journal.value import Stored
+from outlive._model import Payload, Wait, WaitKind, child_id
+from outlive._replay.call import Call, ChildCall, DetachedCall, StepCall
+from outlive._replay.command import (
+    Command,
+    Park,
+    WorkflowSpec,
+)
+from outlive._replay.divergence import contradiction, other_arguments, unasked
+from outlive._replay.ending import child_outcome, outcome_of
+from outlive._replay.frame import SCOPE, Frame
+from outlive._replay.loop import RunLoop, Timer
+from outlive._replay.timers import Timers
+from outlive.errors import (
+    DivergenceError,
+    OutliveError,
+    RunawayError,
+    RunDropped,
+    StuckError,
+    UnreadableError,
+    WorkflowNotFoundError,
+)
+
+CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall)
+
+DEADLINE = "@deadline"
+TIMER = "@timer"
+
+
+class Execution:
+    """The workflow code of one tree, fed with its journal."""
+
+    def __init__(
+        self,
+        root_id: str,
+        *,
+        resolve: Callable[[str, int], WorkflowSpec],
+        unpack: Callable[[Payload], Stored],
+        turns_max: int = 1_000_000,
+    ) -> None:
+        self.root_id = root_id
+        self.nonce = 0
+        self.events = 0
+        """How many events were fed: the seq of the next one."""
+        self.is_parked = False
+        self.frames: dict[int, Frame] = {}
+        # What a workflow may not use is refused by methods that are set after the class body; mypy cannot see them.
+        self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
+        self._resolve = resolve
+        self.unpack = unpack
+        self.commands: list[Command] = []
+        self.calls: dict[tuple[int, str], Call] = {}
+        self.timers = Timers()
+        self.next_number = 1
+        self.ended: dict[str, DetachedEnded] = {}
+        self.end_waiters: dict[str, list[asyncio.Future[DetachedEnded]]] = {}
+
+    # -- Events in, commands out -----------------------------------------------------------------------------
+
+    def feed(self, event: AnyEvent) -> list[Command]:
+        """Take the next event of the journal; what the run asks for because of it."""
+        handle = _HANDLERS[type(event)]
+        try:
+            if handle is not None:
+                if event.at > self.loop.now_at:
+                    self.loop.now_at = event.at
+                handle(self, event)
+                self.loop.drain()
+                if not self.calls and not self.timers:
+                    self._check_not_stuck()
+        except (DivergenceError, UnreadableError, RunawayError, StuckError, WorkflowNotFoundError) as error:
+            self.park(error)
+        self.events += 1
+        commands, self.commands = self.commands, []
+        return commands
+
+    def outstanding(self) -> list[Command]:
+        """Everything asked for and not answered by the events so far, oldest first: what is left to do after a replay."""
+        if self.is_parked:
+            return []
+        commands: list[Command] = []
+        for call in self.calls.values():
+            if not (isinstance(call, ChildCall) and call.frame is not None):
+                commands.append(call.command)
+        commands.extend(frame.ending for frame in self.frames.values() if frame.ending is not None)
+        return commands
+
+    def expects(self, run: int, call: str) -> bool:
+        """Whether the run still waits for the outcome of this call."""
+        return (run, call) in self.calls
+
+    def park(self, error: OutliveError) -> None:
+        """Stop here: going on would be wrong, failing would lose the run."""
+        if not self.is_parked:
+            self.is_parked = True
+            self.commands = [Park(reason=str(error))]
+
+    def drop(self) -> None:
+        """Leave memory without a trace: nothing in a `finally` block of the workflow can be seen from outside."""
+        self.loop.drop([task for frame in self.frames.values() for task in frame.tasks])
+        self.commands.clear()
+
+    # -- What it waits for -----------------------------------------------------------------------------------
+
+    def wake_at(self) -> int | None:
+        """When the next timer is due."""
+        timer = self.timers.next()
+        return None if timer is None else timer.due_at
+
+    def due_timer(self, now_at: int) -> Timer | None:
+        """The timer to fire first, if one is due."""
+        timer = self.timers.next()
+        return timer if timer is not None and timer.due_at <= now_at else None
+
+    def waits(self) -> tuple[Wait, ...]:
+        """Everything that could move the run, as data."""
+        waits = [
+            Wait(kind=WaitKind.TIMER, name=timer.name, until_at=timer.due_at, run=timer.run) for timer in self.timers
+        ]
+        for call in self.calls.values():
+            if isinstance(call, StepCall):
+                command = call.command
+                waits.append(
+                    Wait(
+                        kind=WaitKind.RETRY, name=command.call, until_at=command.not_before_at or None, run=command.run
+                    )
+                )
+        for frame in self.frames.values():
+            for name, waiters in frame.waiters.items():
+                waits += [
+                    Wait(kind=WaitKind.SIGNAL, name=name, run=frame.number) for waiter in waiters if not waiter.done()
+                ]
+        waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in self.end_waiters]
+        return tuple(waits)
+
+    # -- Timers ----------------------------------------------------------------------------------------------
+
+    def begin_timer(self, timer: Timer) -> None:
+        """A timer of the workflow; called by its loop."""
+        self.refuse_if_dropped()
+        scope = SCOPE.get()
+        self.timers.add(timer, scope.frame.number, scope.call(TIMER))
+
+    def forget_timer(self, timer: Timer) -> None:
+        """The workflow no longer waits for this timer."""
+        self.timers.take(timer.run, timer.name)
+
+    def refuse_if_dropped(self) -> None:
+        """A dropped run's `finally` blocks may ask for nothing."""
+        if self.loop.is_dropped:
+            raise RunDropped
+
+    # -- What each event does --------------------------------------------------------------------------------
+
+    def _on_created(self, event: RunCreated) -> None:
+        if event.run == 0:
+            spec = self._resolve(event.workflow, event.version)
+            self.nonce = event.nonce
+            self._start_frame(event, spec)
+            return
+        call = self._find(
+            event, event.parent, event.call, ChildCall, f"child run {event.workflow} ({event.call}) was started"
+        )
+        self._check_digest(event, call.command.digest, event.digest, event.call)
+        if call.command.run != event.run or call.command.workflow.name != event.workflow:
+            raise contradiction(
+                self, event, f"child run {event.run} is {event.workflow}", f"asked for {call.command.workflow.name}"
+            )
+        call.frame = self._start_frame(event, self._resolve(event.workflow, event.version))
+        if call.is_cancelled:
+            self.cancel_frame(call.frame, "cancelled by its parent")
+
+    def _start_frame(self, event: RunCreated, spec: WorkflowSpec) -> Frame:
+        frame = Frame(event.run, child_id(self.root_id, event.run), spec, self.nonce)
+        self.frames[event.run] = frame
+        args, kwargs = spec.signature.decode(self.unpack(event.input))
+        context = frame.context()
+        frame.task = asyncio.Task(spec.fn(*args, **kwargs), loop=self.loop, context=context)
+        frame.tasks.append(frame.task)
+        frame.task.add_done_callback(lambda task: self._main_done(frame), context=context)
+        if event.timeout_at is not None:
+            self.timers.add(Timer(self, event.timeout_at, self._time_out, (frame,), context), event.run, DEADLINE)
+        return frame
+
+    def _on_step_succeeded(self, event: StepSucceeded) -> None:
+        call = self.calls.get((event.run, event.call))
+        if type(call) is not StepCall:
+            raise unasked(self, event, f"step {event.call} succeeded")
+        command = call.command
+        if command.digest != event.digest:
+            raise other_arguments(self, event, event.call)
+        del self.calls[event.run, event.call]
+        value = command.step.signature.result.decode(self.unpack(event.result), f"result of step {event.call}")
+        if not call.future.done():
+            call.future.set_result(value)
+
+    def _on_step_failed(self, event: StepFailed) -> None:
+        call = self._find(event, event.run, event.call, StepCall, f"step {event.call} failed")
+        self._check_digest(event, call.command.digest, event.digest, event.call)
+        del self.calls[event.run, event.call]
+        step = call.command.step
+        error = exception_of(
+            event.failure, registered=(*step.registered, *OWN_ERRORS), step=step.name, attempts=event.attempt
+        )
+        if not call.future.done():
+            call.future.set_exception(error)
+
+    def _on_attempt_failed(self, event: AttemptFailed) -> None:
+        call = self._find(
+            event, event.run, event.call, StepCall, f"attempt {event.attempt} of step {event.call} failed"
+        )
+        self._check_digest(event, call.command.digest, event.digest, event.call)
+        call.command.attempt = event.attempt + 1
+        call.command.not_before_at = event.retry_at
+        self.commands.append(call.command)
+
+    def _on_progressed(self, event: StepProgressed) -> None:
+        call = self._find(event, event.run, event.call, StepCall, f"step {event.call} saved progress")
+        call.command.progress = bytes(self.unpack(event.progress))
+
+    def _on_timer(self, event: TimerFired) -> None:
+        timer = self.timers.take(event.run, event.call)
+        if timer is None or timer.call is None:
+            raise unasked(self, event, f"timer {event.call} fired")
+        self.loop.call_soon(timer.call, *timer.args, context=timer.context)
+
+    def _on_signal(self, event: SignalReceived) -> None:
+        frame = self.frames.get(event.run)
+        if frame is not None:
+            frame.take_signal(event.payload, event.name)
+
+    def _on_cancel(self, event: CancelRequested) -> None:
+        frame = self.frames.get(event.run)
+        if frame is not None:
+            self.cancel_frame(frame, event.reason)
+
+    def _on_detached_started(self, event: DetachedStarted) -> None:
+        call = self._find(event, event.run, event.call, DetachedCall, f"detached run {event.run_id} was started")
+        self._check_digest(event, call.command.digest, event.digest, event.call)
+        del self.calls[event.run, event.call]
+        call.future.set_result(event.run_id)
+
+    def _on_detached_ended(self, event: DetachedEnded) -> None:
+        self.ended[event.run_id] = event
+        for waiter in self.end_waiters.pop(event.run_id, ()):
+            if not waiter.done():
+                waiter.set_result(event)
+
+    def _on_ended(self, event: RunSucceeded | RunFailed | RunCancelled | RunTimedOut) -> None:
+        frame = self.frames.get(event.run)
+        told = type(event).__name__
+        if frame is None or frame.ending is None:
+            raise unasked(self, event, f"run {event.run} ended ({told})")
+        frame.ending = None
+        del self.frames[event.run]
+        for (parent, name), call in list(self.calls.items()):
+            if isinstance(call, ChildCall) and call.frame is frame:
+                del self.calls[parent, name]
+                child_outcome(call, event, frame, self.unpack)
+                self._close_if_done(self.frames.get(parent))
+
+    # -- How runs end ----------------------------------------------------------------------------------------
+
+    def _main_done(self, frame: Frame) -> None:
+        if self.loop.is_dropped or frame.task is None:
+            return
+        outcome = outcome_of(frame, frame.task)
+        if isinstance(outcome, OutliveError):
+            self.park(outcome)
+            return
+        frame.outcome = outcome
+        frame.is_closing = True
+        # As asyncio.run does: what the workflow left running is cancelled and may clean up before the run ends.
+        for task in frame.open_tasks():
+            task.add_done_callback(lambda _: self._close_if_done(frame))
+            task.cancel()
+        for child in self._open_children(frame):
+            self.cancel_frame(child, "its parent has ended")
+        self._close_if_done(frame)
+
+    def _close_if_done(self, frame: Frame | None) -> None:
+        if frame is None or not frame.is_closing or frame.ending is not None or frame.outcome is None:
+            return
+        if frame.open_tasks() or self._open_children(frame):
+            return
+        self.timers.take(frame.number, DEADLINE)
+        frame.ending = frame.outcome
+        self.commands.append(frame.outcome)
+
+    def _open_children(self, frame: Frame) -> list[Frame]:
+        return [
+            call.frame
+            for (parent, _), call in self.calls.items()
+            if parent == frame.number and isinstance(call, ChildCall) and call.frame is not None
+        ]
+
+    def cancel_frame(self, frame: Frame, reason: str) -> None:
+        """Ask a run to stop; asking twice is asking once."""
+        if frame.cancel_reason is None and not frame.is_closing and frame.task is not None:
+            frame.cancel_reason = reason
+            frame.task.cancel()
+
+    def _time_out(self, frame: Frame) -> None:
+        if not frame.is_closing and frame.task is not None:
+            frame.is_timed_out = True
+            frame.task.cancel()
+
+    def _check_not_stuck(self) -> None:
+        if self.end_waiters or not self.frames or self.is_parked:
+            return
+        for frame in self.frames.values():
+            if frame.ending is not None or any(not waiter.done() for each in frame.waiters.values() for waiter in each):
+                return
+        raise StuckError(_where(self.frames[0]))
+
+    # -- Contradictions --------------------------------------------------------------------------------------
+
+    def _find(self, event: AnyEvent, run: int, name: str, kind: type[CallT], told: str) -> CallT:
+        call = self.calls.get((run, name))
+        if not isinstance(call, kind):
+            raise unasked(self, event, told)
+        return call
+
+    def _check_digest(self, event: AnyEvent, asked: int, recorded: int, name: str) -> None:
+        if asked != recorded:
+            raise other_arguments(self, event, name)
+
+
+def _where(frame: Frame) -> str:
+    """The innermost line of the workflow that waits."""
+    stack = frame.task.get_stack() if frame.task is not None else []
+    if not stack:
+        return frame.spec.name
+    code = stack[-1].f_code
+    return f"{code.co_filename}:{stack[-1].f_lineno} in {code.co_name}"
+
+
+_HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
+    RunCreated: Execution._on_created,
+    StepSucceeded: Execution._on_step_succeeded,
+    StepFailed: Execution._on_step_failed,
+    AttemptFailed: Execution._on_attempt_failed,
+    StepProgressed: Execution._on_progressed,
+    TimerFired: Execution._on_timer,
+    SignalReceived: Execution._on_signal,
+    CancelRequested: Execution._on_cancel,
+    DetachedStarted: Execution._on_detached_started,
+    DetachedEnded: Execution._on_detached_ended,
+    RunSucceeded: Execution._on_ended,
+    RunFailed: Execution._on_ended,
+    RunCancelled: Execution._on_ended,
+    RunTimedOut: Execution._on_ended,
+    RunClaimed: None,
+    RunSuspended: None,
+    RunReleased: None,
+    RunParked: None,
+    RunResumed: None,
+}
+assert set(_HANDLERS) == set(get_args(AnyEvent)), "every event kind says what it does to an execution"

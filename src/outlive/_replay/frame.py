@@ -1,0 +1,133 @@
+"""One run of a tree while it is in memory, and where in it a durable call happens.
+
+A frame is the live side of a run: its tasks, its signals, how it ends. A scope is one task of it, and gives durable calls the
+identity that lets a replay find them again.
+
+The identity of a call is scope + name + occurrence. The scope is the task it is awaited in: every task that a workflow makes (the
+branches of a `gather`, the tasks of a `TaskGroup`) has a scope of its own, numbered in the order in which its parent made
+them. So a call in one branch never depends on how far another branch has come, two identical calls are two calls, and a
+loop is simply the occurrences 1, 2, 3, ...
+
+    charge            the first call of charge in the workflow's own task
+    charge#2          the second one
+    2/charge          the first one in the second task that the workflow made
+    2.1/@timer        the first timer in the first task made by that task
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections import deque
+from typing import Any
+
+from outlive._model import Payload
+from outlive._replay.command import EndRun, WorkflowSpec
+
+SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
+
+
+class Scope:
+    """One task of one run."""
+
+    __slots__ = ("_branches", "_counts", "_path", "_random", "frame")
+
+    def __init__(self, frame: Frame, path: str = "") -> None:
+        self.frame = frame
+        self._path = path
+        self._branches = 0
+        self._counts: dict[str, int] = {}
+        self._random: random.Random | None = None
+
+    def call(self, name: str) -> str:
+        """The identity of the next call of `name` here."""
+        count = self._counts.get(name, 0) + 1
+        self._counts[name] = count
+        occurrence = name if count == 1 else f"{name}#{count}"
+        return f"{self._path}/{occurrence}" if self._path else occurrence
+
+    def branch(self) -> Scope:
+        """The scope of the next task made here."""
+        self._branches += 1
+        return Scope(self.frame, f"{self._path}.{self._branches}" if self._path else str(self._branches))
+
+    def random(self) -> random.Random:
+        """Random numbers that are the same in every replay and different in every run and scope."""
+        if self._random is None:
+            self._random = random.Random(f"{self.frame.seed}/{self._path}")
+        return self._random
+
+
+class Frame:
+    """The live side of one run; everything in it is rebuilt by a replay."""
+
+    __slots__ = (
+        "buffer",
+        "cancel_reason",
+        "ending",
+        "id",
+        "is_closing",
+        "is_timed_out",
+        "number",
+        "outcome",
+        "seed",
+        "spec",
+        "task",
+        "tasks",
+        "waiters",
+    )
+
+    def __init__(self, number: int, run_id: str, spec: WorkflowSpec, nonce: int) -> None:
+        self.number = number
+        self.id = run_id
+        self.spec = spec
+        self.seed = f"{nonce}/{number}"
+        self.task: asyncio.Task[Any] | None = None
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.buffer: dict[str, deque[Payload]] = {}
+        """Signals that nobody waited for when they came, oldest first."""
+        self.waiters: dict[str, deque[asyncio.Future[Payload]]] = {}
+        self.cancel_reason: str | None = None
+        self.is_timed_out = False
+        self.is_closing = False
+        """The workflow has ended; its last tasks and children are being wound up."""
+        self.outcome: EndRun | None = None
+        self.ending: EndRun | None = None
+        """Asked for, not yet answered by the journal."""
+
+    def context(self) -> contextvars.Context:
+        """A fresh context for the run: nothing of the worker leaks in, nothing of the run leaks out."""
+        context = contextvars.Context()
+        context.run(SCOPE.set, Scope(self))
+        return context
+
+    def add_task(self, task: asyncio.Task[Any]) -> None:
+        """Remember a task of this run; forget the finished ones now and then."""
+        tasks = self.tasks
+        tasks.append(task)
+        if len(tasks) >= 64 and len(tasks) & (len(tasks) - 1) == 0:
+            self.tasks = [task for task in tasks if not task.done()]
+
+    def open_tasks(self) -> list[asyncio.Task[Any]]:
+        """The tasks that have not ended, the workflow's own left out."""
+        return [task for task in self.tasks if task is not self.task and not task.done()]
+
+    def take_signal(self, payload: Payload, name: str) -> None:
+        """Give a signal to who has waited longest for its name, or keep it."""
+        waiters = self.waiters.get(name)
+        while waiters:
+            waiter = waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(payload)
+                return
+        self.buffer.setdefault(name, deque()).append(payload)
+
+    def buffered_signal(self, name: str) -> Payload | None:
+        """The oldest signal of this name that came before anybody asked."""
+        buffered = self.buffer.get(name)
+        return buffered.popleft() if buffered else None
+
+    def put_back_signal(self, payload: Payload, name: str) -> None:
+        """A waiter was cancelled with the signal already in its hands: the next one gets it."""
+        self.buffer.setdefault(name, deque()).appendleft(payload)

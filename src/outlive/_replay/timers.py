@@ -1,0 +1,46 @@
+"""The timers of one tree, and which of them is next."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from outlive._replay.loop import Timer
+
+
+class Timers:
+    """Timers by (run, name), and a heap for the earliest one; cancelled ones leave the heap when they reach its top."""
+
+    __slots__ = ("_by_name", "_heap", "_made")
+
+    def __init__(self) -> None:
+        self._by_name: dict[tuple[int, str], Timer] = {}
+        self._heap: list[Timer] = []
+        self._made = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._by_name)
+
+    def __iter__(self) -> Iterator[Timer]:
+        return iter(self._by_name.values())
+
+    def add(self, timer: Timer, run: int, name: str) -> None:
+        """Begin to wait for a timer; timers of one instant fire in the order in which they were made."""
+        self._made += 1
+        timer.run, timer.name, timer.order = run, name, self._made
+        self._by_name[run, name] = timer
+        heapq.heappush(self._heap, timer)
+
+    def take(self, run: int, name: str) -> Timer | None:
+        """Stop waiting for a timer; None if nobody waits for it."""
+        timer = self._by_name.pop((run, name), None)
+        if timer is not None:
+            timer.is_cancelled = True
+        return timer
+
+    def next(self) -> Timer | None:
+        """The timer that is due first."""
+        heap = self._heap
+        while heap and heap[0].is_cancelled:
+            heapq.heappop(heap)
+        return heap[0] if heap else None

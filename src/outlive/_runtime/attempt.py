@@ -1,0 +1,83 @@
+"""One attempt of a step while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from outlive._journal.value import TAGGED
+from outlive._model import Run
+from outlive._replay.command import RunStep
+
+Save = Callable[["Attempt", bytes], None]
+
+
+class Attempt:
+    """A running step: what was asked, the task that does it, and what the step may know of itself."""
+
+    __slots__ = ("_epoch", "_loop", "_run", "_save", "command", "is_saving", "is_wanted", "progress", "task")
+
+    def __init__(self, command: RunStep, *, run: Run, epoch: int, loop: asyncio.AbstractEventLoop, save: Save) -> None:
+        self.command = command
+        self.task: asyncio.Task[None] | None = None
+        self.is_wanted = True
+        """Whether anybody waits for its outcome."""
+        self.progress: bytes | None = None
+        """Progress that is not in the journal yet; the latest wins."""
+        self.is_saving = False
+        """Whether an earlier progress is on its way into the journal."""
+        self._run = run
+        self._epoch = epoch
+        self._loop = loop
+        self._save = save
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more. Cooperative: what it still does is not heard."""
+        self.is_wanted = False
+        if self.task is not None:
+            self.task.cancel()
+
+    # -- What the step may know of itself (`outlive.current_step()`) -----------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        """See `StepContext`."""
+        return self._run.id
+
+    @property
+    def name(self) -> str:
+        """See `StepContext`."""
+        return self.command.step.name
+
+    @property
+    def number(self) -> int:
+        """See `StepContext.attempt`."""
+        return self.command.attempt
+
+    @property
+    def epoch(self) -> int:
+        """See `StepContext`."""
+        return self._epoch
+
+    @property
+    def idempotency_key(self) -> str:
+        """See `StepContext`. The nonce keeps a run apart from the one it replaced under the same id."""
+        return f"{self._run.id}:{self.command.call}:{self._run.nonce:016x}"
+
+    @property
+    def last_progress(self) -> Any:
+        """See `StepContext`."""
+        saved = self.command.progress
+        return None if saved is None else TAGGED.decode(saved, "saved progress")
+
+    @property
+    def is_cancelled(self) -> bool:
+        """See `StepContext`."""
+        return not self.is_wanted
+
+    def heartbeat(self, progress: Any) -> None:
+        """See `StepContext`."""
+        if progress is not None and self.is_wanted:
+            data = TAGGED.encode(progress, f"the progress of step {self.command.call}")
+            self._loop.call_soon_threadsafe(self._save, self, data)

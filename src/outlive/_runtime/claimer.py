@@ -1,0 +1,146 @@
+"""Brings due runs and their messages to the worker.
+
+One question to the store brings everything that is due: new runs, timers, retries, signals, cancels and orphans. Between two
+questions it sleeps until the next known wake-up, a ring of the bell (something in this process made a run due), or the poll
+interval, which is the truth for everything that other processes do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from outlive._journal.codec import Row
+from outlive._model import Limits
+from outlive._runtime.bell import Bell
+from outlive._runtime.blobs import blob_ids
+from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.live import LiveRun
+from outlive._runtime.worker import Found, Worker
+from outlive._store.contract import Claim, Inbound, Store
+from outlive.errors import StoreUnavailableError
+from outlive.telemetry import log
+
+REPLAYS_PER_TURN_MAX = 50
+"""Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
+
+
+class Claimer:
+    """The pulse of a worker."""
+
+    def __init__(
+        self, *, store: Store, worker: Worker, clock: Clock, limits: Limits, definitions: list[str], poll_seconds: float
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._clock = clock
+        self._limits = limits
+        self._definitions = definitions
+        self._poll_seconds = poll_seconds
+        self._bell = Bell()
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._next_wake_at: int | None = None
+        self._has_more = False
+
+    def start(self) -> None:
+        """Begin to claim."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="outlive-claimer")
+
+    def ring(self) -> None:
+        """Something may be due: look now."""
+        self._bell.ring()
+
+    async def stop(self) -> None:
+        """Claim nothing more; a claim under way is finished first."""
+        self._is_stopping = True
+        self._bell.ring()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def _run(self) -> None:
+        trouble = False
+        while not self._is_stopping:
+            try:
+                await self.run_once()
+                trouble = False
+            except StoreUnavailableError as error:
+                if not trouble:
+                    log.error("%s; claiming goes on when it is back", error)
+                trouble, self._has_more = True, False
+            except Exception:
+                log.exception("claiming failed; it is tried again")
+                self._has_more = False
+            await self._bell.sleep(0 if self._has_more else self._pause_seconds())
+
+    def _pause_seconds(self) -> float:
+        # A little spread, so that the workers of a fleet do not ask in step.
+        pause = self._poll_seconds * (0.75 + self._clock.random() / 2)
+        if self._next_wake_at is not None and self._worker.room:
+            pause = min(pause, max(0.0, (self._next_wake_at - self._clock.now()) / MICROSECONDS))
+        return pause
+
+    async def run_once(self) -> int:
+        """Take what is due; how many trees that were."""
+        limit = min(self._worker.room, self._limits.claim_batch_max)
+        claims: list[Claim] = []
+        self._next_wake_at = None
+        if limit:
+            answer = await self._store.claim_runs(self._worker.id, self._definitions, limit=limit)
+            claims, self._next_wake_at = answer.claims, answer.next_wake_at
+        self._has_more = bool(limit) and len(claims) >= limit
+        if claims:
+            await self._revive(claims)
+        await self._bring_mail({claim.run.journal for claim in claims})
+        return len(claims)
+
+    async def _revive(self, claims: list[Claim]) -> None:
+        # Taken out of the cache now, so that it cannot be evicted while the others are read.
+        hot = {claim.run.journal: self._worker.take_cached(claim) for claim in claims}
+        cold = [journal for journal, live in hot.items() if live is None]
+        journals = await self._store.read_journals(cold) if cold else {}
+        mail = await self._store.read_inbox(list(hot))
+        found = Found(journals, mail, await self._read_blobs(journals.values(), mail.values()))
+        for start in range(0, len(claims), REPLAYS_PER_TURN_MAX):
+            await _in_callback(partial(self._hand_over, claims[start : start + REPLAYS_PER_TURN_MAX], hot, found))
+
+    def _hand_over(self, claims: list[Claim], hot: dict[int, LiveRun | None], found: Found) -> None:
+        for claim in claims:
+            self._worker.revive(claim, hot[claim.run.journal], found)
+
+    async def _bring_mail(self, just_claimed: set[int]) -> None:
+        journals = [
+            j for j in await self._store.find_mail(self._worker.id) if j not in just_claimed and self._worker.owns(j)
+        ]
+        if not journals:
+            return
+        mail = await self._store.read_inbox(journals)
+        blobs = await self._read_blobs((), mail.values())
+        await _in_callback(partial(self._deliver, mail, blobs))
+
+    def _deliver(self, mail: dict[int, list[Inbound]], blobs: dict[str, bytes]) -> None:
+        for journal, messages in mail.items():
+            self._worker.deliver(journal, messages, blobs)
+
+    async def _read_blobs(self, journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> dict[str, bytes]:
+        ids = blob_ids(journals, mail)
+        return await self._store.get_blobs(sorted(ids)) if ids else {}
+
+
+async def _in_callback(work: Callable[[], None]) -> None:
+    """Do something in a plain callback of the loop: executions are never fed from inside a task."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def call() -> None:
+        try:
+            work()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    loop.call_soon(call)
+    await done

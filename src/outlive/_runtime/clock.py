@@ -1,0 +1,71 @@
+"""The one source of time, chance, ids and threads. Nothing else in the engine may take them from the standard library.
+
+The same worker code then runs in production, in users' tests with a clock that skips, and in a simulation from a seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Protocol
+
+MICROSECONDS = 1_000_000
+
+
+class Clock(Protocol):
+    """Where the engine takes time and chance from."""
+
+    def now(self) -> int:
+        """Microseconds since 1970 UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that only go forward, also while the machine sleeps; for judging one's own lease."""
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+
+    def nonce(self) -> int:
+        """63 random bits that nobody can guess."""
+
+    def new_id(self) -> str:
+        """A run or worker id that no one else makes."""
+
+    def spawn(self, target: Callable[[], None], *, name: str) -> None:
+        """Run something on a thread of its own that never keeps the process alive."""
+
+
+class SystemClock:
+    """The real ones."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(os.urandom(16))
+        # Where the system has a clock that counts suspended time, a laptop lid cannot fool a lease.
+        self._monotonic_id = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+    def now(self) -> int:
+        """See `Clock`."""
+        return time.time_ns() // 1_000
+
+    def monotonic(self) -> float:
+        """See `Clock`."""
+        return time.monotonic() if self._monotonic_id is None else time.clock_gettime(self._monotonic_id)
+
+    def random(self) -> float:
+        """See `Clock`."""
+        return self._random.random()
+
+    def nonce(self) -> int:
+        """See `Clock`."""
+        return int.from_bytes(os.urandom(8), "big") >> 1
+
+    def new_id(self) -> str:
+        """See `Clock`."""
+        return uuid.uuid4().hex
+
+    def spawn(self, target: Callable[[], None], *, name: str) -> None:
+        """See `Clock`."""
+        threading.Thread(target=target, name=name, daemon=True).start()

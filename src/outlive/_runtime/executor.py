@@ -1,0 +1,174 @@
+"""Runs attempts of steps and reports each outcome as an event.
+
+An async step runs on the engine's loop, a sync step on a thread. An attempt that fails is retried if its policy says so: the
+failure and the time of the next attempt go into the journal, and until then the step holds no slot. The executor never feeds an
+execution: outcomes are reported to the worker, which does that from a plain callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from outlive._define.inside import CURRENT_STEP
+from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed, StepSucceeded
+from outlive._journal.failure import failure_of
+from outlive._replay.command import RunStep
+from outlive._runtime.attempt import Attempt
+from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.live import LiveRun
+from outlive._runtime.threads import ThreadLane
+from outlive.errors import OutliveError, StepTimeoutError
+from outlive.telemetry import Counters
+
+Report = Callable[[LiveRun, Attempt, bytes | None, AnyEvent | None], None]
+"""Told how an attempt ended: the encoded result of a success, or the event of a failure."""
+
+
+class Executor:
+    """Runs up to `steps_max` attempts at once; the others wait in order."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        threads: ThreadLane,
+        counters: Counters,
+        steps_max: int,
+        report: Report,
+        save_progress: Callable[[LiveRun, Attempt], None],
+    ) -> None:
+        self._clock = clock
+        self._threads = threads
+        self._counters = counters
+        self._steps_max = steps_max
+        self._report = report
+        self._save_progress = save_progress
+        self._queue: deque[tuple[LiveRun, Attempt]] = deque()
+        self.running = 0
+        self._loop = asyncio.get_running_loop()
+
+    def start(self, live: LiveRun, command: RunStep) -> None:
+        """Begin an attempt now, or as soon as there is room."""
+        runs = live.fold.runs
+        attempt = Attempt(
+            command,
+            run=runs[command.run],
+            epoch=runs[0].epoch,
+            loop=self._loop,
+            save=partial(self._progress, live),
+        )
+        live.attempts[command.run, command.call] = attempt
+        if self.running >= self._steps_max:
+            self._queue.append((live, attempt))
+        else:
+            self._begin(live, attempt)
+
+    def cancel(self, live: LiveRun, run: int, call: str) -> None:
+        """Stop an attempt that nobody waits for."""
+        attempt = live.attempts.pop((run, call), None)
+        if attempt is not None:
+            attempt.cancel()
+
+    def cancel_all(self, live: LiveRun) -> None:
+        """Stop everything that a tree has running."""
+        for attempt in live.attempts.values():
+            attempt.cancel()
+        live.attempts.clear()
+
+    def _begin(self, live: LiveRun, attempt: Attempt) -> None:
+        self.running += 1
+        self._counters.steps_started += 1
+        # Not loop.create_task: a host application's task factory has no business with our steps, and this is the hot path.
+        attempt.task = asyncio.Task(self._run(live, attempt), loop=self._loop, name="outlive-step")
+
+    async def _run(self, live: LiveRun, attempt: Attempt) -> None:
+        command = attempt.command
+        result: bytes | None = None
+        failure: AnyEvent | None = None
+        try:
+            value = await self._call(attempt)
+            result = command.step.signature.result.encode(value, command.call)
+        except asyncio.CancelledError as error:
+            # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
+            failure = self.failed(command, error) if attempt.is_wanted else None
+        except Exception as error:  # The user's code may raise anything; its failure is data.
+            failure = self.failed(command, error) if attempt.is_wanted else None
+        finally:
+            self.running -= 1
+            if self._queue:
+                self._begin_next()
+        if attempt.is_wanted:
+            del live.attempts[command.run, command.call]
+            self._report(live, attempt, result, failure)
+
+    def _begin_next(self) -> None:
+        while self._queue and self.running < self._steps_max:
+            live, attempt = self._queue.popleft()
+            if attempt.is_wanted:
+                self._begin(live, attempt)
+
+    async def _call(self, attempt: Attempt) -> Any:
+        command = attempt.command
+        step = command.step
+        CURRENT_STEP.set(attempt)
+        args, kwargs = step.signature.decode(command.arguments)
+        if command.options.timeout_seconds is not None:
+            return await self._call_in_time(attempt, partial(step.fn, *args, **kwargs), command.options.timeout_seconds)
+        if step.is_async:
+            return await step.fn(*args, **kwargs)
+        return await self._threads.run(partial(step.fn, *args, **kwargs))
+
+    async def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any], seconds: float) -> Any:
+        step = attempt.command.step
+        patience = asyncio.timeout(seconds)
+        try:
+            async with patience:
+                return await (fn() if step.is_async else self._threads.run(fn))
+        except TimeoutError as error:
+            if not patience.expired():
+                raise
+            raise StepTimeoutError(step.name, seconds) from error
+
+    def _progress(self, live: LiveRun, attempt: Attempt, data: bytes) -> None:
+        if attempt.is_wanted:
+            attempt.progress = data
+            if not attempt.is_saving:
+                self._save_progress(live, attempt)
+
+    def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
+        """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
+        retry, attempt = command.options.retry, command.attempt
+        failure = failure_of(error)
+        at = self._clock.now()
+        worth_it = isinstance(error, retry.on) and not _is_final(error)
+        if worth_it and attempt < retry.attempts:
+            delay = retry.delay_seconds(attempt, self._clock.random() * 2 - 1)
+            self._counters.steps_retried += 1
+            return AttemptFailed(
+                at=at,
+                run=command.run,
+                call=command.call,
+                failure=failure,
+                attempt=attempt,
+                retry_at=at + round(delay * MICROSECONDS),
+                digest=command.digest,
+            )
+        return StepFailed(
+            at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt
+        )
+
+
+def _is_final(error: BaseException) -> bool:
+    """Errors of ours about the values of a step: another attempt would meet them again."""
+    return isinstance(error, OutliveError) and not isinstance(error, StepTimeoutError)
+
+
+def success(command: RunStep, *, at: int, result: Any) -> StepSucceeded:
+    """The event of a step that returned."""
+    return StepSucceeded(
+        at=at, run=command.run, call=command.call, result=result, digest=command.digest, attempt=command.attempt
+    )

@@ -1,0 +1,76 @@
+"""Keeps the worker's lease, on a thread and a connection of its own.
+
+The event loop may stall (a sync call in an async step, a long replay); the lease must not depend on it. Every third of the lease the
+keeper renews it. If it cannot prove a renewal within the lease less a margin, counted from when the last successful renewal was
+*sent*, it fences the worker: others may own its runs by now. The margin is for the time between looking at the clock and
+acting on it. Safety does not hang on any of this (the journal's compare-and-swap does that); it only keeps two workers from doing
+the same work for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from outlive._runtime.clock import Clock
+from outlive._store.contract import Beat
+from outlive.errors import StoreUnavailableError
+from outlive.telemetry import log
+
+BEATS_PER_LEASE = 3
+MARGIN_SHARE = 0.15
+
+
+class Keeper:
+    """Renews one lease until it is stopped or lost."""
+
+    def __init__(self, beat: Beat, *, clock: Clock, lease_seconds: float, fence: Callable[[str], None]) -> None:
+        self._beat = beat
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+        self._fence = fence
+        self._loop = asyncio.get_running_loop()
+        self._stop = threading.Event()
+        self._sent_at = clock.monotonic()
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._clock.spawn(self._run, name="outlive-keeper")
+
+    def stop(self) -> None:
+        """Beat no more."""
+        self._stop.set()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the lease is certainly still held."""
+        return self._clock.monotonic() - self._sent_at < self._lease_seconds * (1 - MARGIN_SHARE)
+
+    def beat_once(self) -> str:
+        """Renew the lease; empty, or why it must be taken for lost."""
+        sent_at = self._clock.monotonic()
+        try:
+            is_ours = self._beat.renew(lease_seconds=self._lease_seconds)
+        except StoreUnavailableError as error:
+            return "" if self.is_trusted else f"the lease could not be renewed in time: {error}"
+        if not is_ours:
+            return "another worker has ended this session"
+        if not self.is_trusted:
+            return "the lease was renewed too late"
+        self._sent_at = sent_at
+        return ""
+
+    def _run(self) -> None:
+        pause = self._lease_seconds / BEATS_PER_LEASE
+        try:
+            while not self._stop.wait(pause):
+                lost = self.beat_once()
+                if lost:
+                    log.error("this worker has lost its lease (%s); it lets go of its runs", lost)
+                    self._loop.call_soon_threadsafe(self._fence, lost)
+                    return
+        except RuntimeError:  # The event loop is closed: the process is on its way out.
+            return
+        finally:
+            self._beat.close()

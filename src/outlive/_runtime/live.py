@@ -1,0 +1,408 @@
+"""A tree of runs in motion: its execution, its place in the journal, and what it has to say next.
+
+Feed early, act late
+--------------------
+Something happens (a step returned, a timer is due, a message came). `happen` makes it an event, writes it into the draft of the next
+change, folds it into the run rows and feeds it to the execution at once, while it is still on its way to the disk. What the
+workflow then asks for that is only journal (a child, an end, a wait) joins the same draft. What would be an effect (a step to
+start or to cancel) is kept with the draft and released when that change is durable, not before. If the change
+conflicts, another worker owns the tree: the whole thing is thrown away, and nothing of it was ever visible.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import assert_never
+
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import (
+    AnyEvent,
+    CancelRequested,
+    DetachedEnded,
+    DetachedStarted,
+    RunCancelled,
+    RunCreated,
+    RunFailed,
+    RunParked,
+    RunReleased,
+    RunResumed,
+    RunSucceeded,
+    RunSuspended,
+    RunTimedOut,
+    SignalReceived,
+    TimerFired,
+)
+from outlive._journal.fold import Fold
+from outlive._journal.packing import Packer
+from outlive._journal.value import Stored
+from outlive._model import Payload, Run, RunStatus
+from outlive._model.payload import Blob
+from outlive._replay.command import CancelStep, Command, EndRun, Park, RunStep, StartChild, StartDetached, WorkflowSpec
+from outlive._replay.execution import Execution
+from outlive._runtime.attempt import Attempt
+from outlive._runtime.clock import Clock
+from outlive._store.contract import Change, Ended, Inbound, Message, MessageKind
+from outlive.client.birth import new_tree
+from outlive.errors import HistoryTooLongError
+
+Effect = RunStep | CancelStep | Callable[[], None]
+
+
+class Draft:
+    """The next change of a tree, and the effects that wait for it to be durable."""
+
+    __slots__ = ("change", "effects", "runs")
+
+    def __init__(self, journal: int, after: int) -> None:
+        self.change = Change(journal=journal, after=after, rows=[], runs=[])
+        self.runs: dict[int, Run] = {}
+        self.effects: list[Effect] = []
+
+    def close(self) -> Change:
+        """The change, complete."""
+        if self.runs:
+            self.change.runs = list(self.runs.values())
+        return self.change
+
+
+class LiveRun:
+    """One tree that this worker owns."""
+
+    __slots__ = (
+        "_blobs",
+        "_clock",
+        "_history_max",
+        "_journal",
+        "_packer",
+        "_salt",
+        "_todo",
+        "attempts",
+        "draft",
+        "execution",
+        "fold",
+        "in_flight",
+        "is_lost",
+        "is_over",
+        "moving",
+        "retries",
+        "seq",
+    )
+
+    def __init__(
+        self,
+        root_id: str,
+        *,
+        nonce: int,
+        journal: int,
+        clock: Clock,
+        packer: Packer,
+        resolve: Callable[[str, int], WorkflowSpec],
+        turns_max: int,
+        history_max: int,
+    ) -> None:
+        self._clock = clock
+        self._packer = packer
+        self._salt = salt_of(nonce)
+        self._journal = journal
+        self._history_max = history_max
+        self._blobs: dict[str, bytes] = {}
+        self.execution = Execution(root_id, resolve=resolve, unpack=self._unpack, turns_max=turns_max)
+        self.fold = Fold(root_id)
+        self.seq = -1
+        """The seq of the last event, durable or on its way."""
+        self.draft: Draft | None = None
+        self.in_flight = 0
+        """Changes handed to the committer and not answered."""
+        self.moving = 0
+        """Steps asked for that have neither ended nor wait for a later attempt."""
+        self.attempts: dict[tuple[int, str], Attempt] = {}
+        self.retries: dict[tuple[int, str], RunStep] = {}
+        self.is_over = False
+        """Nothing can move it here any more: it has ended, is parked, or was let go."""
+        self.is_lost = False
+        """Another worker owns the tree, or this one must assume so."""
+        self._todo: deque[AnyEvent] = deque()
+
+    # -- Where it stands -------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The id of the root run."""
+        return self.fold.root_id
+
+    @property
+    def journal(self) -> int:
+        """The store's handle; 0 until the tree is stored."""
+        return self._journal
+
+    def wake_at(self) -> int | None:
+        """When the next timer or retry is due."""
+        due_at = self.execution.wake_at()
+        for command in self.retries.values():
+            if due_at is None or command.not_before_at < due_at:
+                due_at = command.not_before_at
+        return due_at
+
+    # -- Coming into memory ----------------------------------------------------------------------------------
+
+    def replay(self, events: list[AnyEvent]) -> str:
+        """Feed the whole journal; empty, or why the code cannot go on with it."""
+        for event in events:
+            self.fold.apply(event)
+            for command in self.execution.feed(event):
+                if isinstance(command, Park):
+                    return command.reason
+        return ""
+
+    def reclaimed(self, run: Run) -> None:
+        """Claimed again while it was still in memory."""
+        self.seq += 1
+        self.execution.events += 1
+        self.fold.events += 1
+        self.fold.runs[0] = run
+        self.is_over = False
+
+    def park_as(self, run: Run, reason: str) -> None:
+        """Park a tree that cannot be rebuilt, from its row alone."""
+        self.fold.runs[0] = run
+        self.park(reason)
+
+    def spend_resumes(self, mail: list[Inbound]) -> None:
+        """A person's wish to resume is spent by this claim, whether the run can go on now or is parked again."""
+        if self.is_over:
+            draft = self._open_draft()
+            draft.change.consumed += [message.id for message in mail if message.kind is MessageKind.RESUME]
+
+    # -- What happens ----------------------------------------------------------------------------------------
+
+    def happen(self, event: AnyEvent) -> None:
+        """Make a fact, and follow what the run asks for because of it."""
+        todo = self._todo
+        self._record(event)
+        for command in self.execution.feed(event):
+            self._follow(command)
+        while todo and not self.is_over:
+            event = todo.popleft()
+            self._record(event)
+            for command in self.execution.feed(event):
+                self._follow(command)
+        todo.clear()
+
+    def follow_all(self, commands: list[Command]) -> None:
+        """Take up what a replay left to do."""
+        for command in commands:
+            self._follow(command)
+        if self._todo:
+            self.happen(self._todo.popleft())
+
+    def take_message(self, message: Inbound) -> None:
+        """Turn a message of the inbox into a fact; the row goes in the same transaction."""
+        if self.is_over:
+            return
+        at = self._clock.now()
+        match message.kind:
+            case MessageKind.SIGNAL:
+                assert message.payload is not None
+                self.happen(
+                    SignalReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=message.key)
+                )
+            case MessageKind.CANCEL:
+                self.happen(CancelRequested(at=at, run=message.run, reason=message.name))
+            case MessageKind.ENDED:
+                ended = message.ended
+                assert ended is not None
+                self.happen(
+                    DetachedEnded(
+                        at=at, run_id=ended.run_id, status=ended.status, result=ended.result, failure=ended.failure
+                    )
+                )
+            case MessageKind.RESUME:
+                self._record(RunResumed(at=at))
+                self.execution.events += 1
+            case _:
+                assert_never(message.kind)
+        self._open_draft().change.consumed.append(message.id)
+
+    def fire_due(self) -> None:
+        """Fire every timer that is due, in order."""
+        now_at = self._clock.now()
+        while not self.is_over and (timer := self.execution.due_timer(now_at)) is not None:
+            self.happen(TimerFired(at=max(now_at, timer.due_at), run=timer.run, call=timer.name))
+
+    def take_due_retries(self) -> list[RunStep]:
+        """The attempts whose back-off is over; they count as moving from now on."""
+        now_at = self._clock.now()
+        due = [key for key, command in self.retries.items() if command.not_before_at <= now_at]
+        self.moving += len(due)
+        return [self.retries.pop(key) for key in due]
+
+    def suspend(self) -> None:
+        """Let go until one of the waits ends."""
+        self._book(RunSuspended(at=self._clock.now(), waits=self.execution.waits(), wake_at=self.wake_at()))
+
+    def release(self) -> None:
+        """Let go in the middle of the work: any worker may go on at once."""
+        self._book(RunReleased(at=self._clock.now()))
+
+    def park(self, reason: str) -> None:
+        """Stop, with a reason for a person."""
+        self._book(RunParked(at=self._clock.now(), reason=reason))
+
+    def _book(self, event: RunSuspended | RunReleased | RunParked) -> None:
+        self._record(event)
+        self.execution.events += 1
+
+    # -- The draft -------------------------------------------------------------------------------------------
+
+    def take_draft(self) -> Draft | None:
+        """What there is to commit, if anything."""
+        draft, self.draft = self.draft, None
+        if draft is not None:
+            self.in_flight += 1
+        return draft
+
+    def committed(self, draft: Draft, journal: int) -> None:
+        """A draft has become durable."""
+        self.in_flight -= 1
+        self._journal = journal
+
+    def pack(self, data: bytes, what: str) -> Payload:
+        """Store a value with the next change."""
+        payload, blob = self._packer.pack(data, what)
+        if blob is not None:
+            self._open_draft().change.blobs.append(blob)
+            self._blobs[blob.id] = blob.data
+        return payload
+
+    def store_blobs(self, blobs: list[Blob]) -> None:
+        """Blobs that come into being with the next change."""
+        if blobs:
+            self._open_draft().change.blobs.extend(blobs)
+            self._blobs.update((blob.id, blob.data) for blob in blobs)
+
+    def add_blobs(self, blobs: dict[str, bytes]) -> None:
+        """The blobs that the journal refers to, read for a replay."""
+        self._blobs.update(blobs)
+
+    def add_effect(self, effect: Effect) -> None:
+        """Do something once everything said so far is durable."""
+        self._open_draft().effects.append(effect)
+
+    def _unpack(self, payload: Payload) -> Stored:
+        return self._packer.unpack(payload, self._blobs)
+
+    def _open_draft(self) -> Draft:
+        if self.draft is None:
+            self.draft = Draft(self._journal, self.seq)
+        return self.draft
+
+    def _record(self, event: AnyEvent) -> None:
+        draft = self._open_draft()
+        self.seq += 1
+        draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq))
+        run = self.fold.apply(event)
+        if run is not None:
+            draft.runs[run.number] = run
+            if run.number == 0:
+                self.is_over = not run.owner
+
+    # -- What the run asks for -------------------------------------------------------------------------------
+
+    def _follow(self, command: Command) -> None:
+        match command:
+            case RunStep():
+                self.moving += 1
+                self._open_draft().effects.append(command)
+                if self.seq >= self._history_max:
+                    self._park_full()
+            case CancelStep():
+                if self.retries.pop((command.run, command.call), None) is None:
+                    self.moving -= 1
+                self._open_draft().effects.append(command)
+            case StartChild():
+                self._todo.append(self._child_created(command))
+            case StartDetached():
+                self._todo.append(self._detached_started(command))
+            case EndRun():
+                self._todo.append(self._ended(command))
+            case Park():
+                self._todo.clear()
+                self._todo.append(RunParked(at=self._clock.now(), reason=command.reason))
+            case _:
+                assert_never(command)
+
+    def _park_full(self) -> None:
+        error = HistoryTooLongError(self.id, self.seq + 1, self._history_max)
+        self._todo.append(RunParked(at=self._clock.now(), reason=str(error)))
+
+    def _child_created(self, command: StartChild) -> RunCreated:
+        return RunCreated(
+            at=self._clock.now(),
+            run=command.run,
+            workflow=command.workflow.name,
+            version=command.workflow.version,
+            input=self.pack(command.arguments, f"the arguments of {command.workflow.name}"),
+            call=command.call,
+            parent=command.parent,
+            digest=command.digest,
+            timeout_at=command.timeout_at,
+        )
+
+    def _detached_started(self, command: StartDetached) -> DetachedStarted:
+        now_at = self._clock.now()
+        change = new_tree(
+            run_id=command.run_id,
+            workflow=command.workflow,
+            arguments=command.arguments,
+            packer=self._packer,
+            at=now_at,
+            nonce=self._clock.nonce(),
+            tags=command.tags,
+            timeout_seconds=command.timeout_seconds,
+            notify=self.id,
+        )
+        self._open_draft().change.starts.append(change)
+        return DetachedStarted(
+            at=now_at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest
+        )
+
+    def _ended(self, command: EndRun) -> AnyEvent:
+        at, run = self._clock.now(), command.run
+        match command.status:
+            case RunStatus.SUCCEEDED:
+                assert command.result is not None
+                result = self.pack(command.result, f"the result of run {self.fold.runs[run].id}")
+                event: AnyEvent = RunSucceeded(at=at, run=run, result=result)
+            case RunStatus.FAILED:
+                assert command.failure is not None
+                event = RunFailed(at=at, run=run, failure=command.failure)
+            case RunStatus.CANCELLED:
+                event = RunCancelled(at=at, run=run, reason=command.reason)
+            case _:
+                event = RunTimedOut(at=at, run=run)
+        if run == 0:
+            self._tell_parent(event)
+        return event
+
+    def _tell_parent(self, event: AnyEvent) -> None:
+        root = self.fold.root
+        if root.parent_id is None:
+            return
+        ended = Ended(
+            run_id=root.id,
+            status=_STATUS[type(event)],
+            result=getattr(event, "result", None),
+            failure=getattr(event, "failure", None),
+        )
+        self._open_draft().change.messages.append(
+            Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=event.at, ended=ended)
+        )
+
+
+_STATUS: dict[type, RunStatus] = {
+    RunSucceeded: RunStatus.SUCCEEDED,
+    RunFailed: RunStatus.FAILED,
+    RunCancelled: RunStatus.CANCELLED,
+    RunTimedOut: RunStatus.TIMED_OUT,
+}

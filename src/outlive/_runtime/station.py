@@ -1,0 +1,176 @@
+"""A worker's station: its session, its keeper, its claimer and the worker itself, started and stopped in order.
+
+A session has an id of its own and one lease. When the lease is lost the session is over: everything in motion is thrown away (others may
+own it), and a new session begins as soon as the store answers. A worker id is never used twice, so nothing of an old
+session can be taken for the new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from outlive._define.registry import Registry
+from outlive._journal.event import RunCreated
+from outlive._journal.packing import Packer
+from outlive._model import Limits, Run
+from outlive._model.payload import Blob
+from outlive._runtime.bell import Bell
+from outlive._runtime.claimer import Claimer
+from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.committer import Answer, Committer
+from outlive._runtime.keeper import Keeper
+from outlive._runtime.worker import Worker
+from outlive._store.contract import Store, WorkerInfo
+from outlive.errors import StoreUnavailableError
+from outlive.telemetry import Counters, log
+
+SESSION_RETRY_SECONDS = 0.5
+GRACE_LOOK_SECONDS = 0.02
+
+
+class Station:
+    """One worker of one process, through as many sessions as it needs."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        committer: Committer,
+        clock: Clock,
+        packer: Packer,
+        registry: Registry,
+        limits: Limits,
+        counters: Counters,
+        announce: Callable[[Run], None],
+        name: str,
+        lease_seconds: float,
+        poll_seconds: float,
+    ) -> None:
+        self._store = store
+        self._committer = committer
+        self._clock = clock
+        self._packer = packer
+        self._registry = registry
+        self._limits = limits
+        self._counters = counters
+        self._announce = announce
+        self._name = name
+        self._lease_seconds = lease_seconds
+        self._poll_seconds = poll_seconds
+        self._worker: Worker | None = None
+        self._claimer: Claimer | None = None
+        self._keeper: Keeper | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self._definitions: frozenset[str] = frozenset()
+
+    async def start(self) -> None:
+        """Begin a session and claim what is due."""
+        definitions = self._registry.definitions()
+        self._definitions = frozenset(definitions)
+        worker = Worker(
+            clock=self._clock,
+            committer=self._committer,
+            packer=self._packer,
+            resolve=self._registry.workflow,
+            limits=self._limits,
+            counters=self._counters,
+            ended=self._announce,
+            ring=self.ring,
+        )
+        now_at = self._store.now()
+        info = WorkerInfo(
+            id=worker.id,
+            name=self._name,
+            definitions=tuple(definitions),
+            started_at=now_at,
+            expires_at=now_at + round(self._lease_seconds * MICROSECONDS),
+        )
+        await self._store.register_worker(info, lease_seconds=self._lease_seconds)
+        self._worker = worker
+        self._keeper = Keeper(
+            self._store.open_beat(worker.id), clock=self._clock, lease_seconds=self._lease_seconds, fence=self._fence
+        )
+        self._keeper.start()
+        self._claimer = Claimer(
+            store=self._store,
+            worker=worker,
+            clock=self._clock,
+            limits=self._limits,
+            definitions=definitions,
+            poll_seconds=self._poll_seconds,
+        )
+        self._claimer.start()
+
+    def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
+        """Create and own a tree, if this worker can run it and has room."""
+        worker = self._worker
+        if worker is None or not worker.room or f"{event.workflow}@{event.version}" not in self._definitions:
+            return False
+        worker.begin(run_id, event, blobs, answer)
+        return True
+
+    def moves(self, run_id: str) -> bool:
+        """Whether a root run is in motion here and its end will be announced."""
+        return self._worker is not None and self._worker.moves(run_id)
+
+    def ring(self) -> None:
+        """Something may be due."""
+        if self._claimer is not None:
+            self._claimer.ring()
+
+    async def stop(self, *, grace_seconds: float) -> None:
+        """Claim nothing more, let steps finish for a while, release everything, end the session."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+        if self._claimer is not None:
+            await self._claimer.stop()
+        worker = self._worker
+        if worker is None:
+            return
+        worker.is_stopping = True
+        await self._wait_for_steps(worker, grace_seconds)
+        if not self._committer.trouble:
+            worker.release_all()
+            await self._committer.drain()
+        if self._keeper is not None:
+            self._keeper.stop()
+        worker.close()
+        self._worker = None
+        try:
+            await self._store.retire_worker(worker.id)
+        except StoreUnavailableError as error:
+            log.warning("the session could not be ended (%s); its lease will run out", error)
+
+    async def _wait_for_steps(self, worker: Worker, grace_seconds: float) -> None:
+        deadline = self._clock.monotonic() + grace_seconds
+        while worker.steps_running and self._clock.monotonic() < deadline:
+            await Bell().sleep(GRACE_LOOK_SECONDS)
+        await self._committer.drain() if not self._committer.trouble else None
+
+    # -- When the lease is lost ------------------------------------------------------------------------------
+
+    def _fence(self, reason: str) -> None:
+        if self._worker is None or self._renewal is not None:
+            return
+        self._worker.is_stopping = True
+        self._worker.discard_all()
+        self._renewal = asyncio.get_running_loop().create_task(self._begin_again(), name="outlive-new-session")
+
+    async def _begin_again(self) -> None:
+        assert self._claimer is not None
+        assert self._worker is not None
+        await self._claimer.stop()
+        old = self._worker
+        self._worker = None
+        while True:
+            try:
+                await self._store.retire_worker(old.id)
+                await self.start()
+            except StoreUnavailableError:
+                await Bell().sleep(SESSION_RETRY_SECONDS)
+            else:
+                break
+        old.close()
+        self._renewal = None
+        log.warning("a new session has begun; this worker claims again")

@@ -1,0 +1,420 @@
+"""The worker: owns trees of runs, moves them, and lets go of them.
+
+Everything that moves a run arrives as a plain callback on one event loop: outcomes of steps, alarms of timers, claims,
+messages, answers of the committer. Each ends in `_settle`, which decides what the run does next: commit what it has to say, wait
+hot for a near timer, suspend and leave memory, or end.
+
+    claimer --claims--> revive --replay--> [ LiveRun ] --drafts--> committer --durable--> effects --> executor
+                                              ^                                                        |
+                                              +----------------------- outcomes -----------------------+
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from outlive._journal.codec import Row, open_journal
+from outlive._journal.event import AnyEvent, RunCreated, StepProgressed
+from outlive._journal.packing import Packer
+from outlive._model import Limits, Run, RunStatus
+from outlive._model.payload import Blob
+from outlive._replay.command import CancelStep, RunStep, WorkflowSpec
+from outlive._runtime.attempt import Attempt
+from outlive._runtime.cache import RunCache
+from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.committer import Answer, Committer
+from outlive._runtime.executor import Executor, success
+from outlive._runtime.live import Draft, LiveRun
+from outlive._runtime.threads import ThreadLane
+from outlive._store.contract import Claim, Inbound, Outcome
+from outlive.errors import OutliveError, PayloadTooLargeError
+from outlive.telemetry import Counters, log
+
+LINGER_SECONDS = 1.0
+"""A run whose next timer is nearer than this stays in memory and keeps its owner: suspending it would cost more."""
+
+_QUARANTINED = (
+    "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
+    "next, then resume or cancel it"
+)
+
+Ended = Callable[[Run], None]
+
+
+class Found(msgspec.Struct):
+    """What was read from the store for some claims: journals, messages, and the blobs that both refer to."""
+
+    journals: dict[int, list[Row]]
+    mail: dict[int, list[Inbound]]
+    blobs: dict[str, bytes]
+
+
+class Worker:
+    """Moves the runs that this process owns."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        committer: Committer,
+        packer: Packer,
+        resolve: Callable[[str, int], WorkflowSpec],
+        limits: Limits,
+        counters: Counters,
+        ended: Ended,
+        ring: Callable[[], None],
+    ) -> None:
+        self.id = clock.new_id()
+        self._clock = clock
+        self._committer = committer
+        self._packer = packer
+        self._resolve = resolve
+        self._limits = limits
+        self._counters = counters
+        self._ended = ended
+        self._ring = ring
+        self._loop = asyncio.get_running_loop()
+        self._threads = ThreadLane(clock, threads_max=limits.threads_max)
+        self._executor = Executor(
+            clock=clock,
+            threads=self._threads,
+            counters=counters,
+            steps_max=limits.steps_running_max,
+            report=self._on_outcome,
+            save_progress=self._save_progress,
+        )
+        self._active: dict[int, LiveRun] = {}
+        self._starting = 0
+        self._moving_ids: set[str] = set()
+        self._cache = RunCache(limits.runs_cached_max, counters)
+        self._outcomes: list[tuple[LiveRun, Attempt, bytes | None, AnyEvent | None]] = []
+        self._alarms: list[tuple[int, int, LiveRun]] = []
+        self._alarm_order = 0
+        self._alarm_handle: asyncio.TimerHandle | None = None
+        self._alarm_at = 0
+        self.is_stopping = False
+
+    # -- What others ask -------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """How many more trees it can take."""
+        if self.is_stopping:
+            return 0
+        return max(0, self._limits.runs_active_max - len(self._active) - self._starting)
+
+    @property
+    def journals(self) -> list[int]:
+        """The trees in motion here."""
+        return list(self._active)
+
+    def moves(self, run_id: str) -> bool:
+        """Whether a root run is in motion here."""
+        return run_id in self._moving_ids
+
+    def owns(self, journal: int) -> bool:
+        """Whether a tree is in motion here."""
+        return journal in self._active
+
+    def take_cached(self, claim: Claim) -> LiveRun | None:
+        """The claimed tree from memory, if it is there exactly as the journal was before the claim: it needs no replay."""
+        live = self._cache.take(claim.run.journal)
+        if live is not None and live.seq != claim.seq - 1:
+            live.execution.drop()
+            return None
+        return live
+
+    def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
+        """Create a tree and own it in one commit; `answer` hears of the outcome."""
+        live = self._new_live(run_id, nonce=event.nonce, journal=0)
+        live.store_blobs(blobs)
+        live.happen(msgspec.structs.replace(event, worker=self.id))
+        if live.moving == 0 and not live.is_over:
+            self._rest(live)
+        draft = live.take_draft()
+        assert draft is not None
+        self._starting += 1
+        self._moving_ids.add(run_id)
+        self._committer.submit(draft.close(), partial(self._on_begun, live, draft, answer))
+
+    def _on_begun(self, live: LiveRun, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
+        self._starting -= 1
+        if outcome is Outcome.COMMITTED:
+            self._counters.runs_started += 1
+            self._active[journal] = live
+        answer(outcome, journal)
+        self._on_committed(live, draft, outcome, journal)
+
+    # -- Claims ----------------------------------------------------------------------------------------------
+
+    def revive(self, claim: Claim, live: LiveRun | None, found: Found) -> None:
+        """Go on with a claimed tree: from memory, or from its journal."""
+        assert asyncio.current_task() is None, "executions are fed from plain callbacks only"
+        self._counters.runs_claimed += 1
+        mail = found.mail.get(claim.run.journal, [])
+        if live is not None:
+            live.reclaimed(claim.run)
+        else:
+            live = self._new_live(claim.run.id, nonce=claim.run.nonce, journal=claim.run.journal)
+            live.seq = claim.seq
+        self._active[claim.run.journal] = live
+        self._moving_ids.add(live.id)
+        live.add_blobs(found.blobs)
+        if live.fold.events == 0:
+            self._replay(live, claim, found.journals.get(claim.run.journal, []))
+            live.spend_resumes(mail)
+        if not live.is_over:
+            for message in mail:
+                live.take_message(message)
+            live.fire_due()
+            self._start_due_retries(live)
+        self._settle(live)
+
+    def _replay(self, live: LiveRun, claim: Claim, rows: list[Row]) -> None:
+        """Rebuild a tree from its journal, or park it with the reason why that cannot be done."""
+        self._counters.runs_replayed += 1
+        if claim.run.attempts > self._limits.attempts_max:
+            # Before anything of it is parsed: whatever it is that kills workers, it does not get another one.
+            live.park_as(claim.run, _QUARANTINED.format(attempts=claim.run.attempts))
+            return
+        try:
+            events = open_journal(rows, nonce=claim.run.nonce, run_id=claim.run.id)
+            reason = live.replay(events)
+        except OutliveError as error:
+            reason = str(error)
+        if reason:
+            live.park_as(claim.run, reason)
+        else:
+            live.follow_all(live.execution.outstanding())
+            self._release_durable(live)
+
+    def _release_durable(self, live: LiveRun) -> None:
+        """After a replay everything asked for follows from durable events: steps need not wait for another commit."""
+        draft = live.draft
+        if draft is not None and not draft.change.rows:
+            live.draft = None
+            self._release(live, draft)
+
+    def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
+        """Give messages to a tree in motion; one that is not here any more is woken by the store."""
+        live = self._active.get(journal)
+        if live is None or live.is_over or live.is_lost:
+            return
+        live.add_blobs(blobs)
+        for message in mail:
+            live.take_message(message)
+        self._settle(live)
+
+    # -- Outcomes --------------------------------------------------------------------------------------------
+
+    def _on_outcome(self, live: LiveRun, attempt: Attempt, result: bytes | None, event: AnyEvent | None) -> None:
+        if not self._outcomes:
+            self._loop.call_soon(self._take_outcomes)
+        self._outcomes.append((live, attempt, result, event))
+
+    def _take_outcomes(self) -> None:
+        outcomes, self._outcomes = self._outcomes, []
+        touched = {}
+        for live, attempt, result, event in outcomes:
+            command = attempt.command
+            if live.is_lost or not live.execution.expects(command.run, command.call):
+                continue
+            live.moving -= 1
+            if event is None:
+                event = self._success(live, command, result)
+            live.happen(event)
+            touched[id(live)] = live
+        for live in touched.values():
+            self._settle(live)
+
+    def _success(self, live: LiveRun, command: RunStep, result: bytes | None) -> AnyEvent:
+        assert result is not None
+        try:
+            payload = live.pack(result, f"result of step {command.call}")
+        except PayloadTooLargeError as error:
+            return self._executor.failed(command, error)
+        return success(command, at=self._clock.now(), result=payload)
+
+    def _save_progress(self, live: LiveRun, attempt: Attempt) -> None:
+        if live.is_lost or live.is_over or attempt.progress is None:
+            return
+        command, data = attempt.command, attempt.progress
+        attempt.progress, attempt.is_saving = None, True
+        payload = live.pack(data, f"the progress of step {command.call}")
+        live.happen(StepProgressed(at=self._clock.now(), run=command.run, call=command.call, progress=payload))
+
+        def saved() -> None:
+            attempt.is_saving = False
+            self._save_progress(live, attempt)
+
+        live.add_effect(saved)
+        self._settle(live)
+
+    # -- Timers and retries ----------------------------------------------------------------------------------
+
+    def _set_alarm(self, live: LiveRun, at: int) -> None:
+        self._alarm_order += 1
+        heapq.heappush(self._alarms, (at, self._alarm_order, live))
+        if self._alarm_handle is None or at < self._alarm_at:
+            self._arm(at)
+
+    def _arm(self, at: int) -> None:
+        if self._alarm_handle is not None:
+            self._alarm_handle.cancel()
+        self._alarm_at = at
+        seconds = max(0.0, (at - self._clock.now()) / MICROSECONDS)
+        self._alarm_handle = self._loop.call_later(seconds, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm_handle = None
+        now_at = self._clock.now()
+        while self._alarms and self._alarms[0][0] <= now_at:
+            live = heapq.heappop(self._alarms)[2]
+            if not live.is_lost and not live.is_over:
+                live.fire_due()
+                self._start_due_retries(live)
+                self._settle(live)
+        if self._alarms:
+            self._arm(self._alarms[0][0])
+
+    def _start_due_retries(self, live: LiveRun) -> None:
+        for command in live.take_due_retries():
+            self._start(live, command)
+
+    # -- What a run does next --------------------------------------------------------------------------------
+
+    def _settle(self, live: LiveRun) -> None:
+        """Decide what becomes of a run that has just moved."""
+        if live.moving == 0 and not live.is_over and not live.attempts:
+            self._rest(live)
+        draft = live.take_draft()
+        if draft is not None:
+            self._committer.submit(draft.close(), partial(self._on_committed, live, draft))
+
+    def _rest(self, live: LiveRun) -> None:
+        """Nothing runs: wait hot for a near timer, else let go."""
+        wake_at = live.wake_at()
+        if wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS:
+            self._set_alarm(live, wake_at)
+        elif not self.is_stopping:
+            live.suspend()
+
+    def _on_committed(self, live: LiveRun, draft: Draft, outcome: Outcome, journal: int) -> None:
+        if outcome is Outcome.CONFLICT:
+            self.discard(live)
+            return
+        live.committed(draft, journal)
+        if live.is_lost:
+            return
+        self._release(live, draft)
+        for run in draft.runs.values():
+            if run.status.is_terminal:
+                self._counters.runs_ended += 1
+                self._ended(run)
+        if live.is_over and live.in_flight == 0 and live.draft is None:
+            self._let_go(live)
+
+    def _release(self, live: LiveRun, draft: Draft) -> None:
+        """The draft is durable: now its effects may happen."""
+        for effect in draft.effects:
+            if live.is_over:
+                break
+            if type(effect) is RunStep:
+                if live.execution.expects(effect.run, effect.call):
+                    self._start(live, effect)
+            elif type(effect) is CancelStep:
+                self._executor.cancel(live, effect.run, effect.call)
+            else:
+                effect()  # type: ignore[operator]
+
+    def _start(self, live: LiveRun, command: RunStep) -> None:
+        if command.not_before_at > self._clock.now():
+            live.moving -= 1
+            live.retries[command.run, command.call] = command
+            self._loop.call_soon(self._settle_later, live)
+        elif not self.is_stopping:
+            self._executor.start(live, command)
+
+    def _settle_later(self, live: LiveRun) -> None:
+        if not live.is_lost and not live.is_over and live.retries:
+            wake_at = live.wake_at()
+            if live.moving and wake_at is not None:
+                self._set_alarm(live, wake_at)
+            self._settle(live)
+
+    def _let_go(self, live: LiveRun) -> None:
+        """The tree has ended, is parked, suspended or released: it is in motion no longer."""
+        self._executor.cancel_all(live)
+        self._forget(live)
+        status = live.fold.root.status
+        if status.is_terminal:
+            live.is_lost = True
+            live.execution.drop()
+        elif status is RunStatus.WAITING:
+            self._cache.put(live)
+        else:
+            self._counters.runs_parked += status is RunStatus.PARKED
+            live.is_lost = True
+            live.execution.drop()
+        self._ring()
+
+    def discard(self, live: LiveRun) -> None:
+        """Another worker owns the tree: throw away everything, at once."""
+        if live.is_lost:
+            return
+        live.is_lost = True
+        log.info("run %s is no longer ours; its other owner goes on", live.id)
+        self._executor.cancel_all(live)
+        self._forget(live)
+        live.execution.drop()
+
+    def _forget(self, live: LiveRun) -> None:
+        self._moving_ids.discard(live.id)
+        if self._active.get(live.journal) is live:
+            del self._active[live.journal]
+
+    def discard_all(self) -> None:
+        """This worker must assume that others own its runs: stop everything, commit nothing more."""
+        for live in list(self._active.values()):
+            self.discard(live)
+        self._cache.clear()
+        self._active.clear()
+
+    # -- Stopping --------------------------------------------------------------------------------------------
+
+    @property
+    def steps_running(self) -> int:
+        """Attempts that run now."""
+        return self._executor.running
+
+    def release_all(self) -> None:
+        """Let go of every tree in motion so that others go on at once."""
+        for live in list(self._active.values()):
+            self._executor.cancel_all(live)
+            if not live.is_over and not live.is_lost:
+                live.release()
+                self._settle(live)
+
+    def close(self) -> None:
+        """Leave nothing behind in memory."""
+        if self._alarm_handle is not None:
+            self._alarm_handle.cancel()
+        self.discard_all()
+        self._threads.close()
+
+    def _new_live(self, run_id: str, *, nonce: int, journal: int) -> LiveRun:
+        return LiveRun(
+            run_id,
+            nonce=nonce,
+            journal=journal,
+            clock=self._clock,
+            packer=self._packer,
+            resolve=self._resolve,
+            turns_max=self._limits.turns_per_event_max,
+            history_max=self._limits.history_events_max,
+        )

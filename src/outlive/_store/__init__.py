@@ -1,0 +1,1 @@
+"""Stores: the contract (`contract`), and one module or folder for each backend that keeps it."""

@@ -1,0 +1,281 @@
+"""What a store must do. Not stable: do not implement it outside Outlive before 1.0.
+
+A store keeps journals, the run rows folded from them, an inbox, items, blobs and workers. It knows nothing of
+workflows: it never runs one, never replays one and never reads a payload. Few verbs, each ONE transaction, each
+sentence of a docstring checked by `outlive.testing.conformance` on every backend.
+
+Why writing is safe
+-------------------
+A journal row has the key (journal, seq). A change states the seq after which it appends (`after`), and commits only
+if the journal ends exactly there and its tree has not ended. Taking a run over appends `RunClaimed`, so a former
+owner, however long it was paused, finds its next seq taken and commits nothing: the compare-and-swap is the fence, and no
+clock takes part in it. Leases only decide who tries.
+
+Three outcomes, never two
+-------------------------
+`COMMITTED`, `CONFLICT`, or an exception. `StoreUnavailableError` means that nothing of the call happened;
+`CommitUnknownError` that nobody can know without reading: the caller re-reads and compares before anyone moves.
+
+All instants are microseconds since 1970 UTC. Whether a lease has run out is judged by the store's own clock.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from outlive._journal.codec import Row
+from outlive._model import Failure, Payload, Run, RunFilter, RunStatus
+from outlive._model.payload import Blob
+
+PAGE_SIZE_MAX = 1_000
+
+
+class Outcome(enum.Enum):
+    """What became of one change."""
+
+    COMMITTED = "committed"
+    CONFLICT = "conflict"
+
+
+class MessageKind(enum.Enum):
+    """What the world can say to a run."""
+
+    SIGNAL = "signal"
+    CANCEL = "cancel"
+    RESUME = "resume"
+    ENDED = "ended"
+    """A run that this one started detached has ended."""
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """Something sent to a run, on its way into the inbox."""
+
+    run_id: str
+    kind: MessageKind
+    at: int
+    name: str = ""
+    key: str = ""
+    """Two messages to one tree with the same non-empty key are one message, also after it was consumed."""
+    payload: Payload | None = None
+    ended: Ended | None = None
+    blobs: tuple[Blob, ...] = ()
+    """Blobs that the payload refers to; stored if and only if the message is accepted."""
+
+
+class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a detached run ended."""
+
+    run_id: str
+    status: RunStatus
+    result: Payload | None = None
+    failure: Failure | None = None
+
+
+class Delivery(enum.Enum):
+    """What became of one message."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    """A message with this key was accepted before."""
+    FINISHED = "finished"
+    UNKNOWN_RUN = "unknown run"
+    FULL = "full"
+
+
+class Inbound(msgspec.Struct, frozen=True, kw_only=True):
+    """A message as it lies in the inbox."""
+
+    id: int
+    run: int
+    """The number in its tree of the run that it is for."""
+    kind: MessageKind
+    at: int
+    name: str = ""
+    key: str = ""
+    payload: Payload | None = None
+    ended: Ended | None = None
+
+
+class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one item of a batch run; recorded once, never changed."""
+
+    run: int
+    index: int
+    result: Payload | None = None
+    failure: Failure | None = None
+
+
+class Change(msgspec.Struct, kw_only=True):
+    """Everything that one tree has to say at one moment; commits as a whole or not at all."""
+
+    journal: int
+    """The handle of the journal; 0 creates a new one, for the root run in `runs`."""
+    after: int
+    """The seq of the last event that the writer knows; -1 for a new journal."""
+    rows: list[Row]
+    """At least one: every change proves by the next seq that it may be written."""
+    runs: list[Run] = []
+    """Run rows that changed, whole."""
+    renames: list[Run] = []
+    """Rows of ended trees that take another id, before `runs` are written: they make room for a new run of the same id. A row
+    whose run has not ended stays as it is."""
+    consumed: list[int] = []
+    """Inbox messages that these rows made facts."""
+    blobs: list[Blob] = []
+    items: list[ItemResult] = []
+    starts: list[Change] = []
+    """New trees that exist if and only if this change does; an id that is taken already is left as it is."""
+    messages: list[Message] = []
+    """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A tree that this worker owns now."""
+
+    run: Run
+    """The root row after the claim."""
+    seq: int
+    """The seq of the `RunClaimed` event; the journal ends there."""
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """What one claim brought."""
+
+    claims: list[Claim]
+    next_wake_at: int | None
+    """The earliest later wake-up among the claimable runs, so that the worker knows how long it may sleep."""
+
+
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker session and its lease."""
+
+    id: str
+    name: str
+    """For people: host and process id."""
+    definitions: tuple[str, ...]
+    started_at: int
+    expires_at: int
+    is_live: bool = True
+    """Whether the store's own clock and eyes take it for alive."""
+    runs: int = 0
+    """Trees that it owns."""
+
+
+class Beat(Protocol):
+    """Renews one lease. Blocking, and used by one thread: no event loop and no lock stands between it and the store."""
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """Extend the lease from now by the store's clock; False if the session was ended, then nothing was extended.
+
+        Raises:
+            StoreUnavailableError: the lease was not renewed.
+        """
+
+    def close(self) -> None:
+        """Let go of the connection; closing twice is fine."""
+
+
+class Store(Protocol):
+    """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date.
+
+        Safe when many processes do it at once and when killed half way; opening twice in turn changes nothing.
+
+        Raises:
+            SchemaTooNewError: the schema is newer than this code; nothing was written.
+            NotADatabaseError: the place holds something else; nothing was written.
+            StoreUnavailableError: the place cannot be reached or written.
+        """
+
+    async def close(self) -> None:
+        """Let go of everything; closing twice is fine. Verbs under way end first."""
+
+    def now(self) -> int:
+        """The store's clock."""
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """Append to journals and change what hangs on them, in one transaction.
+
+        Each change commits whole or not at all, and a conflict of one does not touch the others. A change conflicts if its
+        journal does not end at `after`, if its tree has ended, or, for a new journal, if the id of its root run is
+        taken. All rows of a change are appended in order without a gap. The answer has, for each change in order, its outcome
+        and the handle of its journal (the new one for a created journal).
+
+        No wake-up is lost: a root row that is written without an owner and not ended, while messages wait for its tree, is
+        due at once whatever its `wake_at` says (a parked one only if a RESUME is among them).
+
+        Raises:
+            StoreUnavailableError: nothing was written.
+            CommitUnknownError: everything or nothing was written, and only reading can tell.
+        """
+
+    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+        """Take over trees that are due, oldest wake-up first, and write `RunClaimed` into each journal.
+
+        Due is a root run with `wake_at <= now()` whose definition is among `definitions` and that has no owner, or whose owner
+        is not a live worker (such a claim is `interrupted`). The claim raises the epoch by one, and `attempts` with it when interrupted.
+        A run is claimed by exactly one of any number of concurrent callers. At most `limit` are taken. A worker that is
+        not live itself claims nothing.
+        """
+
+    async def deliver(
+        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+    ) -> list[Delivery]:
+        """Put messages into the inbox and wake the runs they are for, in one transaction.
+
+        An accepted message is durable, and the root of its run is due at once unless the run is parked (only a RESUME wakes a
+        parked run). With `start`, that tree is created first unless its id is taken.
+        A message to an ended run, to an unknown run, with a key seen before, or beyond `inbox_messages_max` waiting messages is
+        not stored, and the answer says so; messages are judged one by one, in order.
+        """
+
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+        """The waiting messages of these trees, oldest first; trees without any are left out."""
+
+    async def find_mail(self, worker_id: str) -> list[int]:
+        """The journals of trees that this worker owns and that have messages waiting."""
+
+    async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
+        """The rows of a journal with seq > `after`, ascending; empty for an unknown journal.
+
+        Rows come as they lie in the store: whoever reads verifies them (`outlive._journal.codec`).
+        """
+
+    async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:
+        """Whole journals at once; unknown ones are left out."""
+
+    async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """The content of these blobs; unknown ids are left out."""
+
+    async def find_run(self, run_id: str) -> Run | None:
+        """The run with this id, root or child."""
+
+    async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        """The runs with these ids; unknown ids are left out."""
+
+    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: int | None = None) -> list[Run]:
+        """Runs that pass the filter, newest first by `(created_at, id)` descending; at most `limit` (up to `PAGE_SIZE_MAX`).
+
+        `before` keeps only runs with `created_at < before`.
+        """
+
+    async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
+        """Item results of a batch run with index > `after`, by index ascending."""
+
+    async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
+        """Begin a worker session; it is live until `lease_seconds` after now by the store's clock."""
+
+    def open_beat(self, worker_id: str) -> Beat:
+        """A way to renew this session's lease from another thread, on a connection of its own."""
+
+    async def retire_worker(self, worker_id: str) -> None:
+        """End a session; the runs it still owns are due for others at once. Unknown sessions are fine."""
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        """All sessions that are live or still own runs, with the number of trees they own."""

@@ -1,0 +1,300 @@
+"""The contract on dictionaries: for tests, for trying things out, and as the oracle for the other stores.
+
+Everything lives in a `MemoryState` until the process ends. A store is a connection to it, and `share()` gives
+another one, so that two workers can contend in one process. There are no threads and no locks: a verb never
+awaits, so nothing can happen in the middle of it. (A beat works in another thread, and sets one attribute.)
+
+A verb first judges and then writes. What comes in is frozen; what goes out is a new list of frozen values.
+What each verb promises is written in `outlive._store.contract` and not repeated here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import asdict, replace
+
+from outlive._journal.codec import Row, salt_of, seal
+from outlive._journal.event import RunClaimed
+from outlive._journal.fold import Fold
+from outlive._model import Run, RunFilter, RunStatus
+from outlive._store.contract import (
+    PAGE_SIZE_MAX,
+    Change,
+    Claim,
+    Claims,
+    Delivery,
+    Inbound,
+    ItemResult,
+    Message,
+    MessageKind,
+    Outcome,
+    WorkerInfo,
+)
+
+
+class MemoryState:
+    """What the stores of one process share."""
+
+    def __init__(self) -> None:
+        self.trees: dict[int, Tree] = {}
+        self.active: dict[int, Tree] = {}
+        """The trees that have not ended: only they can be claimed, so only they are searched for it."""
+        self.runs: dict[str, Run] = {}
+        self.blobs: dict[str, bytes] = {}
+        self.workers: dict[str, WorkerInfo] = {}
+        self.retired: set[str] = set()
+        self.messages = 0
+
+
+class Tree:
+    """One journal and what hangs on it."""
+
+    def __init__(self, journal: int) -> None:
+        self.journal = journal
+        self.rows: list[Row] = []
+        self.runs: dict[int, Run] = {}
+        self.inbox: dict[int, Inbound] = {}
+        self.keys: set[str] = set()
+        self.items: dict[tuple[int, int], ItemResult] = {}
+
+    @property
+    def root(self) -> Run:
+        """The row of the root run."""
+        return self.runs[0]
+
+
+class MemoryBeat:
+    """Renews the lease of one session."""
+
+    def __init__(self, store: MemoryStore, worker_id: str) -> None:
+        self._store, self._worker_id = store, worker_id
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        return self._store.extend_lease(self._worker_id, lease_seconds)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class MemoryStore:
+    """A store that forgets everything when the process ends."""
+
+    def __init__(self, *, clock: Callable[[], int], state: MemoryState | None = None) -> None:
+        self._clock = clock
+        self._state = state or MemoryState()
+
+    def share(self) -> MemoryStore:
+        """Another store on the same state."""
+        return type(self)(clock=self._clock, state=self._state)
+
+    async def open(self) -> None:
+        """There is nothing to connect to."""
+
+    async def close(self) -> None:
+        """There is nothing to let go of: the other stores on this state go on."""
+
+    def now(self) -> int:
+        return self._clock()
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        return [self._commit(change) for change in changes]
+
+    def _commit(self, change: Change) -> tuple[Outcome, int]:
+        tree = self._find_writable(change)
+        if tree is None:
+            return Outcome.CONFLICT, change.journal
+        self._write(tree, change)
+        for start in change.starts:
+            self._commit(start)
+        for message in change.messages:
+            self._deliver(message, inbox_messages_max=None)
+        return Outcome.COMMITTED, tree.journal
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        """The tree that the change may write to, a new one if it creates it; None if it conflicts."""
+        assert change.rows, "a change without a row proves nothing"
+        assert all(row[0] == seq for seq, row in enumerate(change.rows, change.after + 1)), "a gap"
+        if change.journal == 0:
+            (root,) = (run for run in change.runs if run.number == 0)
+            freed = {self._state.trees[run.journal].runs[run.number].id for run in self._list_renames(change)}
+            return None if root.id in self._state.runs and root.id not in freed else self._plant()
+        tree = self._state.trees.get(change.journal)
+        if tree is None or len(tree.rows) != change.after + 1 or tree.root.status.is_terminal:
+            return None
+        return tree
+
+    def _list_renames(self, change: Change) -> list[Run]:
+        return [run for run in change.renames if self._state.trees[run.journal].root.status.is_terminal]
+
+    def _plant(self) -> Tree:
+        journal = len(self._state.trees) + 1
+        self._state.trees[journal] = self._state.active[journal] = tree = Tree(journal)
+        return tree
+
+    def _write(self, tree: Tree, change: Change) -> None:
+        for run in self._list_renames(change):
+            self._put_run(self._state.trees[run.journal], run)
+        tree.rows.extend(change.rows)
+        for run in change.runs:
+            self._put_run(tree, run)
+        for message_id in change.consumed:
+            tree.inbox.pop(message_id, None)
+        for blob in change.blobs:
+            self._state.blobs.setdefault(blob.id, blob.data)
+        for item in change.items:
+            tree.items.setdefault((item.run, item.index), item)
+        # The writer may not have seen the mail that came while it let go of the tree.
+        self._wake_for_mail(tree)
+
+    def _put_run(self, tree: Tree, run: Run) -> None:
+        before = tree.runs.get(run.number)
+        if before is not None:
+            del self._state.runs[before.id]
+        tree.runs[run.number] = self._state.runs[run.id] = replace(run, journal=tree.journal)
+        if tree.root.status.is_terminal:
+            self._state.active.pop(tree.journal, None)
+
+    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+        if not self._is_live(worker_id):
+            return Claims([], None)
+        now = self.now()
+        claimable = self._list_claimable(definitions)
+        due = [tree for wake_at, _, tree in claimable if wake_at <= now][:limit]
+        later = claimable[len(due) :]
+        return Claims([self._claim(tree, worker_id, now) for tree in due], later[0][0] if later else None)
+
+    def _list_claimable(self, definitions: Sequence[str]) -> list[tuple[int, int, Tree]]:
+        """Trees that nobody alive owns, with their wake-ups, earliest first."""
+        live = {worker_id for worker_id in self._state.workers if self._is_live(worker_id)}
+        free = [tree for tree in self._state.active.values() if tree.root.owner not in live]
+        ours = [tree for tree in free if tree.root.definition in definitions]
+        return sorted((tree.root.wake_at, tree.journal, tree) for tree in ours if tree.root.wake_at is not None)
+
+    def _claim(self, tree: Tree, worker_id: str, now: int) -> Claim:
+        root = tree.root
+        event = RunClaimed(at=now, worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
+        fold = Fold(root.root_id)
+        fold.runs[0] = root
+        fold.apply(event)
+        tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=len(tree.rows)))
+        self._put_run(tree, fold.root)
+        return Claim(tree.root, tree.rows[-1][0])
+
+    def _is_live(self, worker_id: str) -> bool:
+        worker = self._state.workers.get(worker_id)
+        return worker is not None and worker_id not in self._state.retired and self.now() < worker.expires_at
+
+    async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
+        self._state.workers[worker.id] = worker
+        self._state.retired.discard(worker.id)
+        self.extend_lease(worker.id, lease_seconds)
+
+    def open_beat(self, worker_id: str) -> MemoryBeat:
+        return MemoryBeat(self, worker_id)
+
+    def extend_lease(self, worker_id: str, lease_seconds: float) -> bool:
+        """Called by a beat in its own thread, so it leaves alone what `retire_worker` sets."""
+        if worker_id not in self._state.workers or worker_id in self._state.retired:
+            return False
+        expires_at = self.now() + round(lease_seconds * 1_000_000)
+        self._state.workers[worker_id] = replace(self._state.workers[worker_id], expires_at=expires_at)
+        return True
+
+    async def retire_worker(self, worker_id: str) -> None:
+        self._state.retired.add(worker_id)
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        owned = Counter(tree.root.owner for tree in self._state.active.values())
+        workers = [replace(it, is_live=self._is_live(it.id), runs=owned[it.id]) for it in self._state.workers.values()]
+        return [worker for worker in workers if worker.is_live or worker.runs]
+
+    async def deliver(
+        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+    ) -> list[Delivery]:
+        if start is not None:
+            self._commit(start)
+        return [self._deliver(message, inbox_messages_max=inbox_messages_max) for message in messages]
+
+    def _deliver(self, message: Message, *, inbox_messages_max: int | None) -> Delivery:
+        run = self._state.runs.get(message.run_id)
+        if run is None:
+            return Delivery.UNKNOWN_RUN
+        tree = self._state.trees[run.journal]
+        if message.key in tree.keys:
+            return Delivery.DUPLICATE
+        if tree.root.status.is_terminal or run.status.is_terminal:
+            return Delivery.FINISHED
+        if inbox_messages_max is not None and len(tree.inbox) >= inbox_messages_max:
+            return Delivery.FULL
+        self._accept(tree, run.number, message)
+        return Delivery.ACCEPTED
+
+    def _accept(self, tree: Tree, number: int, message: Message) -> None:
+        self._state.messages += 1
+        fields = asdict(message)
+        del fields["run_id"], fields["blobs"]
+        self._state.blobs.update((blob.id, blob.data) for blob in message.blobs)
+        tree.inbox[self._state.messages] = Inbound(id=self._state.messages, run=number, **fields)
+        if message.key:
+            tree.keys.add(message.key)
+        self._wake_for_mail(tree)
+
+    def _wake_for_mail(self, tree: Tree) -> None:
+        """Make a tree due that has mail; a parked one only if a RESUME is among it."""
+        root, now = tree.root, self.now()
+        if root.status.is_terminal or (root.wake_at is not None and root.wake_at <= now):
+            return
+        kinds = {message.kind for message in tree.inbox.values()}
+        if MessageKind.RESUME in kinds or (kinds and root.status is not RunStatus.PARKED):
+            self._put_run(tree, replace(root, wake_at=now))
+
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+        trees = self._state.trees
+        return {id: list(trees[id].inbox.values()) for id in journals if id in trees and trees[id].inbox}
+
+    async def find_mail(self, worker_id: str) -> list[int]:
+        return [tree.journal for tree in self._state.active.values() if tree.inbox and tree.root.owner == worker_id]
+
+    async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
+        tree = self._state.trees.get(journal)
+        rows = tree.rows[after + 1 :] if tree else []
+        return rows if limit is None else rows[:limit]
+
+    async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:
+        return {id: list(self._state.trees[id].rows) for id in journals if id in self._state.trees}
+
+    async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
+        return {id: self._state.blobs[id] for id in ids if id in self._state.blobs}
+
+    async def find_run(self, run_id: str) -> Run | None:
+        return self._state.runs.get(run_id)
+
+    async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        return {id: self._state.runs[id] for id in run_ids if id in self._state.runs}
+
+    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: int | None = None) -> list[Run]:  # noqa: A002 (the contract's name)
+        found = [run for run in self._state.runs.values() if is_wanted(run, filter, before)]
+        return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)[: min(limit, PAGE_SIZE_MAX)]
+
+    async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
+        if (run := self._state.runs.get(run_id)) is None:
+            return []
+        items = self._state.trees[run.journal].items.values()
+        found = [item for item in items if item.run == run.number and item.index > after]
+        return sorted(found, key=lambda item: item.index)[: min(limit, PAGE_SIZE_MAX)]
+
+
+def is_wanted(run: Run, wanted: RunFilter, before: int | None) -> bool:
+    """Whether the run has everything that the filter asks for."""
+    return (
+        (not wanted.statuses or run.status in wanted.statuses)
+        and wanted.workflow in (None, run.workflow)
+        and wanted.owner in (None, run.owner)
+        and wanted.root_id in (None, run.root_id)
+        and wanted.parent_id in (None, run.parent_id)
+        and not (wanted.roots_only and run.number)
+        and wanted.tags.items() <= run.tags.items()
+        and (before is None or run.created_at < before)
+    )

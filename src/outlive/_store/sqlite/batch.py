@@ -1,0 +1,192 @@
+"""Changes of any number of trees, written with a handful of statements.
+
+A batch is optimistic: it is written as if nothing conflicted, and the fence in commit_rows.sql makes the whole of it fail if
+something does (`Conflict`). Only then somebody has to look at each change (`outlive._store.sqlite.commit`). An id that is
+taken is not an accident but a normal answer to a start, so ids are looked up before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from outlive._journal.codec import Row
+from outlive._model import Run
+from outlive._store.contract import Change, Message, Outcome
+from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.message import NO_LIMIT, put_messages, wake_for_mail
+from outlive._store.sqlite.query import Value, bulk
+from outlive._store.sqlite.rows import birth_of, decode_strings, state_of, to_json, to_json_or_null
+from outlive._store.sqlite.thread import Conflict
+
+_ENDED = -2
+"""In place of the last seq of a tree that ends within the batch: no `after` is equal to it."""
+
+
+class Rows:
+    """Journal rows of a batch, as the values of commit_rows.sql."""
+
+    __slots__ = ("_tails", "values")
+
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self._tails: dict[int, tuple[int, int]] = {}
+
+    def add(self, journal: int, after: int, rows: Sequence[Row], *, is_last: bool = False) -> None:
+        """Append these rows; a second change of a tree must build on the first one."""
+        assert rows, "a change without a row proves nothing"
+        fence, tail = self._tails.get(journal, (after, after))
+        if tail != after:
+            raise Conflict
+        values = self.values
+        for row in rows:
+            seq, format_, crc, body = row
+            tail += 1
+            assert seq == tail, "a gap in the rows of a change"
+            # All rows of a tree have one fence: the last event from before the batch.
+            values += (journal, seq, fence, format_, crc, 0, body)
+        if is_last:
+            values[-2] = 1
+            tail = _ENDED
+        self._tails[journal] = fence, tail
+
+
+class Batch:
+    """Collects changes, then writes them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._rows = Rows()
+        self._births: list[Value] = []
+        self._roots: dict[int, Run] = {}
+        self._children: dict[tuple[int, int], Run] = {}
+        self._tagged: list[str] = []
+        self._consumed: list[tuple[int, int]] = []
+        self._items: list[Value] = []
+        self._blobs: dict[str, bytes] = {}
+        self._messages: list[Message] = []
+        self._taken: set[str] = set()
+        self._key = 0
+
+    def add(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """Take changes in order, once for a batch, and say what becomes of each if the batch can be written."""
+        newcomers = [root_of(change).id for change in _all(changes) if not change.journal]
+        if newcomers:
+            key, taken = self._session.fetch("find_taken_ids", to_json(newcomers)) or (0, "[]")
+            assert isinstance(key, int)
+            assert isinstance(taken, str)
+            self._key, self._taken = key, set(decode_strings(taken))
+        return [self._add(change) for change in changes]
+
+    def _add(self, change: Change) -> tuple[Outcome, int]:
+        journal = change.journal or self._plant(change)
+        if not journal:
+            return Outcome.CONFLICT, 0
+        if change.journal and change.after < 0:
+            raise Conflict  # Every journal that has a handle has an event.
+        is_last = False
+        for run in change.runs:
+            if run.number:
+                self._children[journal, run.number] = run
+            else:
+                is_last = run.status.is_terminal
+                if change.journal:
+                    self._roots[journal] = run
+            if run.tags:
+                self._tagged.append(run.id)
+        self._rows.add(journal, change.after, change.rows, is_last=is_last)
+        if change.consumed:
+            self._consumed += [(id, journal) for id in change.consumed]
+        for blob in change.blobs:
+            self._blobs[blob.id] = blob.data
+        for item in change.items:
+            self._items += (journal, item.run, item.index, to_json_or_null(item.result), to_json_or_null(item.failure))
+        for start in change.starts:
+            self._add(start)
+        self._messages += change.messages
+        return Outcome.COMMITTED, journal
+
+    def _plant(self, change: Change) -> int:
+        """The handle of a new journal, 0 if the id of its root is taken."""
+        root = root_of(change)
+        if root.id in self._taken:
+            return 0
+        self._taken.add(root.id)
+        self._key += 1
+        self._births += birth_of(root, key=self._key, journal=self._key)
+        return self._key
+
+    def write(self) -> None:
+        """Write everything that was added.
+
+        Raises:
+            Conflict: some change of the batch conflicts; whatever was written has to be rolled back.
+        """
+        try:
+            self._put("create_runs", self._births)
+            self._put("commit_rows", self._rows.values)
+        except apsw.ConstraintError as error:
+            raise Conflict from error
+        self._put_roots()
+        self._put_children()
+        if self._tagged:
+            self._session.execute("put_tags", to_json(self._tagged))
+        if self._consumed:
+            self._session.execute("delete_messages", to_json(self._consumed))
+        for id, data in self._blobs.items():
+            self._session.execute("put_blob", id, data)
+        self._put("put_items", self._items)
+        if self._messages:
+            put_messages(self._session, self._messages, inbox_messages_max=NO_LIMIT)
+        self._wake_for_mail()
+
+    def _put_roots(self) -> None:
+        values: list[Value] = []
+        for journal, run in self._roots.items():
+            values += (journal, run.id, *state_of(run))
+        # A row that is to get another id was left alone.
+        if self._put("update_runs", values) != len(self._roots):
+            raise Conflict
+
+    def _put_children(self) -> None:
+        values: list[Value] = []
+        for (journal, _), run in self._children.items():
+            values += birth_of(run, key=None, journal=journal)
+        try:
+            if self._put("put_children", values) != len(self._children):
+                raise Conflict
+        except apsw.ConstraintError as error:
+            raise Conflict from error
+
+    def _wake_for_mail(self) -> None:
+        asleep = [
+            journal
+            for journal, run in self._roots.items()
+            if not run.status.is_terminal and (run.wake_at is None or run.wake_at > self._session.clock())
+        ]
+        wake_for_mail(self._session, asleep)
+
+    def _put(self, name: str, values: list[Value]) -> int:
+        """Write rows; the number that was written."""
+        connection, written = self._session.connection, 0
+        for statement, part in bulk(name, values):
+            connection.execute(statement, part)
+            written += connection.changes()
+        return written
+
+
+def root_of(change: Change) -> Run:
+    """The root run of a change that creates a tree."""
+    for run in change.runs:
+        if run.number == 0:
+            return run
+    raise AssertionError("a new journal needs the row of its root run")
+
+
+def _all(changes: Sequence[Change]) -> list[Change]:
+    """These changes and the starts in them."""
+    found = list(changes)
+    for change in found:
+        found += change.starts
+    return found

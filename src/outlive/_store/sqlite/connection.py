@@ -1,0 +1,213 @@
+"""How a connection to the file is opened, and what its errors mean.
+
+Durability: WAL with `synchronous=FULL`, so a commit that was answered survives the loss of power. No connection
+checkpoints by itself; the writer does it, between commits. The version gate is for the WAL-reset race that every
+SQLite before 3.51.3 has, in which two processes can damage the file.
+
+A connection must not cross a fork: the child would share file descriptors with its parent but not its locks. The child
+gets an error from the store, and its copies of the connections are made immortal, because closing one could wait
+for ever for a mutex that a thread of the parent held, or write to the file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from weakref import WeakSet
+
+import apsw
+
+from outlive._store.sqlite.query import ROLLBACK, Value, sql
+from outlive.errors import CommitUnknownError, ConfigurationError, NotADatabaseError, StoreError, StoreUnavailableError
+
+SQLITE_VERSION_MIN = 3_051_003
+BUSY_MILLISECONDS = 5_000
+STATEMENTS_CACHED = 256
+APPLICATION_ID = 1_333_097_580
+FILE_MODE = 0o600
+UNAVAILABLE = (
+    apsw.BusyError,
+    apsw.CantOpenError,
+    apsw.CorruptError,
+    apsw.FullError,
+    apsw.IOError,
+    apsw.LockedError,
+    apsw.NoMemError,
+    apsw.NotADBError,
+    apsw.PermissionsError,
+    apsw.ProtocolError,
+    apsw.ReadOnlyError,
+)
+"""Errors that say something about the store and nothing about what it was asked."""
+
+# Closing any descriptor of a file drops all POSIX locks that the process has on it. Creating the file opens and closes
+# one, so no other store of this process may open its connections in between.
+_opening = threading.Lock()
+_sessions: WeakSet[Session] = WeakSet()
+
+
+class Session:
+    """One connection of one thread: opened when first needed, thrown away after an I/O error."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], int], is_writer: bool = False) -> None:
+        self.path = path
+        self.clock = clock
+        self._is_writer = is_writer
+        self._connection: apsw.Connection | None = None
+        _sessions.add(self)
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """The open connection."""
+        if self._connection is None:
+            self._connection = connect(self.path, is_writer=self._is_writer)
+        return self._connection
+
+    def execute(self, name: str, *values: Value) -> apsw.Cursor:
+        """Run the statement in the file of this name."""
+        return self.connection.execute(sql(name), values)
+
+    def fetch(self, name: str, *values: Value) -> tuple[Value, ...] | None:
+        """The first row that the statement in the file of this name gives."""
+        rows = self.connection.execute(sql(name), values).fetchall()
+        return rows[0] if rows else None
+
+    def fetch_json(self, name: str, *values: Value) -> str:
+        """The one text that the statement in the file of this name gives."""
+        ((text,),) = self.connection.execute(sql(name), values)
+        assert isinstance(text, str)
+        return text
+
+    def roll_back(self) -> None:
+        """Leave the transaction, if there is one; a connection that cannot do this is thrown away."""
+        if self._connection is not None and self._connection.in_transaction:
+            try:
+                self._connection.execute(ROLLBACK)
+            except apsw.Error:
+                self.close()
+
+    def close(self) -> None:
+        """Let go of the connection; the next use opens another one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close(True)
+
+    def abandon(self) -> None:
+        """In a forked child: never touch the connection again, not even to free it."""
+        if self._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            self._connection = None
+
+
+def check_version() -> None:
+    """Refuse a SQLite in which two processes can damage the file."""
+    if apsw.SQLITE_VERSION_NUMBER < SQLITE_VERSION_MIN:
+        raise ConfigurationError(
+            f"apsw brings SQLite {apsw.sqlite_lib_version()}, which can damage a database that two processes use (fixed "
+            f"in 3.51.3); upgrade it: pip install --upgrade apsw"
+        )
+
+
+def create_file(path: Path) -> None:
+    """Make the file if there is none, readable by its owner only; refuse what cannot hold a database.
+
+    Raises:
+        StoreUnavailableError: no database can be here.
+    """
+    place = str(path)
+    if path.is_dir():
+        raise StoreUnavailableError(place, "it is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise StoreUnavailableError(place, f"there is no folder {path.parent}; create it first: mkdir -p {path.parent}")
+    with _opening:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise StoreUnavailableError(
+                place, f"the file cannot be created: {error.strerror}; give this user the right to write to {path.parent}"
+            ) from error
+
+
+def connect(path: Path, *, is_writer: bool = False) -> apsw.Connection:
+    """Open a connection to a file that exists. Nothing is written."""
+    connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
+    if not is_writer:
+        # Only the writer checkpoints, and closing counts: it closes last.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    return connection
+
+
+def read_identity(path: Path) -> tuple[int, int, int]:
+    """Application id, number of schema objects, and whether ours are among them; the file is only read.
+
+    Raises:
+        NotADatabaseError: it is not a SQLite database.
+    """
+    # Read-only, because a foreign database may have a transaction to roll back or a WAL to checkpoint.
+    connection = _open(path, apsw.SQLITE_OPEN_READONLY)
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        ((application_id, objects, ours),) = connection.execute(sql("read_identity"))
+    except apsw.NotADBError as error:
+        raise NotADatabaseError(str(path), "it is a file of another kind") from error
+    finally:
+        connection.close(True)
+    return application_id, objects, ours
+
+
+def _open(path: Path, flags: int) -> apsw.Connection:
+    with _opening:
+        connection = apsw.Connection(str(path), flags, statementcachesize=STATEMENTS_CACHED)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.execute(sql("connect"))
+    return connection
+
+
+def translate(error: apsw.Error, path: Path, *, is_committing: bool = False) -> StoreError:
+    """Say what an error of SQLite means for the caller.
+
+    `is_committing`: it happened in a statement that ends a transaction. An I/O error there leaves open whether the
+    transaction is in the WAL; a full disk does not, because the record that makes it valid is written last.
+    """
+    place, reason = str(path), str(error)
+    match error:
+        case apsw.IOError() if is_committing:
+            return CommitUnknownError(place, f"{reason} (while committing)")
+        case apsw.FullError():
+            return StoreUnavailableError(place, f"{reason}; make room on its disk")
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+            return StoreUnavailableError(
+                place, f"{reason}; this user needs the right to write to the file and to its folder"
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreUnavailableError(
+                place, f"{reason}; another process has been writing for {BUSY_MILLISECONDS // 1000} s"
+            )
+        case apsw.IOError() | apsw.ProtocolError() | apsw.NoMemError():
+            return StoreUnavailableError(place, reason)
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreError(f"{place} is damaged ({reason}); stop every process that uses it and restore a backup")
+        case _:
+            return StoreError(f"{place}: {type(error).__name__}: {reason}")
+
+
+def is_connection_lost(error: apsw.Error) -> bool:
+    """Whether what the connection believes about the file can no longer be trusted."""
+    return isinstance(error, apsw.IOError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError)
+
+
+def _abandon_sessions() -> None:
+    for session in list(_sessions):
+        with suppress(Exception):  # The child has to live on, whatever state it was born with.
+            session.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_sessions)

@@ -1,0 +1,58 @@
+"""Putting messages into the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from outlive._model import RunStatus
+from outlive._store.contract import Delivery, Message
+from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.rows import to_json, to_json_or_null
+
+NO_LIMIT = 2**62
+ENDED = {status.value for status in RunStatus if status.is_terminal}
+
+
+def put_messages(session: Session, messages: Sequence[Message], *, inbox_messages_max: int) -> list[Delivery]:
+    """Judge messages one by one, store the good ones, and wake the trees they are for."""
+    journals: set[int] = set()
+    deliveries = [_put(session, message, inbox_messages_max, journals) for message in messages]
+    wake_for_mail(session, journals)
+    return deliveries
+
+
+def wake_for_mail(session: Session, journals: Iterable[int]) -> None:
+    """Make those of these trees due that have mail."""
+    if journals:
+        session.execute("wake_for_mail", to_json(sorted(journals)), session.clock())
+
+
+def _put(session: Session, message: Message, inbox_messages_max: int, journals: set[int]) -> Delivery:
+    found = session.fetch("judge_message", message.run_id, message.key, inbox_messages_max)
+    if found is None:
+        return Delivery.UNKNOWN_RUN
+    journal, number, status, root_status, is_key_seen, waiting = found
+    assert isinstance(journal, int)
+    assert isinstance(waiting, int)
+    # A sender that asks again, because it never heard the answer, is told that all is well, also after the end.
+    if is_key_seen:
+        return Delivery.DUPLICATE
+    if status in ENDED or root_status in ENDED:
+        return Delivery.FINISHED
+    if waiting >= inbox_messages_max:
+        return Delivery.FULL
+    session.execute(
+        "put_message",
+        journal,
+        number,
+        message.kind.value,
+        message.at,
+        message.name,
+        message.key,
+        to_json_or_null(message.payload),
+        to_json_or_null(message.ended),
+    )
+    if message.key:
+        session.execute("put_message_key", journal, message.key)
+    journals.add(journal)
+    return Delivery.ACCEPTED

@@ -1,0 +1,63 @@
+"""SQL lives in files named after what it does; this module loads them.
+
+A file that says `VALUES (?, ?)` in its FROM clause takes any number of rows: `bulk` repeats the row, and fills up with
+rows of NULLs to one of a few sizes, so that a handful of prepared statements serve every number of rows.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+SQL = Path(__file__).with_name("sql")
+SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+PARAMETERS_MAX = 4096
+"""Of one statement; a few thousand make the cost of a statement small beside that of its rows."""
+
+BEGIN_WRITE = "BEGIN IMMEDIATE"
+BEGIN_READ = "BEGIN"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+SAVEPOINT = "SAVEPOINT change"
+ROLLBACK_TO_SAVEPOINT = "ROLLBACK TO change"
+RELEASE_SAVEPOINT = "RELEASE change"
+
+Value = int | str | bytes | None
+"""What SQLite stores."""
+
+_ROW = re.compile(r"VALUES (\([?, ]+\))")
+
+
+@cache
+def sql(name: str) -> str:
+    """The statement in the file of this name, without its comments."""
+    lines = (line.partition("--")[0].strip() for line in (SQL / f"{name}.sql").read_text("utf-8").splitlines())
+    text = " ".join(line for line in lines if line)
+    return text.replace("{wanted}", sql("wanted")) if "{wanted}" in text else text
+
+
+@cache
+def _repeated(name: str, slots: int) -> str:
+    return _ROW.sub(lambda match: "VALUES " + ", ".join([match[1]] * slots), sql(name))
+
+
+@cache
+def _sizes(name: str) -> tuple[int, list[int]]:
+    """How many columns a row of this file has, and how many rows it may be repeated to."""
+    match = _ROW.search(sql(name))
+    assert match is not None, f"{name}.sql has no row to repeat"
+    columns = match[1].count("?")
+    return columns, [slots for slots in SLOTS if slots * columns <= PARAMETERS_MAX]
+
+
+def bulk(name: str, values: list[Value]) -> Iterator[tuple[str, list[Value]]]:
+    """The statements that take these values, all columns of all rows in one list, to the database."""
+    columns, sizes = _sizes(name)
+    chunk = sizes[-1] * columns
+    for start in range(0, len(values), chunk):
+        part = values if len(values) <= chunk else values[start : start + chunk]
+        slots = sizes[bisect_left(sizes, len(part) // columns)]
+        yield _repeated(name, slots), part + [None] * (slots * columns - len(part))

@@ -1,0 +1,10 @@
+-- Where these journals end; those that nothing can follow are left out.
+SELECT json_group_array(json_array(tail.journal, tail.seq))
+FROM (
+    SELECT
+        wanted.value AS journal,
+        (SELECT max(seq) FROM outlive_events WHERE outlive_events.journal = wanted.value) AS seq
+    FROM json_each(?1) AS wanted
+) AS tail
+JOIN outlive_events AS last ON last.journal = tail.journal AND last.seq = tail.seq
+WHERE NOT last.is_last

@@ -1,0 +1,1 @@
+SELECT id, data FROM outlive_blobs WHERE id IN (SELECT value FROM json_each(?1))

@@ -1,0 +1,14 @@
+-- Make trees due that have mail; a parked one only if a RESUME is among it. A wake-up never moves later.
+--
+-- Also run when a tree is let go of: its writer may not have seen the mail that came meanwhile.
+UPDATE outlive_runs
+SET wake_at = ?2
+WHERE
+    key IN (SELECT value FROM json_each(?1))
+    AND status IN ('pending', 'running', 'waiting', 'parked')
+    AND (wake_at IS NULL OR wake_at > ?2)
+    AND EXISTS (
+        SELECT 1
+        FROM outlive_inbox AS mail
+        WHERE mail.journal = outlive_runs.key AND (outlive_runs.status <> 'parked' OR mail.kind = 'resume')
+    )

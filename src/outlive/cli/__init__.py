@@ -1,0 +1,56 @@
+"""The command line: `outlive demo`, and room for everything else.
+
+A command is one line in `COMMANDS`: its name, what it promises, and where it lives. Its module is imported when the
+command is used and not before, so `outlive --help` stays fast however many commands there are.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from outlive import __version__
+
+
+class Entry(NamedTuple):
+    """One command before it is imported."""
+
+    promise: str
+    """What `outlive --help` says about it."""
+    module: str
+    """Where it lives; the command has the name of its table entry, with '_' for '-'."""
+
+
+COMMANDS: dict[str, Entry] = {
+    "demo": Entry("Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands from a table and imports the one that is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command; None if the table does not have it."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(import_module(entry.module), cmd_name.replace("-", "_"))
+        assert isinstance(command, click.Command), f"{entry.module} has no command {cmd_name}"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.promise) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="outlive %(version)s")
+def main() -> None:
+    """Durable workflows: ordinary async Python that survives crashes."""

@@ -1,0 +1,66 @@
+"""How a new tree of runs begins: its first event, its root row and the change that creates both."""
+
+from __future__ import annotations
+
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import RunCreated
+from outlive._journal.fold import Fold
+from outlive._journal.packing import Packer
+from outlive._model import Payload
+from outlive._model.payload import Blob
+from outlive._replay.command import WorkflowSpec
+from outlive._store.contract import Change
+
+
+def created(
+    *,
+    workflow: WorkflowSpec,
+    input: Payload,
+    at: int,
+    nonce: int,
+    tags: dict[str, str] | None = None,
+    timeout_seconds: float | None = None,
+    notify: str = "",
+    worker: str = "",
+) -> RunCreated:
+    """The first event of a tree."""
+    seconds = workflow.timeout_seconds if timeout_seconds is None else timeout_seconds
+    return RunCreated(
+        at=at,
+        workflow=workflow.name,
+        version=workflow.version,
+        input=input,
+        nonce=nonce,
+        timeout_at=None if seconds is None else at + round(seconds * 1_000_000),
+        tags=tags or {},
+        worker=worker,
+        notify=notify,
+    )
+
+
+def new_tree(
+    *,
+    run_id: str,
+    workflow: WorkflowSpec,
+    arguments: bytes,
+    packer: Packer,
+    at: int,
+    nonce: int,
+    tags: dict[str, str] | None = None,
+    timeout_seconds: float | None = None,
+    notify: str = "",
+) -> Change:
+    """The change that creates a tree which any worker may claim."""
+    payload, blob = packer.pack(arguments, f"the arguments of {workflow.name}")
+    event = created(
+        workflow=workflow, input=payload, at=at, nonce=nonce, tags=tags, timeout_seconds=timeout_seconds, notify=notify
+    )
+    return birth(run_id, event, [blob] if blob else [])
+
+
+def birth(run_id: str, event: RunCreated, blobs: list[Blob]) -> Change:
+    """The change that makes an event the first one of a new journal."""
+    fold = Fold(run_id)
+    fold.apply(event)
+    row = seal(event, salt=salt_of(event.nonce), seq=0)
+    return Change(journal=0, after=-1, rows=[row], runs=[fold.root], blobs=blobs)

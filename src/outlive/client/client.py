@@ -1,0 +1,359 @@
+"""The verbs of a client. Each returns when what it did is durable.
+
+A client writes only what no owner can contradict: new trees, messages in the inbox, and the end of a run that nobody owns because it is
+parked. Everything else is the business of the run's worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from outlive._define.registry import Registry
+from outlive._define.workflow import SIGNALS, Bound, Workflow
+from outlive._journal.codec import open_journal
+from outlive._journal.event import AnyEvent, RunCreated
+from outlive._journal.failure import exception_of
+from outlive._journal.packing import Packer
+from outlive._journal.value import TAGGED, ValueCodec, codec_for
+from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id
+from outlive._model.payload import Blob
+from outlive._replay.command import WorkflowSpec
+from outlive._store.contract import Change, Delivery, Message, MessageKind, Outcome, Store
+from outlive.client.birth import birth, created
+from outlive.client.closing import closing_change, renamed
+from outlive.client.handle import RunHandle
+from outlive.client.waiters import Waiters
+from outlive.client.why import why
+from outlive.errors import (
+    InboxFullError,
+    OutliveError,
+    ResultTimeoutError,
+    RunCancelled,
+    RunExistsError,
+    RunFailed,
+    RunFinishedError,
+    RunNotFoundError,
+    RunNotParkedError,
+    RunTimedOut,
+    SignalTypeError,
+    UnserialisableError,
+    WorkflowNotFoundError,
+)
+
+R = TypeVar("R")
+OnConflict = Literal["attach", "reject", "replace"]
+Commit = Callable[[list[Change]], Any]
+Begin = Callable[[str, RunCreated, list[Blob], Callable[[Outcome, int], None]], None]
+REPLACES_MAX = 100
+
+
+class Client:
+    """Talks to runs through the store."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        packer: Packer,
+        limits: Limits,
+        registry: Registry,
+        waiters: Waiters,
+        nonce: Callable[[], int],
+        new_id: Callable[[], str],
+        begin: Begin,
+        ring: Callable[[], None],
+        moves_here: Callable[[str], bool],
+    ) -> None:
+        self._store = store
+        self._packer = packer
+        self._limits = limits
+        self._registry = registry
+        self._waiters = waiters
+        self._nonce = nonce
+        self._new_id = new_id
+        self._begin = begin
+        self._ring = ring
+        self._moves_here = moves_here
+
+    # -- Starting --------------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        workflow: Workflow[..., R] | Bound[R],
+        *args: Any,
+        id: str | None = None,
+        on_conflict: OnConflict = "attach",
+        timeout: float | None = None,
+        tags: dict[str, str] | None = None,
+    ) -> RunHandle[R]:
+        """Start a run. See `Engine.start`."""
+        bound = workflow if isinstance(workflow, Bound) else Bound(workflow, args, {})
+        run_id = self._new_id() if id is None else check_run_id(id)
+        event, blobs = self._created(bound, timeout, tags)
+        if await self._create(run_id, event, blobs) is Outcome.CONFLICT:
+            await self._on_taken(run_id, event, blobs, on_conflict)
+        return RunHandle(self, run_id)
+
+    def _created(
+        self, bound: Bound[Any], timeout: float | None, tags: dict[str, str] | None
+    ) -> tuple[RunCreated, list[Blob]]:
+        spec = bound.workflow.spec
+        payload, blob = self._packer.pack(
+            spec.signature.encode(bound.args, bound.kwargs), f"the arguments of {spec.name}"
+        )
+        event = created(
+            workflow=spec,
+            input=payload,
+            at=self._store.now(),
+            nonce=self._nonce(),
+            tags=_checked_tags(tags),
+            timeout_seconds=timeout,
+        )
+        return event, [blob] if blob else []
+
+    async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Outcome] = loop.create_future()
+
+        def answer(outcome: Outcome, journal: int) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        # From a plain callback: beginning a run feeds its execution, and that never happens inside a task.
+        loop.call_soon(self._begin, run_id, event, blobs, answer)
+        return await done
+
+    async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
+        if on_conflict == "attach":
+            return
+        for attempt in range(1, REPLACES_MAX):
+            run = await self._store.find_run(run_id)
+            if run is not None and on_conflict == "reject":
+                raise RunExistsError(run_id, run.status.value)
+            changes = [birth(run_id, event, blobs)]
+            if run is not None:
+                changes = await self._make_room(run, changes[0], name=f"{run_id}~old{attempt}")
+            outcomes = await self._store.commit(changes)
+            self._ring()
+            if outcomes[-1][0] is Outcome.COMMITTED:
+                return
+        raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")
+
+    async def _make_room(self, run: Run, new: Change, *, name: str) -> list[Change]:
+        """End the run that has the id, if it is open, and give its tree another name."""
+        tree = await self._store.list_runs(RunFilter(root_id=run.id), limit=1_000)
+        changes = []
+        if not run.status.is_terminal:
+            rows = await self._store.read_journal(run.journal)
+            reason = "replaced by a new run of the same id"
+            closing = closing_change(run, tree, rows, reason=reason, at=self._store.now())
+            tree = [*tree, *closing.runs]
+            changes.append(closing)
+        new.renames = renamed(next((r for r in reversed(tree) if r.number == 0), run), tree, name=name)
+        return [*changes, new]
+
+    # -- Messages --------------------------------------------------------------------------------------------
+
+    async def signal(
+        self,
+        run_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        start: tuple[Any, ...] | None = None,
+    ) -> None:
+        """Send a signal to a run. See `Engine.signal`."""
+        change = None
+        spec: WorkflowSpec | None = None
+        if start is not None:
+            bound = start[0] if isinstance(start[0], Bound) else Bound(start[0], start[1:], {})
+            spec = bound.workflow.spec
+            event, blobs = self._created(bound, None, None)
+            change = birth(check_run_id(run_id), event, blobs)
+        data = await self._encode_signal(run_id, name, payload, spec)
+        stored, blob = self._packer.pack(data, f"signal {name!r}")
+        message = Message(
+            run_id=run_id, kind=MessageKind.SIGNAL, at=self._store.now(), name=name, key=key or "", payload=stored
+        )
+        await self._deliver(message, start=change, blobs=[blob] if blob else [])
+
+    async def _encode_signal(self, run_id: str, name: str, payload: Any, spec: WorkflowSpec | None) -> bytes:
+        declared = await self._declared_signal(run_id, name, spec)
+        what = f"signal {name!r}"
+        if declared is None:
+            return _codec_of_value(payload).encode(payload, what)
+        workflow, codec = declared
+        try:
+            return codec.encode(payload, what)
+        except UnserialisableError as error:
+            raise SignalTypeError(workflow, name, "the type it declares", str(error)) from error
+
+    async def _declared_signal(
+        self, run_id: str, name: str, spec: WorkflowSpec | None
+    ) -> tuple[str, ValueCodec] | None:
+        """The codec that the run's workflow declares for a signal, where this process knows it."""
+        if not any(name in signals for signals in SIGNALS.values()):
+            return None
+        key = None if spec is None else (spec.name, spec.version)
+        if key is None:
+            run = await self._store.find_run(run_id)
+            key = None if run is None else (run.workflow, run.version)
+        codec = SIGNALS.get(key, {}).get(name) if key else None
+        return None if codec is None or key is None else (key[0], codec)
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> None:
+        """Ask a run to stop. See `Engine.cancel`."""
+        run = await self.info(run_id)
+        if run.status is RunStatus.CANCELLED:
+            return
+        root = run if run.number == 0 else await self.info(run.root_id)
+        if root.status is RunStatus.PARKED and await self._end_parked(root, reason):
+            return
+        # One key for every cancel of a run: asking twice is asking once.
+        message = Message(
+            run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=f"@cancel/{run.number}"
+        )
+        await self._deliver(message)
+
+    async def _end_parked(self, root: Run, reason: str) -> bool:
+        """Nobody owns a parked run, and its code cannot clean up: end it here."""
+        tree = await self._store.list_runs(RunFilter(root_id=root.id), limit=1_000)
+        rows = await self._store.read_journal(root.journal)
+        change = closing_change(root, tree, rows, reason=reason, at=self._store.now())
+        outcome, _ = (await self._store.commit([change]))[0]
+        if outcome is Outcome.COMMITTED:
+            for run in change.runs:
+                self._waiters.announce(run)
+        return outcome is Outcome.COMMITTED
+
+    async def resume(self, run_id: str) -> None:
+        """Let a parked run go on. See `Engine.resume`."""
+        run = await self.info(run_id)
+        root = run if run.number == 0 else await self.info(run.root_id)
+        if root.status is not RunStatus.PARKED:
+            raise RunNotParkedError(root.id, root.status.value)
+        await self._deliver(Message(run_id=root.id, kind=MessageKind.RESUME, at=self._store.now()))
+
+    async def _deliver(self, message: Message, *, start: Change | None = None, blobs: list[Blob] | None = None) -> None:
+        if blobs:
+            message = msgspec.structs.replace(message, blobs=tuple(blobs))
+        deliveries = await self._store.deliver(
+            [message], start=start, inbox_messages_max=self._limits.inbox_messages_max
+        )
+        self._ring()
+        match deliveries[0]:
+            case Delivery.UNKNOWN_RUN:
+                raise RunNotFoundError(message.run_id)
+            case Delivery.FINISHED:
+                run = await self.info(message.run_id)
+                raise RunFinishedError(message.run_id, run.status.value)
+            case Delivery.FULL:
+                raise InboxFullError(message.run_id, self._limits.inbox_messages_max)
+            case Delivery.ACCEPTED | Delivery.DUPLICATE:
+                return
+
+    # -- Looking ---------------------------------------------------------------------------------------------
+
+    async def info(self, run_id: str) -> Run:
+        """The run as its row says it.
+
+        Raises:
+            RunNotFoundError: no run has this id.
+        """
+        run = await self._store.find_run(run_id)
+        if run is None:
+            raise RunNotFoundError(run_id)
+        return run
+
+    async def history(self, run_id: str) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified."""
+        run = await self.info(run_id)
+        rows = await self._store.read_journal(run.journal)
+        return open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+
+    async def list(
+        self,
+        *,
+        status: RunStatus | str | None = None,
+        workflow: str | None = None,
+        tags: dict[str, str] | None = None,
+        roots_only: bool = False,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[Run]:
+        """Runs that fit, newest first."""
+        statuses = () if status is None else (RunStatus(status),)
+        wanted = RunFilter(statuses=statuses, workflow=workflow, tags=tags or {}, roots_only=roots_only)
+        return await self._store.list_runs(wanted, limit=limit, before=before)
+
+    async def why(self, run_id: str) -> str:
+        """One sentence: what a run waits for, or how it ended."""
+        run = await self.info(run_id)
+        root = run if run.number == 0 else await self.info(run.root_id)
+        return why(run, root, await self._store.list_workers(), now_at=self._store.now())
+
+    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+        """Wait for the end of a run. See `RunHandle.result`."""
+        run = await self._ended(run_id, timeout)
+        if run.status is RunStatus.SUCCEEDED:
+            assert run.result is not None
+            return self._result_codec(run).decode(await self._unpack(run.result), f"result of run {run_id}")
+        if run.status is RunStatus.CANCELLED:
+            raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
+        if run.status is RunStatus.TIMED_OUT:
+            raise RunTimedOut(run_id, "did not end within its timeout")
+        assert run.failure is not None
+        cause = exception_of(run.failure, registered=self._registered(run), step=run.workflow)
+        raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
+
+    async def _ended(self, run_id: str, timeout: float | None) -> Run:
+        with self._waiters.waiting(run_id) as end:
+            # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this process
+            # needs no look: its worker will announce its end.
+            if not self._moves_here(run_id):
+                run = await self.info(run_id)
+                if run.status.is_terminal:
+                    return run
+            if timeout is None:
+                return await end
+            await asyncio.wait([end], timeout=timeout)
+            if end.done():
+                return end.result()
+            raise ResultTimeoutError(run_id, timeout, await self.why(run_id))
+
+    async def _unpack(self, payload: Payload) -> bytes | msgspec.Raw:
+        blobs = await self._store.get_blobs([payload.blob]) if payload.blob else {}
+        return self._packer.unpack(payload, blobs)
+
+    def _result_codec(self, run: Run) -> ValueCodec:
+        try:
+            return self._registry.workflow(run.workflow, run.version).signature.result
+        except WorkflowNotFoundError:
+            return TAGGED
+
+    def _registered(self, run: Run) -> tuple[type[BaseException], ...]:
+        try:
+            return self._registry.workflow(run.workflow, run.version).registered
+        except WorkflowNotFoundError:
+            return ()
+
+
+def _codec_of_value(value: Any) -> ValueCodec:
+    """The codec for a value of no declared type: classes that describe themselves by that, the rest exactly as they are."""
+    cls = type(value)
+    describes_itself = (
+        hasattr(cls, "__dataclass_fields__") or hasattr(cls, "__struct_fields__") or hasattr(cls, "model_dump")
+    )
+    return codec_for(cls) if describes_itself else TAGGED
+
+
+def _checked_tags(tags: Mapping[Any, Any] | None) -> dict[str, str]:
+    for key, value in (tags or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"tags are text: {key!r}={value!r}")
+    return dict(tags or {})

@@ -1,0 +1,50 @@
+"""Ending a tree from outside: one that is parked and cancelled, or replaced by a new run of the same id.
+
+The change is written like every other one, by compare-and-swap on the journal's end. Whoever else moves the tree first wins, and a
+worker that still owns it finds its next seq taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from outlive._journal.codec import Row, salt_of, seal
+from outlive._journal.event import RunCancelled
+from outlive._journal.fold import Fold
+from outlive._model import Run, child_id
+from outlive._store.contract import Change
+
+
+def closing_change(root: Run, tree: Sequence[Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:
+    """Cancel every open run of a tree; the root last, as it ends the journal."""
+    fold = Fold(root.id)
+    fold.runs = {run.number: run for run in tree} | {0: root}
+    salt = salt_of(root.nonce)
+    after = rows[-1][0] if rows else -1
+    change = Change(journal=root.journal, after=after, rows=[], runs=[])
+    for number in sorted(fold.runs, reverse=True):
+        if not fold.runs[number].status.is_terminal:
+            event = RunCancelled(at=at, run=number, reason=reason)
+            ended = fold.apply(event)
+            assert ended is not None
+            change.rows.append(seal(event, salt=salt, seq=after + 1 + len(change.rows)))
+            change.runs.append(ended)
+    return change
+
+
+def renamed(root: Run, tree: Sequence[Run], *, name: str) -> list[Run]:
+    """The rows of an ended tree under another name."""
+    return [
+        msgspec.structs.replace(
+            run, id=child_id(name, run.number), root_id=name, parent_id=_renamed_parent(run, root.id, name)
+        )
+        for run in {run.number: run for run in (*tree, root)}.values()
+    ]
+
+
+def _renamed_parent(run: Run, old: str, new: str) -> str | None:
+    if run.number == 0 or run.parent_id is None:
+        return run.parent_id
+    return new + run.parent_id.removeprefix(old)

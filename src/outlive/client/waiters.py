@@ -1,0 +1,83 @@
+"""Who waits for which run to end.
+
+Runs that end in this process are announced by its worker. For all the others polling is the truth: a few of the awaited ids at a
+time, in turn, so that ten thousand waiters cost no more than a hundred.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from outlive._model import Run
+from outlive._store.contract import Store
+from outlive.errors import StoreUnavailableError
+
+POLLED_MAX = 200
+
+
+class Waiters:
+    """Futures for runs that have not ended, by run id."""
+
+    def __init__(self, store: Store, *, pause: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._store = store
+        self._pause = pause
+        self._waiting: dict[str, list[asyncio.Future[Run]]] = {}
+        self._poller: asyncio.Task[None] | None = None
+
+    def announce(self, run: Run) -> None:
+        """A run has ended."""
+        for future in self._waiting.pop(run.id, ()):
+            if not future.done():
+                future.set_result(run)
+
+    @contextmanager
+    def waiting(self, run_id: str) -> Iterator[asyncio.Future[Run]]:
+        """A future for the end of a run."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Run] = loop.create_future()
+        self._waiting.setdefault(run_id, []).append(future)
+        if self._poller is None:
+            self._poller = loop.create_task(self._poll(), name="outlive-waiters")
+        try:
+            yield future
+        finally:
+            waiting = self._waiting.get(run_id)
+            if waiting and future in waiting:
+                waiting.remove(future)
+                if not waiting:
+                    del self._waiting[run_id]
+
+    def close(self) -> None:
+        """Let everybody go: the engine stops."""
+        if self._poller is not None:
+            self._poller.cancel()
+        for futures in self._waiting.values():
+            for future in futures:
+                future.cancel()
+        self._waiting.clear()
+
+    async def _poll(self) -> None:
+        try:
+            while self._waiting:
+                await self._pause()
+                await self.poll_once()
+        finally:
+            self._poller = None
+
+    async def poll_once(self) -> None:
+        """Look for some of the awaited runs in the store."""
+        ids = list(self._waiting)[:POLLED_MAX]
+        try:
+            runs = await self._store.find_runs(ids)
+        except StoreUnavailableError:
+            return
+        for run_id in ids:
+            run = runs.get(run_id)
+            if run is not None and run.status.is_terminal:
+                self.announce(run)
+            elif run_id in self._waiting:
+                # To the end of the line.
+                self._waiting[run_id] = self._waiting.pop(run_id)

@@ -1,0 +1,60 @@
+"""One sentence for every run that has not ended: what it waits for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from outlive._model import Run, RunStatus, Wait, WaitKind
+from outlive._store.contract import WorkerInfo
+
+WAITS_SHOWN_MAX = 4
+
+
+def why(run: Run, root: Run, workers: list[WorkerInfo], *, now_at: int) -> str:
+    """Why a run is where it is, for a person."""
+    if run.status.is_terminal:
+        return _ended(run)
+    if root.status is RunStatus.PARKED:
+        return f"it is parked: {root.reason}"
+    if root.status is RunStatus.WAITING:
+        return "it waits for " + _waits(root.waits)
+    live = {worker.id: worker for worker in workers if worker.is_live}
+    if root.owner in live:
+        return f"worker {live[root.owner].name} runs it"
+    if root.owner:
+        return f"its worker {root.owner} is gone; another one that has {root.definition} will take it over"
+    if not any(root.definition in worker.definitions for worker in live.values()):
+        return f"no live worker has {root.definition}; start one that defines it"
+    return "a worker will take it as soon as one has room"
+
+
+def _ended(run: Run) -> str:
+    ended = f"it ended {instant(run.finished_at or run.updated_at)}: {run.status.value.replace('_', ' ')}"
+    if run.failure is not None:
+        return f"{ended}: {run.failure.type}: {run.failure.message}"
+    return f"{ended} ({run.reason})" if run.reason else ended
+
+
+def _waits(waits: tuple[Wait, ...]) -> str:
+    told = [_wait(wait) for wait in waits[:WAITS_SHOWN_MAX]]
+    if len(waits) > WAITS_SHOWN_MAX:
+        told.append(f"{len(waits) - WAITS_SHOWN_MAX} more")
+    return " or ".join(told)
+
+
+def _wait(wait: Wait) -> str:
+    until = "" if wait.until_at is None else f" at {instant(wait.until_at)}"
+    match wait.kind:
+        case WaitKind.TIMER:
+            return f"a timer{until}"
+        case WaitKind.SIGNAL:
+            return f"signal {wait.name!r}"
+        case WaitKind.RETRY:
+            return f"the next attempt of {wait.name}{until}"
+        case WaitKind.CHILD:
+            return f"run {wait.name}"
+
+
+def instant(at: int) -> str:
+    """An instant for people."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)).isoformat(timespec="seconds")

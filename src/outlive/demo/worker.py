@@ -1,0 +1,24 @@
+"""One worker process of the demo: `python -m outlive.demo.worker sqlite:/tmp/demo.db`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import outlive
+from outlive.demo import orders
+from outlive.testing.kill.process import say, until_asked_to_stop
+
+LEASE_SECONDS = 2.0
+
+
+async def work(url: str) -> None:
+    """Run whatever is due until told to stop, or killed."""
+    assert orders.checkout, "a worker runs the workflows that its process has imported"
+    async with outlive.Engine(url, lease_seconds=LEASE_SECONDS):
+        say("ready")
+        await until_asked_to_stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(work(sys.argv[1]))

@@ -1,0 +1,5 @@
+"""The composition root: a store, a committer, a client and, unless told otherwise, a worker, started and stopped in order."""
+
+from outlive.engine.engine import Engine
+
+__all__ = ["Engine"]

@@ -1,0 +1,268 @@
+"""`Engine`: what users hold in their hands. It delegates everything.
+
+Entering an engine opens its store and brings the schema up to date, then starts the worker: it registers a session, takes back
+what is due, and keeps its lease. Leaving it goes the other way round: claim nothing more, let running steps finish for a moment, release
+every run in motion so that others go on at once, end the session, close the store.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from outlive._define.registry import REGISTRY, Registry
+from outlive._define.workflow import Bound, Workflow
+from outlive._journal.event import AnyEvent, RunCreated
+from outlive._journal.packing import Packer, PayloadCodec
+from outlive._model import Limits, Run, RunStatus
+from outlive._model.payload import Blob
+from outlive._runtime.bell import Bell
+from outlive._runtime.clock import Clock, SystemClock
+from outlive._runtime.committer import Answer, Committer
+from outlive._runtime.station import Station
+from outlive._store.contract import Store
+from outlive.client.birth import birth
+from outlive.client.client import Client, OnConflict
+from outlive.client.handle import RunHandle
+from outlive.client.waiters import Waiters
+from outlive.engine.url import store_for
+from outlive.errors import ConfigurationError, EngineClosedError
+from outlive.telemetry import Counters
+
+R = TypeVar("R")
+
+LEASE_SECONDS_MIN = 1.0
+
+
+class Engine:
+    """Runs workflows on one store.
+
+        async with outlive.Engine("sqlite:orders.db") as engine:
+            run = await engine.start(checkout, order, id="order-42")
+            receipt = await run.result()
+
+    Several engines may live in one process; an engine belongs to the event loop that entered it.
+
+    Args:
+        url: `memory:`, `sqlite:orders.db` or `sqlite:/var/lib/orders.db`.
+        worker: whether this engine runs workflows; without, it only talks to the store.
+        lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process is
+            noticed at once by others on the same machine; the lease is for hangs.)
+        poll_seconds: how often the worker asks the store for what other processes made due.
+        grace_seconds: how long running steps may take to finish when the engine stops.
+        limits: how much of everything; see `Limits`.
+        codecs: compress or encrypt payloads, in this order.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        worker: bool = True,
+        lease_seconds: float = 10.0,
+        poll_seconds: float = 0.25,
+        grace_seconds: float = 5.0,
+        limits: Limits | None = None,
+        codecs: Sequence[PayloadCodec] = (),
+        registry: Registry | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if lease_seconds < LEASE_SECONDS_MIN:
+            raise ConfigurationError(f"lease_seconds={lease_seconds!r} is too short: at least {LEASE_SECONDS_MIN:g}")
+        if poll_seconds <= 0 or grace_seconds < 0:
+            raise ConfigurationError("poll_seconds must be more than 0, and grace_seconds at least 0")
+        self.url = url
+        self.limits = limits or Limits()
+        self.counters = Counters()
+        self._has_worker = worker
+        self._lease_seconds = lease_seconds
+        self._poll_seconds = poll_seconds
+        self._grace_seconds = grace_seconds
+        self._registry = registry or REGISTRY
+        self._clock = clock or SystemClock()
+        self._packer = Packer(self.limits, codecs)
+        self._store: Store = store_for(url, clock=self._clock.now)
+        self._committer: Committer | None = None
+        self._client: Client | None = None
+        self._waiters: Waiters | None = None
+        self._station: Station | None = None
+
+    # -- Life ------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        if self._client is not None:
+            raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
+        await self._store.open()
+        try:
+            self._committer = Committer(self._store, counters=self.counters, batch_max=self.limits.commit_batch_max)
+            self._waiters = Waiters(self._store, pause=self._pause)
+            if self._has_worker:
+                self._station = self._new_station()
+                await self._station.start()
+            self._client = self._new_client()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        self._client = None
+        if self._station is not None:
+            await self._station.stop(grace_seconds=self._grace_seconds)
+            self._station = None
+        if self._waiters is not None:
+            self._waiters.close()
+        if self._committer is not None and not self._committer.trouble:
+            await self._committer.drain()
+        if self._committer is not None:
+            self._committer.abandon()
+            self._committer = None
+        await self._store.close()
+
+    async def _pause(self) -> None:
+        await Bell().sleep(self._poll_seconds)
+
+    def _new_station(self) -> Station:
+        assert self._committer is not None
+        assert self._waiters is not None
+        return Station(
+            store=self._store,
+            committer=self._committer,
+            clock=self._clock,
+            packer=self._packer,
+            registry=self._registry,
+            limits=self.limits,
+            counters=self.counters,
+            announce=self._waiters.announce,
+            name=f"{socket.gethostname()}/{os.getpid()}",
+            lease_seconds=self._lease_seconds,
+            poll_seconds=self._poll_seconds,
+        )
+
+    def _new_client(self) -> Client:
+        assert self._waiters is not None
+        return Client(
+            store=self._store,
+            packer=self._packer,
+            limits=self.limits,
+            registry=self._registry,
+            waiters=self._waiters,
+            nonce=self._clock.nonce,
+            new_id=self._clock.new_id,
+            begin=self._begin,
+            ring=self._ring,
+            moves_here=self._moves_here,
+        )
+
+    def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
+        """Create a tree: owned by our worker at once if it can run it and has room, else for any worker."""
+        if self._station is not None and self._station.begin(run_id, event, blobs, answer):
+            return
+        if self._committer is None:
+            return
+        self._committer.submit(birth(run_id, event, blobs), answer)
+        self._ring()
+
+    def _ring(self) -> None:
+        if self._station is not None:
+            self._station.ring()
+
+    def _moves_here(self, run_id: str) -> bool:
+        return self._station is not None and self._station.moves(run_id)
+
+    @property
+    def _verbs(self) -> Client:
+        if self._client is None:
+            raise EngineClosedError("this")
+        return self._client
+
+    # -- Verbs -----------------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        workflow: Workflow[..., R] | Bound[R],
+        *args: Any,
+        id: str | None = None,
+        on_conflict: OnConflict = "attach",
+        timeout: float | None = None,
+        tags: dict[str, str] | None = None,
+    ) -> RunHandle[R]:
+        """Start a run; it is durable when this returns.
+
+        Args:
+            id: the same id again is the same run; made up unless given.
+            on_conflict: when the id is taken: `attach` gives that run, `reject` raises `RunExistsError`, `replace` cancels it (it
+                stays in the store as `<id>~old1`) and starts anew.
+            timeout: seconds that the run may take as a whole.
+            tags: text for searching.
+        """
+        return await self._verbs.start(workflow, *args, id=id, on_conflict=on_conflict, timeout=timeout, tags=tags)
+
+    def get(self, run_id: str) -> RunHandle[Any]:
+        """A handle of a run; whether there is such a run shows when it is used."""
+        return RunHandle(self._verbs, run_id)
+
+    async def signal(
+        self,
+        run_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        start: tuple[Any, ...] | None = None,
+    ) -> None:
+        """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
+
+        Args:
+            key: the same key again is the same signal.
+            start: `(workflow, *args)`: create the run in the same transaction if there is none.
+
+        Raises:
+            RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
+        """
+        await self._verbs.signal(run_id, name, payload, key=key, start=start)
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> None:
+        """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
+
+        Its `finally` blocks run. Asking twice is asking once.
+
+        Raises:
+            RunNotFoundError, RunFinishedError.
+        """
+        await self._verbs.cancel(run_id, reason=reason)
+
+    async def resume(self, run_id: str) -> None:
+        """Let a parked run go on, for example with new code.
+
+        Raises:
+            RunNotFoundError, RunNotParkedError.
+        """
+        await self._verbs.resume(run_id)
+
+    async def history(self, run_id: str) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified."""
+        return await self._verbs.history(run_id)
+
+    async def list(
+        self,
+        *,
+        status: RunStatus | str | None = None,
+        workflow: str | None = None,
+        tags: dict[str, str] | None = None,
+        roots_only: bool = False,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[Run]:
+        """Runs that fit, newest first; `before` (a run's `created_at`) gives the next page."""
+        return await self._verbs.list(
+            status=status, workflow=workflow, tags=tags, roots_only=roots_only, limit=limit, before=before
+        )

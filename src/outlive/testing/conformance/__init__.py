@@ -1,0 +1,65 @@
+"""The store conformance suite: every sentence of `outlive._store.contract`, as a test.
+
+To check a store, write one test module with one class and one fixture, and run it with pytest:
+
+    from functools import partial
+
+    import pytest
+    from outlive.testing.conformance import PersistentFactory, StoreConformance
+
+    class TestMyStore(StoreConformance):
+        @pytest.fixture
+        def factory(self, tmp_path):
+            return PersistentFactory(partial(MyStore, tmp_path / "my.db"))
+
+That is all: `StoreConformance` is made of one class for each facet of the contract, and each has its tests. The
+factory is the one thing that the suite must know about your store. It has an empty place for each test, opens stores
+there (`open`), and holds the clock that they go by (`clock`, a `ManualClock`: no test sleeps). A store that is
+`persistent` is also tried from several processes, so its factory must be picklable; `PersistentFactory` is, if
+your store class can be imported. A store with other needs brings its own class: `StoreFactory` says what it must have.
+
+    runs         rows, commits of many changes, trees that a change starts, other names
+    journal      appending: compare-and-swap, nothing left of a loser
+    rows         reading: bytes as they were written, every kind of event, damage
+    blobs        content-addressed bytes
+    items        outcomes of a batch
+    inbox        messages: accepted, refused, once
+    mail         messages between trees, starting by message, mail of a worker
+    waits        what makes a run due, parked runs, no lost wake-up
+    claims       one owner for each run, take-over, zombies
+    workers      sessions and leases
+    queries      listing
+    migrations   open, close, open again
+    processes    all of it from several processes
+
+The suite needs pytest and pytest-asyncio, in its strict or its auto mode. A test that covers a scenario of one of
+the systems that Outlive learned from names it in brackets; `docs/internals/conformance.md` has the whole table.
+A test that you think is wrong is worth a report: the contract is not stable before 1.0.
+"""
+
+import pytest
+
+FACETS = (
+    "blobs",
+    "claims",
+    "inbox",
+    "items",
+    "journal",
+    "mail",
+    "migrations",
+    "processes",
+    "queries",
+    "rows",
+    "runs",
+    "waits",
+    "workers",
+)
+
+# Assertions that fail should show their values, as they do in a test module; pytest must know before the import.
+pytest.register_assert_rewrite(*(f"{__name__}.{facet}" for facet in ("builders", *FACETS)))
+
+from outlive.testing.conformance.factory import MemoryFactory, PersistentFactory, StoreFactory  # noqa: E402 (see above)
+from outlive.testing.conformance.suite import StoreConformance  # noqa: E402 (see above)
+from outlive.testing.conformance.trial import find_failures  # noqa: E402 (see above)
+
+__all__ = ["FACETS", "MemoryFactory", "PersistentFactory", "StoreConformance", "StoreFactory", "find_failures"]

@@ -1,0 +1,33 @@
+"""All facets in one class."""
+
+from outlive.testing.conformance.blobs import BlobsConformance
+from outlive.testing.conformance.claims import ClaimsConformance
+from outlive.testing.conformance.inbox import InboxConformance
+from outlive.testing.conformance.items import ItemsConformance
+from outlive.testing.conformance.journal import JournalConformance
+from outlive.testing.conformance.mail import MailConformance
+from outlive.testing.conformance.migrations import MigrationsConformance
+from outlive.testing.conformance.processes import ProcessesConformance
+from outlive.testing.conformance.queries import QueriesConformance
+from outlive.testing.conformance.rows import RowsConformance
+from outlive.testing.conformance.runs import RunsConformance
+from outlive.testing.conformance.waits import WaitsConformance
+from outlive.testing.conformance.workers import WorkersConformance
+
+
+class StoreConformance(
+    RunsConformance,
+    JournalConformance,
+    RowsConformance,
+    BlobsConformance,
+    ItemsConformance,
+    InboxConformance,
+    MailConformance,
+    WaitsConformance,
+    ClaimsConformance,
+    WorkersConformance,
+    QueriesConformance,
+    MigrationsConformance,
+    ProcessesConformance,
+):
+    """The whole contract; a class that derives from it and has a fixture `factory` runs it."""

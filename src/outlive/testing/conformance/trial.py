@@ -1,0 +1,51 @@
+"""The suite without pytest: which of its tests a store fails. For testing the suite itself with planted defects."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+from outlive.testing.conformance.factory import StoreFactory
+from outlive.testing.conformance.suite import StoreConformance
+
+
+def find_failures(make_factory: Callable[[], StoreFactory]) -> set[str]:
+    """Run the whole suite, except for the tests that need processes, and name the tests that fail."""
+    failures = set()
+    with asyncio.Runner() as runner:
+        for name, arguments in list_tests():
+            try:
+                runner.run(_call(name, make_factory(), arguments))
+            except Exception:  # A defective store may fail in any way.
+                failures.add(name)
+    return failures
+
+
+def list_tests() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every test that needs no processes, once for each set of its parameters."""
+    for name, test in inspect.getmembers(StoreConformance, inspect.iscoroutinefunction):
+        if name.startswith("test_") and "shared" not in inspect.signature(test).parameters:
+            yield from ((name, arguments) for arguments in _list_parameters(test))
+
+
+def _list_parameters(test: Callable[..., Any]) -> list[dict[str, Any]]:
+    """What `pytest.mark.parametrize` makes of a test."""
+    marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
+    choices = [[(mark.args[0], value) for value in mark.args[1]] for mark in marks]
+    return [dict(chosen) for chosen in product(*choices)]
+
+
+async def _call(name: str, factory: StoreFactory, arguments: dict[str, Any]) -> None:
+    """Do for one test what the fixtures of the suite do."""
+    test = getattr(StoreConformance(), name)
+    store, other = await factory.open(), await factory.open()
+    fixtures = {"factory": factory, "clock": factory.clock, "store": store, "other": other}
+    wanted = inspect.signature(test).parameters
+    try:
+        await test(**arguments, **{name: value for name, value in fixtures.items() if name in wanted})
+    finally:
+        await other.close()
+        await store.close()

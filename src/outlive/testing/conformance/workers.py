@@ -1,0 +1,165 @@
+"""Workers: a session is alive while its lease runs, by the clock of the store."""
+
+from __future__ import annotations
+
+import asyncio
+
+from outlive._store.contract import Store, WorkerInfo
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import DEFINITION, LEASE_SECONDS, begin, claim, hire
+from outlive.testing.conformance.facet import Facet
+
+
+class WorkersConformance(Facet):
+    """`register_worker`, `open_beat`, `retire_worker` and `list_workers`."""
+
+    async def test_registered_worker_is_listed(self, store: Store, clock: ManualClock) -> None:
+        """With what it said of itself, and with the end of its lease by the store's clock."""
+        worker = WorkerInfo(
+            id="worker-a", name="höst:1", definitions=("greet@1", "order@2"), started_at=clock.now() - 7, expires_at=0
+        )
+
+        await store.register_worker(worker, lease_seconds=12.5)
+
+        expected = WorkerInfo(
+            id="worker-a",
+            name="höst:1",
+            definitions=("greet@1", "order@2"),
+            started_at=clock.now() - 7,
+            expires_at=clock.now() + 12_500_000,
+            is_live=True,
+            runs=0,
+        )
+        assert await store.list_workers() == [expected]
+
+    async def test_store_without_workers_lists_none(self, store: Store) -> None:
+        """An owner that never began a session is no worker."""
+        await begin(store, worker="ghost")
+
+        assert await store.list_workers() == []
+
+    async def test_worker_is_listed_with_the_trees_it_owns(self, store: Store) -> None:
+        """Children do not count, nor do trees that it has let go of or ended."""
+        await hire(store, "worker-a")
+        await hire(store, "worker-b")
+        await (await begin(store, "parent", worker="worker-a")).spawn(1)
+        await begin(store, "second", worker="worker-a")
+        await (await begin(store, "released", worker="worker-a")).release()
+        await (await begin(store, "ended", worker="worker-a")).succeed()
+
+        assert {worker.id: worker.runs for worker in await store.list_workers()} == {"worker-a": 2, "worker-b": 0}
+
+    async def test_dead_worker_is_listed_while_it_owns_runs(self, store: Store, clock: ManualClock) -> None:
+        """It is shown as not alive until somebody has taken its runs over."""
+        await hire(store, "worker-a")
+        await hire(store, "idle")
+        await begin(store, worker="worker-a")
+        clock.advance(seconds=LEASE_SECONDS + 1)
+        await hire(store, "worker-b")
+
+        listed = {worker.id: (worker.is_live, worker.runs) for worker in await store.list_workers()}
+        assert listed == {"worker-a": (False, 1), "worker-b": (True, 0)}
+
+        await claim(store, "worker-b")
+        assert await list_ids(store) == {"worker-b"}
+
+    async def test_retired_worker_is_listed_while_it_owns_runs(self, store: Store) -> None:
+        """A session that ended with work left is told apart from one that is alive."""
+        await hire(store, "worker-a")
+        await hire(store, "idle")
+        await begin(store, worker="worker-a")
+
+        await store.retire_worker("worker-a")
+        await store.retire_worker("idle")
+
+        (listed,) = await store.list_workers()
+        assert (listed.id, listed.is_live, listed.runs) == ("worker-a", False, 1)
+
+    async def test_beat_extends_the_lease(self, store: Store, clock: ManualClock) -> None:
+        """From now on by the store's clock, so a worker that beats in time is never taken for dead. [TS-S5 AK-L4]"""
+        await hire(store, "worker-a")
+        await hire(store, "worker-b", lease_seconds=3_600)
+        await begin(store, worker="worker-a")
+        beat = store.open_beat("worker-a")
+        for _ in range(3):
+            clock.advance(seconds=LEASE_SECONDS - 1)
+            assert beat.renew(lease_seconds=LEASE_SECONDS) is True
+
+        worker = next(worker for worker in await store.list_workers() if worker.id == "worker-a")
+        assert worker.expires_at == clock.now() + round(LEASE_SECONDS * 1_000_000)
+        assert await claim(store, "worker-b") == []
+        clock.advance(seconds=LEASE_SECONDS + 1)
+        assert await claim(store, "worker-b") == ["run-1"]
+        beat.close()
+
+    async def test_beat_works_in_another_thread(self, store: Store, clock: ManualClock) -> None:
+        """It is made, used and closed without the event loop of the store."""
+        await hire(store, "worker-a")
+        clock.advance(seconds=LEASE_SECONDS - 1)
+
+        def beat_once() -> bool:
+            beat = store.open_beat("worker-a")
+            is_renewed = beat.renew(lease_seconds=LEASE_SECONDS)
+            beat.close()
+            return is_renewed
+
+        assert await asyncio.to_thread(beat_once) is True
+        clock.advance(seconds=LEASE_SECONDS - 1)
+        assert await list_ids(store) == {"worker-a"}
+
+    async def test_beat_renews_only_its_own_session(self, store: Store, clock: ManualClock) -> None:
+        """Nobody keeps somebody else's lease alive. [AK-L5]"""
+        await hire(store, "worker-a")
+        await hire(store, "worker-b")
+        beat = store.open_beat("worker-a")
+        clock.advance(seconds=LEASE_SECONDS - 1)
+        beat.renew(lease_seconds=LEASE_SECONDS)
+        clock.advance(seconds=2)
+
+        assert await list_ids(store) == {"worker-a"}
+        beat.close()
+
+    async def test_beat_of_a_retired_session_is_refused(self, store: Store, clock: ManualClock) -> None:
+        """The worker learns that it is over, and its session does not come back."""
+        await hire(store, "worker-a")
+        await begin(store)
+        beat = store.open_beat("worker-a")
+        await store.retire_worker("worker-a")
+
+        assert beat.renew(lease_seconds=LEASE_SECONDS) is False
+        assert await claim(store, "worker-a", definitions=[DEFINITION]) == []
+        assert await list_ids(store) == set()
+        beat.close()
+
+    async def test_beat_may_be_closed_twice(self, store: Store) -> None:
+        """The second time there is nothing to do."""
+        await hire(store, "worker-a")
+        beat = store.open_beat("worker-a")
+
+        beat.close()
+        beat.close()
+
+    async def test_retiring_an_unknown_session_is_fine(self, store: Store) -> None:
+        """So is retiring one twice: it is over either way."""
+        await hire(store, "worker-a")
+
+        await store.retire_worker("unknown")
+        await store.retire_worker("worker-a")
+        await store.retire_worker("worker-a")
+
+        assert await list_ids(store) == set()
+
+    async def test_session_is_seen_by_every_store(self, store: Store, other: Store) -> None:
+        """Who is alive is a fact of the place and not of a connection."""
+        await hire(store, "worker-a")
+        await begin(store)
+
+        assert await list_ids(other) == {"worker-a"}
+        assert await claim(other, "worker-a") == ["run-1"]
+        await other.retire_worker("worker-a")
+        assert await claim(store, "worker-a") == []
+
+
+async def list_ids(store: Store) -> set[str]:
+    """The sessions that are listed."""
+    return {worker.id for worker in await store.list_workers()}

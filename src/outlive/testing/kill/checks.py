@@ -1,0 +1,217 @@
+"""What must hold after a trial. Each check is a function from the evidence to its complaints; none means that it holds.
+
+The checks share no code with the engine beyond reading events, and each of them is shown to fail by a test that
+doctors the evidence (`tests/kill/test_checks.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from outlive._journal.event import (
+    AttemptFailed,
+    CancelRequested,
+    SignalReceived,
+    StepSucceeded,
+)
+from outlive._model import Payload, Run, RunStatus, child_id
+from outlive.testing.kill.completion import Completion, completions
+from outlive.testing.kill.evidence import Evidence
+from outlive.testing.kill.plan import Job, job, walk
+
+RUNS_PER_KILL_MIN = 1.0
+"""A system that is dead most of the time must not pass for one that loses nothing."""
+
+
+def nobody_died_by_itself(it: Evidence) -> Iterator[str]:
+    """Every process ended because it was killed or asked to stop."""
+    yield from it.lost
+
+
+def every_run_ended(it: Evidence) -> Iterator[str]:
+    """No run is stuck, parked or otherwise open."""
+    yield from it.stuck
+    for run in it.runs.values():
+        if not run.status.is_terminal:
+            yield f"{run.id} is {run.status.value} {run.reason}"
+
+
+def accepted_runs_ended_as_planned(it: Evidence) -> Iterator[str]:
+    """Each start that was acknowledged led to exactly the end that the plan predicts, and so did its detached runs."""
+    for number in sorted({ack.number for ack in it.acks if ack.op == "started"}):
+        planned = job(it.seed, number)
+        yield from _compare(it.runs.get(planned.id), planned.id, planned.status, planned.total)
+        for run_id, total in planned.detached.items():
+            yield from _compare(it.runs.get(run_id), run_id, RunStatus.SUCCEEDED, total)
+
+
+def _compare(run: Run | None, run_id: str, status: RunStatus, total: int) -> Iterator[str]:
+    if run is None:
+        yield f"{run_id} was accepted and is gone"
+    elif run.status is not status:
+        yield f"{run_id} is {run.status.value} and should be {status.value}: {run.reason or run.failure or ''}"
+    elif status is RunStatus.SUCCEEDED and number_in(run.result) != total:
+        yield f"{run_id} has the result {number_in(run.result)} and should have {total}"
+    elif status is RunStatus.FAILED and (run.failure is None or run.failure.message != f"planned: {total}"):
+        yield f"{run_id} failed with {run.failure} and should have with 'planned: {total}'"
+
+
+def nothing_was_invented(it: Evidence) -> Iterator[str]:
+    """Every run was asked for by a client or by a run."""
+    asked: set[str] = set()
+    for planned in _tried_jobs(it):
+        asked |= {planned.id, *planned.detached}
+    for run_id in it.runs.keys() - asked:
+        yield f"{run_id} exists and nobody asked for it"
+
+
+def clients_saw_the_truth(it: Evidence) -> Iterator[str]:
+    """What a client was told about an end is what the store says for ever after."""
+    for ack in it.acks:
+        if ack.op == "ended":
+            run = it.runs.get(job(it.seed, ack.number).id)
+            if run is None or run.status.value != ack.status or number_in(run.result) != ack.value:
+                yield f"job {ack.number}: a client saw {ack.status} {ack.value}, the store has {run}"
+
+
+def completed_steps_never_ran_again(it: Evidence) -> Iterator[str]:
+    """Nobody who claimed a run after a step's completion began that step, and nobody began one attempt twice."""
+    done = _completions_by_key(it)
+    begun: set[tuple[str, int, int]] = set()
+    for line in it.effects:
+        if line.mark != "begin":
+            continue
+        completion = done.get(line.key)
+        if completion is not None and line.epoch > completion.epoch:
+            yield f"{line.key} was completed in epoch {completion.epoch} and begun in epoch {line.epoch} by {line.pid}"
+        attempt = (line.key, line.epoch, line.attempt)
+        if attempt in begun:
+            yield f"{line.key}: attempt {line.attempt} was begun twice in epoch {line.epoch}"
+        begun.add(attempt)
+
+
+def completed_steps_really_ran(it: Evidence) -> Iterator[str]:
+    """Each outcome in a journal is that of an attempt which really came to its end, under the claim that wrote it."""
+    seen = {(line.key, line.epoch, line.attempt, line.mark == "end") for line in it.effects if line.mark != "begin"}
+    for completion in _all_completions(it):
+        if (completion.key, completion.epoch, completion.attempt, completion.is_success) not in seen:
+            yield f"{completion.key} (epoch {completion.epoch}, attempt {completion.attempt}) has an outcome and never ran"
+
+
+def idempotency_keys_are_distinct(it: Evidence) -> Iterator[str]:
+    """One call has one key in all its attempts, and no other call has it."""
+    calls_of: defaultdict[str, set[tuple[str, str, int]]] = defaultdict(set)
+    keys_of: defaultdict[tuple[str, str, int], set[str]] = defaultdict(set)
+    for line in it.effects:
+        if line.mark == "begin":
+            call = (line.run, line.step, line.place)
+            calls_of[line.key].add(call)
+            keys_of[call].add(line.key)
+    yield from (f"key {key} was given to {sorted(calls)}" for key, calls in calls_of.items() if len(calls) > 1)
+    yield from (f"call {call} was given {sorted(keys)}" for call, keys in keys_of.items() if len(keys) > 1)
+
+
+def signals_arrived_once(it: Evidence) -> Iterator[str]:
+    """Each acknowledged signal is in its run's journal with its value, no signal is there twice, and none was made up."""
+    received: Counter[tuple[str, str, int | None]] = Counter()
+    for run_id, events in it.journals.items():
+        for event in events:
+            if isinstance(event, SignalReceived):
+                received[run_id, event.key, number_in(event.payload)] += 1
+    planned = {(each.id, signal.key, signal.value) for each in _tried_jobs(it) for signal in each.signals}
+    acked = {(job(it.seed, ack.number).id, ack.key, ack.value) for ack in it.acks if ack.op == "signalled"}
+    lost = (signal for signal in acked - received.keys() if signal[0] in it.journals)
+    yield from (f"signal {signal} was acknowledged and is lost" for signal in sorted(lost))
+    yield from (f"signal {signal} was consumed {count} times" for signal, count in received.items() if count > 1)
+    yield from (f"signal {signal} was sent by nobody" for signal in received.keys() - planned)
+
+
+def retries_were_as_planned(it: Evidence) -> Iterator[str]:
+    """A step that fails by plan failed exactly so often, however often its worker was killed meanwhile."""
+    places = {line.key: line.place for line in it.effects if line.step == "flaky"}
+    for root_id, events in it.journals.items():
+        failures = Counter((e.run, e.call) for e in events if isinstance(e, AttemptFailed))
+        fails = _planned_failures(it, root_id)
+        for event in events:
+            if isinstance(event, StepSucceeded) and event.call.rpartition("/")[2].startswith("flaky"):
+                key = f"{child_id(root_id, event.run)}:{event.call}:{it.runs[root_id].nonce:016x}"
+                planned = fails.get(places.get(key, 0))
+                if failures[event.run, event.call] != planned or event.attempt != (planned or 0) + 1:
+                    yield f"{key} failed {failures[event.run, event.call]} times and should have {planned} times"
+
+
+def cancelled_runs_cleaned_up(it: Evidence) -> Iterator[str]:
+    """An acknowledged cancel became a fact, and a run that had begun to work cleaned up before it ended."""
+    for number in {ack.number for ack in it.acks if ack.op == "cancelled"}:
+        run_id = job(it.seed, number).id
+        events = it.journals.get(run_id)
+        if events is None:
+            continue
+        at = next((n for n, event in enumerate(events) if isinstance(event, CancelRequested)), None)
+        if at is None:
+            yield f"{run_id}: the cancel was acknowledged and is lost"
+        elif any(isinstance(event, StepSucceeded) and not event.run for event in events[:at]):
+            if not any(isinstance(event, StepSucceeded) and event.call.startswith("tidy") for event in events[at:]):
+                yield f"{run_id} was cancelled and did not clean up"
+
+
+def the_store_is_whole(it: Evidence) -> Iterator[str]:
+    """Journals have no gap, checksums hold, and every run row is the fold of its journal."""
+    yield from (str(problem) for problem in it.problems)
+
+
+def enough_was_done(it: Evidence) -> Iterator[str]:
+    """The system worked meanwhile: runs ended, and every kind of operation was among them."""
+    ended = {ack.number for ack in it.acks if ack.op == "ended"}
+    if len(ended) < RUNS_PER_KILL_MIN * len(it.kills):
+        yield f"{len(ended)} runs ended during {len(it.kills)} kills; at least {RUNS_PER_KILL_MIN:g} per kill should"
+    if not ended:
+        yield "no run ended at all"
+
+
+CHECKS: list[Callable[[Evidence], Iterator[str]]] = [
+    nobody_died_by_itself,
+    every_run_ended,
+    accepted_runs_ended_as_planned,
+    nothing_was_invented,
+    clients_saw_the_truth,
+    completed_steps_never_ran_again,
+    completed_steps_really_ran,
+    idempotency_keys_are_distinct,
+    signals_arrived_once,
+    retries_were_as_planned,
+    cancelled_runs_cleaned_up,
+    the_store_is_whole,
+    enough_was_done,
+]
+
+
+def number_in(payload: Payload | None) -> int | None:
+    """The number that a payload holds."""
+    if payload is None or isinstance(payload.v, msgspec.UnsetType):
+        return None
+    return msgspec.json.decode(payload.v, type=int)
+
+
+def _tried_jobs(it: Evidence) -> Iterator[Job]:
+    for number in sorted({ack.number for ack in it.acks if ack.op == "trying"}):
+        yield job(it.seed, number)
+
+
+def _all_completions(it: Evidence) -> Iterator[Completion]:
+    for root_id, events in it.journals.items():
+        yield from completions(root_id, events)
+
+
+def _completions_by_key(it: Evidence) -> dict[str, Completion]:
+    return {completion.key: completion for completion in _all_completions(it)}
+
+
+def _planned_failures(it: Evidence, root_id: str) -> dict[int, int]:
+    """How often the flaky operations of a root's program fail, by place."""
+    number = int(root_id.split("-")[1])
+    ops: Iterable = walk(job(it.seed, number).program.ops)
+    return {op.place: op.fails for op in ops if op.kind == "flaky"}

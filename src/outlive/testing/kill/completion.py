@@ -1,0 +1,54 @@
+"""Which calls of steps a journal says are done, and by which claim: the yardstick for "a completed step never runs again".
+
+The engine gives each step the epoch of the claim that runs it. A step that a claim of epoch e completed may have been begun by
+e and by earlier epochs (they were interrupted, or declared dead by mistake), never by a later one: whoever claimed later has
+read in the journal that it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from outlive._journal.event import AnyEvent, RunClaimed, RunCreated, StepFailed, StepSucceeded
+from outlive._model import child_id
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A call that has its outcome."""
+
+    run_id: str
+    call: str
+    key: str
+    """The idempotency key that its attempts were given."""
+    epoch: int
+    attempt: int
+    is_success: bool
+
+
+def completions(root_id: str, events: Iterable[AnyEvent]) -> list[Completion]:
+    """The calls that a journal says are done, in its order."""
+    done = []
+    epoch = nonce = 0
+    for event in events:
+        match event:
+            case RunCreated(run=0):
+                nonce, epoch = event.nonce, 1 if event.worker else 0
+            case RunClaimed():
+                epoch = event.epoch
+            case StepSucceeded() | StepFailed():
+                run_id = child_id(root_id, event.run)
+                done.append(
+                    Completion(
+                        run_id=run_id,
+                        call=event.call,
+                        key=f"{run_id}:{event.call}:{nonce:016x}",
+                        epoch=epoch,
+                        attempt=event.attempt,
+                        is_success=isinstance(event, StepSucceeded),
+                    )
+                )
+            case _:
+                continue
+    return done

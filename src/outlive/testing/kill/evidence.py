@@ -1,0 +1,79 @@
+"""Everything that is known when a trial is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from outlive._journal.codec import open_journal
+from outlive._journal.event import AnyEvent
+from outlive._model import TERMINAL, Run, RunFilter, RunStatus
+from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive.client.why import why
+from outlive.errors import OutliveError
+from outlive.testing.fsck import Problem, check_store, each_root
+from outlive.testing.kill.acks import Ack
+from outlive.testing.kill.effects import Effect
+from outlive.testing.kill.lines import read
+from outlive.testing.kill.places import opened
+from outlive.testing.kill.supervisor import Kill, Trial
+
+LOOK_SECONDS = 0.2
+EVENTS_SHOWN = 8
+OPEN_STATUSES = tuple(status for status in RunStatus if status not in TERMINAL and status is not RunStatus.PARKED)
+
+
+@dataclass
+class Evidence:
+    """What the plan, the clients, the steps and the store say."""
+
+    seed: int
+    acks: list[Ack] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict)
+    """All roots by id."""
+    journals: dict[str, list[AnyEvent]] = field(default_factory=dict)
+    """By the id of the root; a damaged one is left out, as it is among the problems."""
+    problems: list[Problem] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    """Runs that did not end in time, with everything that could explain it."""
+    seconds: float = 0.0
+    """How long the killing took."""
+
+
+async def wait_for_all(url: str, *, seconds: float) -> list[str]:
+    """Wait until every run has ended or is parked; the story of each that has not in time."""
+    deadline = time.monotonic() + seconds
+    async with opened(url) as store:
+        while runs := await store.list_runs(RunFilter(statuses=OPEN_STATUSES, roots_only=True), limit=PAGE_SIZE_MAX):
+            if time.monotonic() > deadline:
+                return [await _describe(store, run) for run in runs]
+            await asyncio.sleep(LOOK_SECONDS)
+    return []
+
+
+async def _describe(store: Store, run: Run) -> str:
+    """A stuck run: why, its row, its mail and its last events."""
+    reason = why(run, run, await store.list_workers(), now_at=store.now())
+    mail = (await store.read_inbox([run.journal])).get(run.journal, [])
+    rows = await store.read_journal(run.journal)
+    events = [f"{seq} {body.decode('utf-8', 'replace')}" for seq, _, _, body in rows[-EVENTS_SHOWN:]]
+    return "\n    ".join([f"{run.id}: {reason}", f"row: {run}", f"mail: {mail}", *events])
+
+
+async def collect(trial: Trial, into: Evidence) -> None:
+    """Read the files and the store."""
+    into.acks = read(trial.acks, Ack)
+    into.effects = read(trial.effects, Effect)
+    async with opened(trial.url) as store:
+        into.problems = await check_store(store)
+        async for root in each_root(store):
+            into.runs[root.id] = root
+            rows = await store.read_journal(root.journal)
+            try:
+                into.journals[root.id] = open_journal(rows, nonce=root.nonce, run_id=root.id)
+            except OutliveError:
+                continue

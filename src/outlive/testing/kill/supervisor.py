@@ -1,0 +1,185 @@
+"""Starts the processes of a trial, kills them, and starts them again.
+
+It is the direct parent of every process, so that a killed one is reaped, and it decides from the seed whom to kill and when. A
+fresh process is often killed again while it starts or recovers: recovery must survive recovery.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from outlive.testing.kill import effects
+from outlive.testing.kill.effects import Effect
+from outlive.testing.kill.lines import Tail
+from outlive.testing.kill.process import ChildProcess, end_all
+
+LEASE_SECONDS = 3.0
+FRESH_SECONDS = 0.3
+PAUSE_SECONDS = (0.1, 1.2)
+AGAIN_SECONDS = (0.05, 0.3)
+AGAIN_SHARE = 0.4
+CLIENT_SHARE = 0.08
+ALL_SHARE = 0.04
+OPEN_MAX = 40
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a trial is set up; with the seed, all that is needed to repeat it."""
+
+    folder: Path
+    url: str
+    store: str
+    seed: int
+    kills: int
+    workers: int
+    minutes: float | None = None
+    """Stop killing after this time, even if fewer were killed."""
+
+    @property
+    def effects(self) -> Path:
+        """What steps did."""
+        return self.folder / "effects.jsonl"
+
+    @property
+    def acks(self) -> Path:
+        """What clients were told."""
+        return self.folder / "acks.jsonl"
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One process that was killed."""
+
+    at: float
+    pid: int
+    phase: str
+    """What it was doing: `client`, `starting`, `recovering`, `in a step`, `between steps`."""
+
+
+@dataclass
+class Supervisor:
+    """The parent of a trial's processes."""
+
+    trial: Trial
+    tell: Callable[[str], None]
+    kills: list[Kill] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """Processes that ended without being killed, with their last words."""
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.trial.seed)
+        self._effects = Tail(self.trial.effects, Effect)
+        self._effects_of: defaultdict[int, list[Effect]] = defaultdict(list)
+        self._workers: list[ChildProcess] = []
+        self._client: ChildProcess | None = None
+
+    def __enter__(self) -> Supervisor:
+        """Start everything."""
+        self._workers = [self._new_worker(slot) for slot in range(self.trial.workers)]
+        self._client = self._new_client()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End everything, also after an error."""
+        end_all([it for it in (*self._workers, self._client) if it is not None])
+
+    def torment(self) -> None:
+        """Kill until the trial has had enough."""
+        began = time.monotonic()
+        minutes = self.trial.minutes
+        while len(self.kills) < self.trial.kills and (minutes is None or time.monotonic() - began < minutes * 60):
+            time.sleep(self._random.uniform(*PAUSE_SECONDS))
+            self._strike()
+            self._note_lost()
+            if self.lost:
+                return
+
+    def drain(self, seconds: float) -> bool:
+        """Let a last client see everything through; whether it did in time."""
+        assert self._client is not None
+        self._client.kill()
+        self._client = self._new_client("--drain")
+        is_done = self._client.wait(seconds)
+        self._note_lost()
+        return is_done and not self._client.exit_code
+
+    def stop_workers(self) -> None:
+        """Ask all workers to stop, and wait for them."""
+        end_all(self._workers)
+        self._note_lost()
+
+    def _strike(self) -> None:
+        """Kill somebody: the client, all workers at once, or one of them, maybe again while it is fresh."""
+        choice = self._random.random()
+        if choice < CLIENT_SHARE:
+            self._kill_client()
+            return
+        everybody = range(len(self._workers))
+        slots = list(everybody) if choice < CLIENT_SHARE + ALL_SHARE else [self._random.choice(everybody)]
+        for slot in slots:
+            self._kill_worker(slot)
+        while self._random.random() < AGAIN_SHARE:
+            time.sleep(self._random.uniform(*AGAIN_SECONDS))
+            self._kill_worker(slots[0])
+
+    def _kill_client(self) -> None:
+        assert self._client is not None
+        self._client.kill()
+        self._record(self._client, "client")
+        self._client = self._new_client()
+
+    def _kill_worker(self, slot: int) -> None:
+        worker = self._workers[slot]
+        worker.kill()
+        self._record(worker, self._phase(worker))
+        self._workers[slot] = self._new_worker(slot)
+
+    def _record(self, child: ChildProcess, phase: str) -> None:
+        assert child.killed_at is not None
+        self.kills.append(Kill(child.killed_at, child.pid, phase))
+        self.tell(f"kill {len(self.kills)}: process {child.pid}, {phase}")
+
+    def _phase(self, worker: ChildProcess) -> str:
+        """What a worker was doing when it was killed, by what it had written down."""
+        for line in self._effects.look():
+            self._effects_of[line.pid].append(line)
+        own = self._effects_of[worker.pid]
+        if not own:
+            return "starting"
+        assert worker.killed_at is not None
+        under_way = {(line.key, line.attempt) for line in own if line.mark == "begin"}
+        under_way -= {(line.key, line.attempt) for line in own if line.mark in ("end", "failed")}
+        if under_way:
+            return "in a step"
+        return "recovering" if worker.killed_at - own[0].at < FRESH_SECONDS else "between steps"
+
+    def _note_lost(self) -> None:
+        for child in (*self._workers, self._client):
+            if child is not None and child.is_lost:
+                self.lost.append(f"process {child.pid} ended with code {child.exit_code}:\n{child.last_words()}")
+
+    def _new_worker(self, slot: int) -> ChildProcess:
+        return ChildProcess(
+            "outlive.testing.kill.worker",
+            self.trial.url,
+            str(LEASE_SECONDS),
+            log=self.trial.folder / f"worker-{slot}.log",
+            env={effects.PLACE: str(self.trial.effects)},
+        )
+
+    def _new_client(self, *options: str) -> ChildProcess:
+        return ChildProcess(
+            "outlive.testing.kill.client",
+            self.trial.url,
+            str(self.trial.acks),
+            str(self.trial.seed),
+            str(OPEN_MAX),
+            *options,
+            log=self.trial.folder / "client.log",
+        )

@@ -1,0 +1,397 @@
+"""The style rules a machine can see, as a test over `src/outlive`.
+
+A rule is a function that finds breaches; its docstring is the advice printed with each of them. Exceptions
+stand in `ALLOWED` with their reason. They are a ratchet: an exception that is no longer needed fails the test
+until it is taken out, and a file allowed to have 412 lines may not have 413.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "outlive"
+
+# {(rule, file, what): reason}, as in ("injected", "_runtime/x.py", "threading.Thread"): "why it must"
+ALLOWED: dict[tuple[str, str, str], str] = {}
+
+CLOCK = "_runtime/clock.py"
+FREE_OF_CLOCK = ("testing/", "cli/", "demo/")
+TAKEN = re.compile(
+    r"time\.\w+"
+    r"|datetime\.datetime\.(now|utcnow|today)|datetime\.date\.today"
+    r"|random\.(?!Random$)\w+|secrets\.(token_\w+|choice|rand\w+)|os\.urandom"
+    r"|uuid\.uuid[1467]"
+    r"|asyncio\.(sleep|wait_for|timeout|timeout_at)"
+)
+THREADS = {"threading.Thread", "threading.Timer"}
+UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+UNSAFE_NAMES = {"builtins.eval", "builtins.exec", "os.system", "os.popen", "asyncio.create_subprocess_shell"}
+VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}
+LEFTOVER = re.compile(r"\b(FIXME|TODO|XXX)\b")
+EXECUTE = {"execute", "executemany", "executescript"}
+SQL = re.compile(
+    r"\b(SELECT |INSERT INTO|UPDATE |DELETE FROM)"
+    r"|(?i:^\s*(SELECT|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\s)"
+)
+LINES_MAX = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of the package; what is not Python has an empty tree."""
+
+    file: str
+    text: str
+    tree: ast.Module
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One breach of one rule."""
+
+    rule: str
+    file: str
+    what: str
+    line: int
+    advice: str
+
+    def __str__(self) -> str:
+        return f"src/outlive/{self.file}:{self.line}: {self.rule}: {self.what}. {self.advice}"
+
+
+Breaches = Iterator[tuple[int, str]]
+Rule = Callable[[Source], Breaches]
+
+
+def test_source_is_tidy() -> None:
+    """No rule is broken apart from the exceptions, and every exception is needed."""
+    found = complaints(PACKAGE, ALLOWED)
+
+    assert not found, "\n" + "\n".join(found)
+
+
+def complaints(package: Path, allowed: Collection[tuple[str, str, str]]) -> list[str]:
+    """Say what breaks a rule without being allowed to, and what is allowed to without doing it."""
+    found = [(finding, (finding.rule, finding.file, finding.what)) for finding in findings(package)]
+    unneeded = set(allowed) - {key for _, key in found}
+    return [
+        *(str(finding) for finding, key in found if key not in allowed),
+        *(f"{key} no longer happens. Take it out of ALLOWED in {__file__}" for key in sorted(unneeded)),
+    ]
+
+
+def findings(package: Path) -> Iterator[Finding]:
+    """Apply every rule to every file."""
+    for path in sorted([*package.rglob("*.py"), *package.rglob("*.sql")]):
+        is_python = path.suffix == ".py"
+        text = path.read_text("utf-8")
+        tree = ast.parse(text if is_python else "", str(path))
+        source = Source(path.relative_to(package).as_posix(), text, tree)
+        for rule in RULES if is_python else [finished]:
+            advice = " ".join((rule.__doc__ or "").split())
+            for line, what in dict.fromkeys(rule(source)):
+                yield Finding(rule.__name__, source.file, what, line, advice)
+
+
+# --- The rules -------------------------------------------------------------------------------------------
+
+
+def injected(source: Source) -> Breaches:
+    """Time, randomness, ids and threads come from the Clock, the Rng and the way to spawn that the code is
+    given; _runtime/clock.py is their only source."""
+    if source.file == CLOCK or source.file.startswith(FREE_OF_CLOCK):
+        return
+    imports = imports_in(source.tree)
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Name() | ast.Attribute():
+                if TAKEN.fullmatch(name := dotted_name(node, imports)):
+                    yield node.lineno, name
+            case ast.Call(func=ast.expr() as made, args=args, keywords=keywords):
+                name = dotted_name(made, imports)
+                if name in THREADS or (name == "random.Random" and not args and not keywords):
+                    yield node.lineno, name
+            case ast.ClassDef(bases=bases):
+                for base in bases:
+                    if (name := dotted_name(base, imports)) in THREADS:
+                        yield node.lineno, name
+            case _:
+                continue
+
+
+def safe(source: Source) -> Breaches:
+    """Bytes from a store or a network must never become code: use msgspec for data, a list of arguments for
+    a process, and a function for behaviour."""
+    imports = imports_in(source.tree)
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, n.name) for n in names if n.name.split(".")[0] in UNSAFE_MODULES)
+            case ast.ImportFrom(module=str(module)) if module.split(".")[0] in UNSAFE_MODULES:
+                yield node.lineno, module
+            case ast.Name() | ast.Attribute():
+                if (name := dotted_name(node, imports)) in UNSAFE_NAMES:
+                    yield node.lineno, name
+            case ast.keyword(arg="shell", value=value) if ast.unparse(value) != "False":
+                yield node.lineno, "shell=True"
+            case _:
+                continue
+
+
+def named(source: Source) -> Breaches:
+    """A file is named after what it holds; if it needs a vague name, its functions belong in other rooms."""
+    for part in source.file.removesuffix(".py").split("/"):
+        if part.strip("_") in VAGUE_NAMES:
+            yield 1, part
+
+
+def finished(source: Source) -> Breaches:
+    """Do it now, or write an issue and take the mark out."""
+    for line, text in enumerate(source.text.splitlines(), start=1):
+        if mark := LEFTOVER.search(text):
+            yield line, mark[0]
+
+
+def short(source: Source) -> Breaches:
+    """A file has one responsibility and at most 400 lines: split it by role."""
+    if (count := len(source.text.splitlines())) > LINES_MAX:
+        yield count, f"{count} lines"
+
+
+def documented(source: Source) -> Breaches:
+    """Every module, and every public class and function, opens with a docstring whose first line is a promise
+    in plain words."""
+    for node in [source.tree, *public_definitions(source.tree)]:
+        if not ast.get_docstring(node):
+            yield (1, "module") if isinstance(node, ast.Module) else (node.lineno, node.name)
+
+
+def bound(source: Source) -> Breaches:
+    """SQL is never put together from strings: bind parameters to a fixed text from a .sql file."""
+    built = {name_of_built_string(node) for node in ast.walk(source.tree)} - {""}
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=attr), args=[sql, *_]) if attr in EXECUTE:
+                if any(is_built_string(part) or name_of(part) in built for part in ast.walk(sql)):
+                    yield node.lineno, f"{attr}({ast.unparse(sql)})"
+            case _:
+                continue
+
+
+def sql_in_files(source: Source) -> Breaches:
+    """SQL lives in a .sql file named after the verb."""
+    if not source.file.startswith("_store/"):
+        return
+    documentation = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Constant(value=str(text)) if SQL.search(text) and id(node) not in documentation:
+                yield node.lineno, text.strip().splitlines()[0]
+            case _:
+                continue
+
+
+RULES: list[Rule] = [injected, safe, named, finished, short, documented, bound, sql_in_files]
+
+
+# --- What the rules see ----------------------------------------------------------------------------------
+
+
+def imports_in(tree: ast.Module) -> dict[str, str]:
+    """Map every imported name to where it comes from, wherever in the file the import stands."""
+    found = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for name in names:
+                    top = name.name.split(".")[0]
+                    found[name.asname or top] = name.name if name.asname else top
+            case ast.ImportFrom(module=module, names=names, level=level):
+                for name in names:
+                    found[name.asname or name.name] = f"{'.' * level}{module or ''}.{name.name}"
+            case _:
+                continue
+    return found
+
+
+def dotted_name(node: ast.expr, imports: dict[str, str]) -> str:
+    """Give the full name of what an expression refers to; a name that nobody imported is a builtin."""
+    match node:
+        case ast.Name(id=name):
+            return imports.get(name, f"builtins.{name}")
+        case ast.Attribute(value=value, attr=attr):
+            return f"{dotted_name(value, imports)}.{attr}"
+        case _:
+            return ""
+
+
+def public_definitions(node: ast.AST) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Find the public classes and functions of a module or class, also in its `if` and `try` blocks."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                if child.name.startswith("_") or any(is_silent(mark) for mark in child.decorator_list):
+                    continue
+                yield child
+                if isinstance(child, ast.ClassDef):
+                    yield from public_definitions(child)
+            case ast.stmt() | ast.excepthandler():
+                yield from public_definitions(child)
+            case _:
+                continue
+
+
+def is_silent(decorator: ast.expr) -> bool:
+    """Tell whether a decorator marks something documented elsewhere: an overload, an override, a setter."""
+    return name_of(decorator) in {"overload", "override", "setter", "deleter"}
+
+
+def is_built_string(node: ast.AST) -> bool:
+    """Tell whether an expression puts a string together at run time."""
+    match node:
+        case ast.FormattedValue() | ast.BinOp(op=ast.Add() | ast.Mod()):
+            return True
+        case ast.Call(func=ast.Attribute(attr="format" | "join" | "replace")):
+            return True
+        case _:
+            return False
+
+
+def name_of_built_string(node: ast.AST) -> str:
+    """Give the name that a statement binds to a string put together at run time, or an empty one."""
+    match node:
+        case ast.AugAssign(target=target):
+            return name_of(target)
+        case (
+            ast.Assign(targets=[target], value=value)
+            | ast.AnnAssign(target=target, value=ast.expr() as value)
+            | ast.NamedExpr(target=target, value=value)
+        ):
+            return name_of(target) if any(map(is_built_string, ast.walk(value))) else ""
+        case _:
+            return ""
+
+
+def name_of(node: ast.AST) -> str:
+    """Give the last part of a name: `sql` for both `sql` and `self.sql`."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+# --- The rules can fail ----------------------------------------------------------------------------------
+
+BROKEN = [
+    ("injected", "engine.py", "import time\ntime.monotonic()"),
+    ("injected", "engine.py", "from time import sleep as nap\nnap(1)"),
+    ("injected", "engine.py", "import time as t\ndef f(now=t.time): ..."),
+    ("injected", "engine.py", "from datetime import datetime\ndatetime.now(UTC)"),
+    ("injected", "engine.py", "import datetime as dt\ndt.datetime.utcnow()"),
+    ("injected", "engine.py", "import random\nrandom.random()"),
+    ("injected", "engine.py", "import random\nrandom.Random()"),
+    ("injected", "engine.py", "import uuid\nfield(default_factory=uuid.uuid4)"),
+    ("injected", "engine.py", "import os\nos.urandom(8)"),
+    ("injected", "engine.py", "import threading\nthreading.Thread(target=f)"),
+    ("injected", "engine.py", "from threading import Thread\nclass Beat(Thread): ..."),
+    ("injected", "engine.py", "import asyncio\nasync def f(): await asyncio.sleep(1)"),
+    ("injected", "_runtime/worker.py", "def f():\n    from asyncio import wait_for\n    wait_for(x, 1)"),
+    ("safe", "engine.py", "import pickle"),
+    ("safe", "testing/x.py", "from marshal import loads"),
+    ("safe", "cli/x.py", "import shelve as shelf"),
+    ("safe", "cli/x.py", "eval('1')"),
+    ("safe", "cli/x.py", "exec('1')"),
+    ("safe", "cli/x.py", "from os import system\nsystem('ls')"),
+    ("safe", "cli/x.py", "subprocess.run('ls', shell=True)"),
+    ("named", "_store/utils.py", ""),
+    ("named", "_helpers/row.py", ""),
+    ("named", "common.py", ""),
+    ("named", "manager/__init__.py", ""),
+    ("finished", "engine.py", "x = 1  # TODO: more"),
+    ("finished", "engine.py", "'''XXX'''"),
+    ("finished", "_store/sqlite/claim_runs.sql", "-- FIXME: slow"),
+    ("short", "engine.py", "x = 1\n" * 401),
+    ("documented", "engine.py", ""),
+    ("documented", "engine.py", "'Module.'\ndef public(): ..."),
+    ("documented", "_model/run.py", "'Module.'\nclass Public:\n    'Class.'\n    async def verb(self): ..."),
+    ("documented", "engine.py", "'Module.'\ntry:\n    x\nexcept ImportError:\n    class Public: ..."),
+    ("bound", "_store/x.py", "db.execute(f'PRAGMA x = {y}')"),
+    ("bound", "_store/x.py", "db.execute('PRAGMA x = %s' % y)"),
+    ("bound", "_store/x.py", "db.execute('PRAGMA x = ' + y)"),
+    ("bound", "_store/x.py", "db.executemany('PRAGMA x = {}'.format(y), rows)"),
+    ("bound", "_store/x.py", "sql = f'PRAGMA x = {y}'\ndb.execute(sql)"),
+    ("bound", "_store/x.py", "self.sql = 'PRAGMA'\nself.sql += y\ndb.execute(self.sql)"),
+    ("sql_in_files", "_store/x.py", "q = 'SELECT 1'"),
+    ("sql_in_files", "_store/x.py", "q = '''\n  INSERT INTO runs'''"),
+    ("sql_in_files", "_store/sqlite/x.py", "q = f'WITH x AS (DELETE FROM runs) {y}'"),
+    ("sql_in_files", "_store/sqlite/x.py", "q = 'update runs set x = 1'"),
+]
+KEPT = [
+    ("injected", "_runtime/clock.py", "import time\ntime.monotonic()"),
+    ("injected", "testing/x.py", "import asyncio\nasyncio.sleep(1)"),
+    ("injected", "engine.py", "import random\nrandom.Random(seed)"),
+    ("injected", "engine.py", "import threading, uuid\nx: threading.Thread\nuuid.uuid5(space, name)"),
+    ("injected", "engine.py", "def f(time, random):\n    return time.hour, random.random()"),
+    ("injected", "engine.py", "from outlive._define.ambient import random, sleep\nrandom()\nsleep(1)"),
+    ("safe", "engine.py", "subprocess.run(['ls'], shell=False)\nself.eval(x)\nself.exec(x)"),
+    ("named", "_store/commonplace.py", ""),
+    ("finished", "engine.py", "todo = mastodon = 1"),
+    ("short", "engine.py", "x = 1\n" * 400),
+    ("documented", "engine.py", "'Module.'\ndef f():\n    'A promise.'\n    def inner(): ..."),
+    ("documented", "engine.py", "'Module.'\nclass _Private:\n    def verb(self): ..."),
+    ("documented", "engine.py", "'Module.'\n@typing.overload\ndef f(): ..."),
+    ("bound", "_store/x.py", "db.execute('PRAGMA x' ' = ?', (f'{y}',))\ndb.execute(self.sql['claim_runs'])"),
+    ("sql_in_files", "_store/x.py", "'''Rows that SELECT gives.'''\ndb.execute('BEGIN IMMEDIATE')"),
+    ("sql_in_files", "_store/x.py", "raise E('cannot update the run, select another')"),
+    ("sql_in_files", "http/x.py", "q = 'SELECT 1'"),
+]
+
+
+def rules_broken(package: Path, file: str, text: str) -> set[str]:
+    """Write one file of a package, and name the rules it breaks."""
+    path = package / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return {finding.rule for finding in findings(package)}
+
+
+@pytest.mark.parametrize(("rule", "file", "text"), BROKEN)
+def test_a_breach_is_found(tmp_path: Path, rule: str, file: str, text: str) -> None:
+    """Each rule sees the forms in which it can be broken."""
+    assert rule in rules_broken(tmp_path, file, text)
+
+
+@pytest.mark.parametrize(("rule", "file", "text"), KEPT)
+def test_what_only_looks_like_a_breach_is_left_alone(tmp_path: Path, rule: str, file: str, text: str) -> None:
+    """Each rule lets pass what it does not mean."""
+    assert rule not in rules_broken(tmp_path, file, text)
+
+
+def test_a_finding_says_where_which_rule_and_what_instead(tmp_path: Path) -> None:
+    """A developer can act on the message without reading this file."""
+    (tmp_path / "engine.py").write_text('"""A module."""\n\nimport pickle\n', "utf-8")
+
+    (finding,) = findings(tmp_path)
+
+    assert str(finding).startswith("src/outlive/engine.py:3: safe: pickle. Bytes from a store")
+    assert "use msgspec" in str(finding)
+
+
+@pytest.mark.parametrize(("lines", "complaint"), [(404, "404 lines"), (402, "403 lines') no longer happens")])
+def test_an_exception_is_a_ratchet(tmp_path: Path, lines: int, complaint: str) -> None:
+    """A file with an exception may neither grow nor keep more room than it needs."""
+    (tmp_path / "engine.py").write_text('"""A module."""\n' + "x = 1\n" * (lines - 1), "utf-8")
+    exactly, one_off = ("short", "engine.py", f"{lines} lines"), ("short", "engine.py", "403 lines")
+
+    assert not complaints(tmp_path, [exactly])
+    assert complaint in "\n".join(complaints(tmp_path, [one_off]))
+
+
+def test_every_rule_is_shown_to_fail() -> None:
+    """A rule that nothing can break protects nothing."""
+    assert {rule.__name__ for rule in RULES} == {rule for rule, _, _ in BROKEN}
