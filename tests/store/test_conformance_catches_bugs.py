@@ -73,16 +73,15 @@ class GivesUpAtTheFirstConflict(Defective):
         return outcomes
 
 
-class KeepsFormerIds(Defective):
-    """A renamed run is found under both names."""
+class RenamesBeforeItJudges(Defective):
+    """Gives an ended run another id for a change that is refused then."""
 
-    found_by = "test_root_may_get_another_id"
+    found_by = "test_refused_change_renames_nothing"
 
-    def _put_run(self, tree: Tree, run: Run) -> None:
-        before = tree.runs.get(run.number)
-        super()._put_run(tree, run)
-        if before is not None:
-            self._state.runs.setdefault(before.id, before)
+    def _commit(self, change: Change) -> tuple[Outcome, int]:
+        for run in self._list_renames(change):
+            self._put_run(self._state.trees[run.journal], run)
+        return super()._commit(change)
 
 
 class TidiesBodies(Defective):

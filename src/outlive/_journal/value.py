@@ -29,6 +29,8 @@ _UNTYPED: frozenset[Any] = frozenset({Any, object, dict, list, typing.Dict, typi
 _EXACT: dict[Any, type] = {int: int, str: str, bool: bool, type(None): type(None)}
 """Types whose JSON needs no second look: what msgspec accepts for them comes back as it was."""
 
+_TAG = b'{"$":'
+
 Stored = bytes | msgspec.Raw
 
 
@@ -97,6 +99,15 @@ class TypedCodec:
         """See `ValueCodec`."""
         try:
             return self._decode(data)
+        except (msgspec.MsgspecError, ValueError, TypeError) as error:
+            if _TAG in memoryview(data).tobytes():
+                return self._decode_tagged(data, what)
+            raise UnreadableError(what, type_name(self._annotation), str(error)) from error
+
+    def _decode_tagged(self, data: Stored, what: str) -> Any:
+        """A sender who knew no type wrote tagged JSON: what it stands for may still be of this type."""
+        try:
+            return msgspec.convert(TAGGED.decode(data, what), self._annotation, dec_hook=_read_custom)
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
             raise UnreadableError(what, type_name(self._annotation), str(error)) from error
 

@@ -143,9 +143,19 @@ class Execution:
             self.commands = [Park(reason=str(error))]
 
     def drop(self) -> None:
-        """Leave memory without a trace: nothing in a `finally` block of the workflow can be seen from outside."""
+        """Leave memory without a trace: nothing in a `finally` block of the workflow can be seen from outside.
+
+        Takes itself apart afterwards. Loop, tasks, contexts and frames refer to each other in circles, and thousands of runs an
+        instant are more than the garbage collector should have to find.
+        """
         self.loop.drop([task for frame in self.frames.values() for task in frame.tasks])
-        self.commands.clear()
+        for frame in self.frames.values():
+            frame.forget_tasks()
+        for things in (self.commands, self.frames, self.calls, self.ended, self.end_waiters):
+            things.clear()
+        self.timers = Timers()
+        self.unpack = _nothing
+        self.loop.execution = None
 
     # -- What it waits for -----------------------------------------------------------------------------------
 
@@ -299,6 +309,7 @@ class Execution:
         if frame is None or frame.ending is None:
             raise unasked(self, event, f"run {event.run} ended ({told})")
         frame.ending = None
+        frame.forget_tasks()
         del self.frames[event.run]
         for (parent, name), call in list(self.calls.items()):
             if isinstance(call, ChildCall) and call.frame is frame:
@@ -371,6 +382,10 @@ class Execution:
     def _check_digest(self, event: AnyEvent, asked: int, recorded: int, name: str) -> None:
         if asked != recorded:
             raise other_arguments(self, event, name)
+
+
+def _nothing(payload: Payload) -> Stored:
+    raise RunDropped
 
 
 def _where(frame: Frame) -> str:

@@ -113,6 +113,11 @@ class Frame:
         """The tasks that have not ended, the workflow's own left out."""
         return [task for task in self.tasks if task is not self.task and not task.done()]
 
+    def forget_tasks(self) -> None:
+        """The run is over or leaves memory: break the circle of frame, task and context."""
+        self.task = None
+        self.tasks = []
+
     def take_signal(self, payload: Payload, name: str) -> None:
         """Give a signal to who has waited longest for its name, or keep it."""
         waiters = self.waiters.get(name)

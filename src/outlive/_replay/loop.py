@@ -117,7 +117,7 @@ class RunLoop(asyncio.AbstractEventLoop):
     """The loop of one tree of runs."""
 
     def __init__(self, execution: TimerKeeper, *, turns_max: int) -> None:
-        self.execution = execution
+        self.execution: TimerKeeper | None = execution
         self.now_at = 0
         self.is_dropped = False
         self._turns_max = turns_max
@@ -154,6 +154,7 @@ class RunLoop(asyncio.AbstractEventLoop):
     ) -> Turn | Timer:
         if due_at <= self.now_at:
             return self.call_soon(callback, *args, context=context)
+        assert self.execution is not None
         timer = Timer(self.execution, due_at, callback, args, context or contextvars.copy_context())
         self.execution.begin_timer(timer)
         return timer

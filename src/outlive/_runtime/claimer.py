@@ -43,6 +43,8 @@ class Claimer:
         self._is_stopping = False
         self._next_wake_at: int | None = None
         self._has_more = False
+        self._is_hungry = False
+        """Whether the last look ended for want of room."""
 
     def start(self) -> None:
         """Begin to claim."""
@@ -51,6 +53,11 @@ class Claimer:
     def ring(self) -> None:
         """Something may be due: look now."""
         self._bell.ring()
+
+    def has_room(self) -> None:
+        """The worker can take more: look now, if there was no room for everything the last time."""
+        if self._is_hungry:
+            self._bell.ring()
 
     async def stop(self) -> None:
         """Claim nothing more; a claim under way is finished first."""
@@ -90,7 +97,8 @@ class Claimer:
         if limit:
             answer = await self._store.claim_runs(self._worker.id, self._definitions, limit=limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
-        self._has_more = bool(limit) and len(claims) >= limit
+        self._is_hungry = not limit or len(claims) >= limit
+        self._has_more = bool(limit) and self._is_hungry
         if claims:
             await self._revive(claims)
         await self._bring_mail({claim.run.journal for claim in claims})

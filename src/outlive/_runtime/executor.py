@@ -8,6 +8,7 @@ execution: outcomes are reported to the worker, which does that from a plain cal
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -19,10 +20,14 @@ from outlive._journal.failure import failure_of
 from outlive._replay.command import RunStep
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.lane import in_context
 from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
 from outlive.errors import OutliveError, StepTimeoutError
 from outlive.telemetry import Counters
+
+STEPS_PER_LANE_MAX = 100
+"""Steps that one lane runs before the event loop gets a turn."""
 
 Report = Callable[[LiveRun, Attempt, bytes | None, AnyEvent | None], None]
 """Told how an attempt ended: the encoded result of a success, or the event of a failure."""
@@ -48,6 +53,7 @@ class Executor:
         self._report = report
         self._save_progress = save_progress
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
+        self._is_opening = False
         self.running = 0
         self._loop = asyncio.get_running_loop()
 
@@ -62,10 +68,8 @@ class Executor:
             save=partial(self._progress, live),
         )
         live.attempts[command.run, command.call] = attempt
-        if self.running >= self._steps_max:
-            self._queue.append((live, attempt))
-        else:
-            self._begin(live, attempt)
+        self._queue.append((live, attempt))
+        self._open_lanes_soon()
 
     def cancel(self, live: LiveRun, run: int, call: str) -> None:
         """Stop an attempt that nobody waits for."""
@@ -79,16 +83,42 @@ class Executor:
             attempt.cancel()
         live.attempts.clear()
 
-    def _begin(self, live: LiveRun, attempt: Attempt) -> None:
-        self.running += 1
-        self._counters.steps_started += 1
-        # Not loop.create_task: a host application's task factory has no business with our steps, and this is the hot path.
-        attempt.task = asyncio.Task(self._run(live, attempt), loop=self._loop, name="outlive-step")
+    # -- Lanes -----------------------------------------------------------------------------------------------
 
-    async def _run(self, live: LiveRun, attempt: Attempt) -> None:
+    def _open_lanes_soon(self) -> None:
+        if not self._is_opening:
+            self._is_opening = True
+            self._loop.call_soon(self._open_lane)
+
+    def _open_lane(self) -> None:
+        """Open a lane if steps wait, and look again once it has run as far as it can: if it waits, they need another one."""
+        self._is_opening = False
+        if self._queue and self.running < self._steps_max:
+            lane: list[asyncio.Task[None]] = []
+            # Not loop.create_task: a host application's task factory has no business with our steps.
+            lane.append(asyncio.Task(self._run_lane(lane), loop=self._loop, name="outlive-steps"))
+            self._open_lanes_soon()
+
+    async def _run_lane(self, lane: list[asyncio.Task[None]]) -> None:
+        for _ in range(STEPS_PER_LANE_MAX):
+            if not self._queue or self.running >= self._steps_max:
+                break
+            live, attempt = self._queue.popleft()
+            if attempt.is_wanted:
+                await self._run(live, attempt, lane[0])
+                if lane[0].cancelling():
+                    # A cancelled task is of no use to another step.
+                    break
+        if self._queue:
+            self._open_lanes_soon()
+
+    async def _run(self, live: LiveRun, attempt: Attempt, task: asyncio.Task[None]) -> None:
         command = attempt.command
         result: bytes | None = None
         failure: AnyEvent | None = None
+        self.running += 1
+        self._counters.steps_started += 1
+        attempt.task = task
         try:
             value = await self._call(attempt)
             result = command.step.signature.result.encode(value, command.call)
@@ -98,29 +128,26 @@ class Executor:
         except Exception as error:  # The user's code may raise anything; its failure is data.
             failure = self.failed(command, error) if attempt.is_wanted else None
         finally:
+            # The lane goes on, and whoever cancels this attempt from now on must not hit the next one.
+            attempt.task = None
             self.running -= 1
-            if self._queue:
-                self._begin_next()
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
             self._report(live, attempt, result, failure)
 
-    def _begin_next(self) -> None:
-        while self._queue and self.running < self._steps_max:
-            live, attempt = self._queue.popleft()
-            if attempt.is_wanted:
-                self._begin(live, attempt)
-
     async def _call(self, attempt: Attempt) -> Any:
         command = attempt.command
         step = command.step
-        CURRENT_STEP.set(attempt)
         args, kwargs = step.signature.decode(command.arguments)
+        context = contextvars.copy_context()
+        context.run(CURRENT_STEP.set, attempt)
         if command.options.timeout_seconds is not None:
-            return await self._call_in_time(attempt, partial(step.fn, *args, **kwargs), command.options.timeout_seconds)
-        if step.is_async:
-            return await step.fn(*args, **kwargs)
-        return await self._threads.run(partial(step.fn, *args, **kwargs))
+            call = self._call_in_time(attempt, partial(step.fn, *args, **kwargs), command.options.timeout_seconds)
+        elif step.is_async:
+            call = step.fn(*args, **kwargs)
+        else:
+            call = self._threads.run(partial(step.fn, *args, **kwargs))
+        return await in_context(call, context)
 
     async def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any], seconds: float) -> Any:
         step = attempt.command.step

@@ -76,7 +76,7 @@ class Station:
             limits=self._limits,
             counters=self._counters,
             ended=self._announce,
-            ring=self.ring,
+            has_room=self._has_room,
         )
         now_at = self._store.now()
         info = WorkerInfo(
@@ -118,6 +118,10 @@ class Station:
         """Something may be due."""
         if self._claimer is not None:
             self._claimer.ring()
+
+    def _has_room(self) -> None:
+        if self._claimer is not None:
+            self._claimer.has_room()
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Claim nothing more, let steps finish for a while, release everything, end the session."""

@@ -67,7 +67,7 @@ class Worker:
         limits: Limits,
         counters: Counters,
         ended: Ended,
-        ring: Callable[[], None],
+        has_room: Callable[[], None],
     ) -> None:
         self.id = clock.new_id()
         self._clock = clock
@@ -77,7 +77,7 @@ class Worker:
         self._limits = limits
         self._counters = counters
         self._ended = ended
-        self._ring = ring
+        self._has_room = has_room
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadLane(clock, threads_max=limits.threads_max)
         self._executor = Executor(
@@ -361,7 +361,7 @@ class Worker:
             self._counters.runs_parked += status is RunStatus.PARKED
             live.is_lost = True
             live.execution.drop()
-        self._ring()
+        self._has_room()
 
     def discard(self, live: LiveRun) -> None:
         """Another worker owns the tree: throw away everything, at once."""

@@ -1,11 +1,9 @@
 """The contract on dictionaries: for tests, for trying things out, and as the oracle for the other stores.
 
-Everything lives in a `MemoryState` until the process ends. A store is a connection to it, and `share()` gives
-another one, so that two workers can contend in one process. There are no threads and no locks: a verb never
-awaits, so nothing can happen in the middle of it. (A beat works in another thread, and sets one attribute.)
-
-A verb first judges and then writes. What comes in is frozen; what goes out is a new list of frozen values.
-What each verb promises is written in `outlive._store.contract` and not repeated here.
+Everything lives in a `MemoryState` until the process ends. A store is a connection to it, and `share()` gives another
+one, so that two workers can contend in one process. There are no threads and no locks: a verb never awaits, so nothing
+can happen in the middle of it. A verb first judges and then writes. What comes in is frozen; what goes out is a new
+list of frozen values. What each verb promises is written in `outlive._store.contract` and not repeated here.
 """
 
 from __future__ import annotations
@@ -72,6 +70,7 @@ class MemoryBeat:
         self._store, self._worker_id = store, worker_id
 
     def renew(self, *, lease_seconds: float) -> bool:
+        """Extend the lease, unless the session has ended."""
         return self._store.extend_lease(self._worker_id, lease_seconds)
 
     def close(self) -> None:
@@ -96,9 +95,11 @@ class MemoryStore:
         """There is nothing to let go of: the other stores on this state go on."""
 
     def now(self) -> int:
+        """The clock that was given."""
         return self._clock()
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """Judge and write one change after the other."""
         return [self._commit(change) for change in changes]
 
     def _commit(self, change: Change) -> tuple[Outcome, int]:
@@ -119,7 +120,7 @@ class MemoryStore:
         if change.journal == 0:
             (root,) = (run for run in change.runs if run.number == 0)
             freed = {self._state.trees[run.journal].runs[run.number].id for run in self._list_renames(change)}
-            return None if root.id in self._state.runs and root.id not in freed else self._plant()
+            return None if root.id in self._state.runs and root.id not in freed else Tree(len(self._state.trees) + 1)
         tree = self._state.trees.get(change.journal)
         if tree is None or len(tree.rows) != change.after + 1 or tree.root.status.is_terminal:
             return None
@@ -128,12 +129,8 @@ class MemoryStore:
     def _list_renames(self, change: Change) -> list[Run]:
         return [run for run in change.renames if self._state.trees[run.journal].root.status.is_terminal]
 
-    def _plant(self) -> Tree:
-        journal = len(self._state.trees) + 1
-        self._state.trees[journal] = self._state.active[journal] = tree = Tree(journal)
-        return tree
-
     def _write(self, tree: Tree, change: Change) -> None:
+        self._state.trees[tree.journal] = self._state.active[tree.journal] = tree
         for run in self._list_renames(change):
             self._put_run(self._state.trees[run.journal], run)
         tree.rows.extend(change.rows)
@@ -153,10 +150,11 @@ class MemoryStore:
         if before is not None:
             del self._state.runs[before.id]
         tree.runs[run.number] = self._state.runs[run.id] = replace(run, journal=tree.journal)
-        if tree.root.status.is_terminal:
+        if run.number == 0 and run.status.is_terminal:
             self._state.active.pop(tree.journal, None)
 
     async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+        """Take the trees that are due; the first one that is left says when to come again."""
         if not self._is_live(worker_id):
             return Claims([], None)
         now = self.now()
@@ -187,11 +185,13 @@ class MemoryStore:
         return worker is not None and worker_id not in self._state.retired and self.now() < worker.expires_at
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
+        """Begin a session."""
         self._state.workers[worker.id] = worker
         self._state.retired.discard(worker.id)
         self.extend_lease(worker.id, lease_seconds)
 
     def open_beat(self, worker_id: str) -> MemoryBeat:
+        """A way to renew the lease from another thread."""
         return MemoryBeat(self, worker_id)
 
     def extend_lease(self, worker_id: str, lease_seconds: float) -> bool:
@@ -203,9 +203,11 @@ class MemoryStore:
         return True
 
     async def retire_worker(self, worker_id: str) -> None:
+        """End a session; it is remembered, because it may still own trees."""
         self._state.retired.add(worker_id)
 
     async def list_workers(self) -> list[WorkerInfo]:
+        """The sessions that somebody may still ask for."""
         owned = Counter(tree.root.owner for tree in self._state.active.values())
         workers = [replace(it, is_live=self._is_live(it.id), runs=owned[it.id]) for it in self._state.workers.values()]
         return [worker for worker in workers if worker.is_live or worker.runs]
@@ -213,6 +215,7 @@ class MemoryStore:
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
+        """Create the tree if that is asked for, then judge one message after the other."""
         if start is not None:
             self._commit(start)
         return [self._deliver(message, inbox_messages_max=inbox_messages_max) for message in messages]
@@ -251,34 +254,43 @@ class MemoryStore:
             self._put_run(tree, replace(root, wake_at=now))
 
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+        """Ids rise, and a dictionary keeps its order."""
         trees = self._state.trees
         return {id: list(trees[id].inbox.values()) for id in journals if id in trees and trees[id].inbox}
 
     async def find_mail(self, worker_id: str) -> list[int]:
+        """The trees of this worker that have messages."""
         return [tree.journal for tree in self._state.active.values() if tree.inbox and tree.root.owner == worker_id]
 
     async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
+        """The row with seq n is the n-th of the list."""
         tree = self._state.trees.get(journal)
         rows = tree.rows[after + 1 :] if tree else []
         return rows if limit is None else rows[:limit]
 
     async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:
+        """Copies, so that a reader's list does not grow with the journal."""
         return {id: list(self._state.trees[id].rows) for id in journals if id in self._state.trees}
 
     async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Those that are there."""
         return {id: self._state.blobs[id] for id in ids if id in self._state.blobs}
 
     async def find_run(self, run_id: str) -> Run | None:
+        """The run with this id, if there is one."""
         return self._state.runs.get(run_id)
 
     async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        """Those that are there."""
         return {id: self._state.runs[id] for id in run_ids if id in self._state.runs}
 
     async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: int | None = None) -> list[Run]:  # noqa: A002 (the contract's name)
+        """All runs are looked at."""
         found = [run for run in self._state.runs.values() if is_wanted(run, filter, before)]
         return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)[: min(limit, PAGE_SIZE_MAX)]
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
+        """All items of the tree are looked at."""
         if (run := self._state.runs.get(run_id)) is None:
             return []
         items = self._state.trees[run.journal].items.values()

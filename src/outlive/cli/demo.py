@@ -18,9 +18,10 @@ import click
 def demo(*, orders: int, workers: int, folder: Path | None, quiet: bool) -> None:
     """Kill a worker in the middle of a charge and watch another one finish it.
 
-    Several worker processes share one SQLite file and take some dozens of orders through reservation, confirmation, payment
-    and delivery. One of them is killed with -9 while it charges a customer. At the end a ledger proves from the outside
-    world, the journals and the results that nothing was lost and nothing done twice. The exit code is 0 only if that is so.
+    Several worker processes share one SQLite file and take some dozens of orders through reservation, confirmation,
+    payment and delivery. One of them is killed with -9 while it charges a customer. At the end a ledger proves from
+    the outside world, the journals and the results that nothing was lost and nothing done twice. The exit code is 0
+    only if that is so.
     """
     from outlive.demo.screen import Screen
     from outlive.demo.story import Scene, tell

@@ -1,8 +1,8 @@
 """Was every order right? Three witnesses are heard: the outside world, the journals, and the results.
 
-Each line of the ledger compares what the orders promise with what one can count. An interrupted charge may have been begun
-twice: with one idempotency key, so that the bank took the money once. What must never happen is that a step which the
-journal knows as done begins again.
+Each line of the ledger compares what the orders promise with what one can count. An interrupted charge may have been
+begun twice: with one idempotency key, so that the bank took the money once. What must never happen is that a step
+which the journal knows as done begins again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A small shop. Every line is ordinary async Python; what makes it survive are the two decorators.
 
-A step does something in the outside world, and its result is kept: a finished step never runs again. A workflow says what
-happens in which order. Kill the process wherever you like: another one goes on from the last step that had finished.
+A step does something in the outside world, and its result is kept: a finished step never runs again. A workflow says
+what happens in which order. Kill the process wherever you like: another one goes on from the last step that had
+finished.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The demo as a story: orders come in, customers confirm, a worker is killed, another one goes on, and the ledger is drawn up."""
+"""The demo as a story: orders come in, customers confirm, a worker is killed, another one goes on."""
 
 from __future__ import annotations
 
@@ -205,4 +205,4 @@ class Story:
 def _listed(lines: list[Line]) -> str:
     """Some orders by name, the others by number."""
     names = [line.order for line in lines]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} others" if len(names) > 3 else "")
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

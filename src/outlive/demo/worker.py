@@ -6,15 +6,16 @@ import asyncio
 import sys
 
 import outlive
-from outlive.demo import orders
+from outlive.demo.orders import checkout, delivery
 from outlive.testing.kill.process import say, until_asked_to_stop
 
+WORKFLOWS = [checkout, delivery]
+"""A worker runs the workflows that its process has imported."""
 LEASE_SECONDS = 2.0
 
 
 async def work(url: str) -> None:
     """Run whatever is due until told to stop, or killed."""
-    assert orders.checkout, "a worker runs the workflows that its process has imported"
     async with outlive.Engine(url, lease_seconds=LEASE_SECONDS):
         say("ready")
         await until_asked_to_stop()

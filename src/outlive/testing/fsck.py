@@ -1,11 +1,11 @@
 """Whether a store is whole: every row of every journal, and every run row against the fold of its journal.
 
-The run rows are a fold of the journals and nothing else (design, section 3). Here that is proved from outside, with the same
-`Fold` that the workers use and none of their code. One liberty is allowed: a message that waits in the inbox may have moved the
-root's `wake_at` forward, because that is how it asks to be read.
+The run rows are a fold of the journals and nothing else (design, section 3). Here that is proved from outside, with
+the same `Fold` that the workers use and none of their code. One liberty is allowed: a message that waits in the inbox
+may have moved the root's `wake_at` forward, because that is how it asks to be read.
 
-The store may be in use. A tree that changed while it was looked at is looked at again; only a tree that stood still and is wrong
-is a problem.
+The store may be in use. A tree that changed while it was looked at is looked at again; only a tree that stood still
+and is wrong is a problem.
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ def _compare(tree: Tree, fold: Fold) -> list[Problem]:
     """Each row against the fold, and the tree against itself."""
     stored = {run.number: run for run in tree.runs}
     problems = [
-        Problem(child_id(fold.root_id, number), "is in the journal and has no row") for number in fold.runs.keys() - stored
+        Problem(child_id(fold.root_id, number), "is in the journal and has no row")
+        for number in fold.runs.keys() - stored
     ]
     for number, row in stored.items():
         told = fold.runs.get(number)

@@ -4,13 +4,13 @@ Theory, from the bottom up
 --------------------------
 * `connection`: how a connection is opened, what its errors mean, and why a fork may not use it.
 * `migrate`: the schema, brought up to date by numbered files.
-* `thread`: one thread writes, another reads. Everything that is queued while a commit is under way goes into the next
-  transaction together (group commit).
-* `batch`: a change of any number of trees as a handful of statements. The engine's own thread is busy with Python most
-  of the time, and SQLite releases the interpreter lock for every step of a statement: a hundred small statements would
-  wait a hundred times for their turn (5 ms each), one statement for a hundred rows waits once. For the same
-  reason most reads come as one row of JSON.
-* `commit`, `message`, `claim`, `read`: the verbs of the contract.
+* `thread`, `writer`: one thread writes, another reads. Everything that is queued while a commit is under way goes
+  into the next transaction together (group commit).
+* `batch`: a change of any number of trees as a handful of statements. The engine's own thread is busy with Python
+  most of the time, and SQLite releases the interpreter lock for every step of a statement: a hundred small
+  statements would wait a hundred times for their turn (5 ms each), one statement for a hundred rows waits
+  once. For the same reason most reads come as one row of JSON.
+* `commit`, `message`, `claim`, `read`, `beat`: the verbs of the contract.
 * `lock`: who is alive, seen by the kernel.
 """
 

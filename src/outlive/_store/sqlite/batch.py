@@ -1,8 +1,8 @@
 """Changes of any number of trees, written with a handful of statements.
 
-A batch is optimistic: it is written as if nothing conflicted, and the fence in commit_rows.sql makes the whole of it fail if
-something does (`Conflict`). Only then somebody has to look at each change (`outlive._store.sqlite.commit`). An id that is
-taken is not an accident but a normal answer to a start, so ids are looked up before.
+A batch is optimistic: it is written as if nothing conflicted, and the fence in commit_rows.sql makes the whole of
+it fail if something does (`Conflict`). Only then somebody has to look at each change (`commit`). An id that is taken
+is not an accident but a normal answer to a start, so ids are looked up before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.message import NO_LIMIT, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
 from outlive._store.sqlite.rows import birth_of, decode_strings, state_of, to_json, to_json_or_null
-from outlive._store.sqlite.thread import Conflict
+from outlive._store.sqlite.writer import Conflict
 
 _ENDED = -2
 """In place of the last seq of a tree that ends within the batch: no `after` is equal to it."""
@@ -80,6 +80,8 @@ class Batch:
         return [self._add(change) for change in changes]
 
     def _add(self, change: Change) -> tuple[Outcome, int]:
+        if change.renames:
+            raise Conflict  # Which ids are free is known only after the renames.
         journal = change.journal or self._plant(change)
         if not journal:
             return Outcome.CONFLICT, 0
@@ -144,8 +146,7 @@ class Batch:
     def _put_roots(self) -> None:
         values: list[Value] = []
         for journal, run in self._roots.items():
-            values += (journal, run.id, *state_of(run))
-        # A row that is to get another id was left alone.
+            values += (journal, *state_of(run))
         if self._put("update_runs", values) != len(self._roots):
             raise Conflict
 

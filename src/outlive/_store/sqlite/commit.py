@@ -4,8 +4,8 @@ Three ways, each for what the one before cannot do:
 
 1. Nothing but rows (a step ended, and that is all): one statement, which is the transaction.
 2. A batch: a handful of statements for everything.
-3. Carefully: each change is judged first and written in a savepoint of its own. Needed when something conflicts, or when a
-   run gets another id.
+3. Carefully: each change is judged first and written in a savepoint of its own. Needed when something
+   conflicts, or when an ended run makes room for another one.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import apsw
+from msgspec.structs import replace
 
 from outlive._store.contract import Change, Delivery, Message, Outcome
 from outlive._store.sqlite.batch import Batch, Rows
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.message import put_messages
+from outlive._store.sqlite.message import NO_LIMIT, put_messages
 from outlive._store.sqlite.query import RELEASE_SAVEPOINT, ROLLBACK_TO_SAVEPOINT, SAVEPOINT, Value, bulk
-from outlive._store.sqlite.thread import Conflict, WriteVerb
+from outlive._store.sqlite.writer import Conflict, WriteVerb
 
 Outcomes = list[tuple[Outcome, int]]
 
 
-def _plan_commit(calls: list[Sequence[Change]]) -> tuple[str, list[Value], list[Outcomes]] | None:
+def _plan_commit(calls: list[Sequence[Change]]) -> tuple[list[tuple[str, list[Value]]], list[Outcomes]] | None:
     rows = Rows()
     for changes in calls:
         for change in changes:
@@ -32,6 +33,7 @@ def _plan_commit(calls: list[Sequence[Change]]) -> tuple[str, list[Value], list[
                 not change.journal
                 or change.after < 0
                 or change.runs
+                or change.renames
                 or change.consumed
                 or change.blobs
                 or change.items
@@ -40,11 +42,8 @@ def _plan_commit(calls: list[Sequence[Change]]) -> tuple[str, list[Value], list[
             ):
                 return None
             rows.add(change.journal, change.after, change.rows)
-    statements = list(bulk("commit_rows", rows.values))
-    if len(statements) != 1:
-        return None
-    ((statement, values),) = statements
-    return statement, values, [[(Outcome.COMMITTED, change.journal) for change in changes] for changes in calls]
+    outcomes = [[(Outcome.COMMITTED, change.journal) for change in changes] for changes in calls]
+    return list(bulk("commit_rows", rows.values)), outcomes
 
 
 def _commit(session: Session, calls: list[Sequence[Change]], *, careful: bool) -> list[Outcomes]:
@@ -60,12 +59,7 @@ def _commit(session: Session, calls: list[Sequence[Change]], *, careful: bool) -
 def _commit_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
     session.connection.execute(SAVEPOINT)
     try:
-        if change.journal:
-            _check_tail(session, change)
-            _rename(session, change)
-        batch = Batch(session)
-        (outcome,) = batch.add([change])
-        batch.write()
+        outcome = Outcome.COMMITTED, _write_carefully(session, change)
     except (Conflict, apsw.ConstraintError):
         session.connection.execute(ROLLBACK_TO_SAVEPOINT)
         outcome = Outcome.CONFLICT, change.journal
@@ -73,14 +67,20 @@ def _commit_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
     return outcome
 
 
-def _check_tail(session: Session, change: Change) -> None:
-    if session.fetch("find_tail", change.journal) != (change.after, 0):
+def _write_carefully(session: Session, change: Change) -> int:
+    if change.journal and session.fetch("find_tail", change.journal) != (change.after, 0):
         raise Conflict
-
-
-def _rename(session: Session, change: Change) -> None:
-    for run in change.runs:
-        session.execute("rename_run", change.journal, run.number, run.id, run.root_id, run.parent_id)
+    for run in change.renames:
+        session.execute("rename_run", run.journal, run.number, run.id, run.root_id, run.parent_id)
+    batch = Batch(session)
+    ((outcome, journal),) = batch.add([replace(change, renames=[], starts=[], messages=[])])
+    if outcome is Outcome.CONFLICT:
+        raise Conflict
+    batch.write()
+    for start in change.starts:
+        _commit_carefully(session, start)
+    put_messages(session, change.messages, inbox_messages_max=NO_LIMIT)
+    return journal
 
 
 Posting = tuple[Sequence[Message], Change | None, int]
@@ -88,17 +88,9 @@ Posting = tuple[Sequence[Message], Change | None, int]
 
 
 def _deliver(session: Session, postings: list[Posting], *, careful: bool) -> list[list[Delivery]]:
-    del careful  # A start whose id is taken is no conflict here, so there is nothing to be careful about.
-    return [_deliver_one(session, posting) for posting in postings]
-
-
-def _deliver_one(session: Session, posting: Posting) -> list[Delivery]:
-    messages, start, inbox_messages_max = posting
-    if start is not None:
-        batch = Batch(session)
-        batch.add([start])
-        batch.write()
-    return put_messages(session, messages, inbox_messages_max=inbox_messages_max)
+    starts: list[Sequence[Change]] = [[start] for _, start, _ in postings if start is not None]
+    _commit(session, starts, careful=careful)
+    return [put_messages(session, messages, inbox_messages_max=most) for messages, _, most in postings]
 
 
 COMMIT_CHANGES = WriteVerb(_commit, _plan_commit)

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
 import apsw
@@ -67,11 +68,15 @@ class Session:
             self._connection = connect(self.path, is_writer=self._is_writer)
         return self._connection
 
+    def open(self) -> None:
+        """Connect now."""
+        assert self.connection is not None
+
     def execute(self, name: str, *values: Value) -> apsw.Cursor:
         """Run the statement in the file of this name."""
         return self.connection.execute(sql(name), values)
 
-    def fetch(self, name: str, *values: Value) -> tuple[Value, ...] | None:
+    def fetch(self, name: str, *values: Value) -> tuple[Any, ...] | None:
         """The first row that the statement in the file of this name gives."""
         rows = self.connection.execute(sql(name), values).fetchall()
         return rows[0] if rows else None
@@ -107,8 +112,8 @@ def check_version() -> None:
     """Refuse a SQLite in which two processes can damage the file."""
     if apsw.SQLITE_VERSION_NUMBER < SQLITE_VERSION_MIN:
         raise ConfigurationError(
-            f"apsw brings SQLite {apsw.sqlite_lib_version()}, which can damage a database that two processes use (fixed "
-            f"in 3.51.3); upgrade it: pip install --upgrade apsw"
+            f"apsw brings SQLite {apsw.sqlite_lib_version()}, which can damage a database that two processes use "
+            f"(fixed in 3.51.3); upgrade it: pip install --upgrade apsw"
         )
 
 
@@ -130,7 +135,8 @@ def create_file(path: Path) -> None:
             pass
         except OSError as error:
             raise StoreUnavailableError(
-                place, f"the file cannot be created: {error.strerror}; give this user the right to write to {path.parent}"
+                place,
+                f"the file cannot be created: {error.strerror}; give this user the right to write to {path.parent}",
             ) from error
 
 

@@ -1,13 +1,13 @@
 """Who is alive, seen by the kernel.
 
-A worker locks one byte of a file beside the database for as long as its process lives. The kernel lets go of the lock when
-the process dies, however it dies, so its trees can be taken over at once; the lease, which is judged by a clock, is
-needed only for a process that lives and does not move. Nothing about safety depends on this: the journal's
-compare-and-swap does that, and a lock that is seen wrongly costs a take-over, nothing more.
+A worker locks one byte of a file beside the database for as long as its process lives. The kernel lets go of the
+lock when the process dies, however it dies, so its trees can be taken over at once; the lease, which is judged by
+a clock, is needed only for a process that lives and does not move. Nothing about safety depends on this: the
+compare-and-swap of the journal does that, and a lock that is seen wrongly costs a take-over, nothing more.
 
-The locks are open-file-description locks (Linux). Unlike POSIX locks they belong to the descriptor, not the process: two
-stores of one process see each other's, and closing some other descriptor of the file does not drop them. Asking
-(F_OFD_GETLK) never takes a lock. Where they do not exist, only the leases count.
+The locks are open-file-description locks (Linux). Unlike POSIX locks they belong to the descriptor, not to the
+process: two stores of one process see each other's, and closing some other descriptor of the file does not drop
+them. Asking (F_OFD_GETLK) never takes a lock. Where they do not exist, only the leases count.
 """
 
 from __future__ import annotations

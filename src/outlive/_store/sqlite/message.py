@@ -52,6 +52,8 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
         to_json_or_null(message.payload),
         to_json_or_null(message.ended),
     )
+    for blob in message.blobs:
+        session.execute("put_blob", blob.id, blob.data)
     if message.key:
         session.execute("put_message_key", journal, message.key)
     journals.add(journal)

@@ -18,7 +18,8 @@ there (`open`), and holds the clock that they go by (`clock`, a `ManualClock`: n
 `persistent` is also tried from several processes, so its factory must be picklable; `PersistentFactory` is, if
 your store class can be imported. A store with other needs brings its own class: `StoreFactory` says what it must have.
 
-    runs         rows, commits of many changes, trees that a change starts, other names
+    runs         rows, and commits of many changes
+    starts       trees that a change starts, and ended runs that make room
     journal      appending: compare-and-swap, nothing left of a loser
     rows         reading: bytes as they were written, every kind of event, damage
     blobs        content-addressed bytes
@@ -51,6 +52,7 @@ FACETS = (
     "queries",
     "rows",
     "runs",
+    "starts",
     "waits",
     "workers",
 )

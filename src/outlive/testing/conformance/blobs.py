@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from outlive._model import Payload
 from outlive._store.contract import Store
 from outlive.testing.conformance.builders import (
     LARGE_BYTES,
@@ -92,3 +93,33 @@ class BlobsConformance(Facet):
         await refused.try_write(created(store), blobs=[blob(b"never")])
 
         assert await store.get_blobs([blob(b"never").id]) == {}
+
+    async def test_blob_of_a_message_is_kept_with_it(self, store: Store) -> None:
+        """A message brings the bytes that its payload refers to, whether the world or a change sends it."""
+        tree, _ = await begin(store), await begin(store, "friend")
+        first, second = blob(b"\x00by the world"), blob(b"\x00by a change")
+
+        await send(store, message(store, "run-1", payload=Payload(blob=first.id), blobs=(first, first)))
+        await tree.step(messages=[message(store, "friend", payload=Payload(blob=second.id), blobs=(second,))])
+
+        assert await store.get_blobs([first.id, second.id]) == {first.id: first.data, second.id: second.data}
+        (inbound,) = (await store.read_inbox([tree.journal]))[tree.journal]
+        assert inbound.payload == Payload(blob=first.id)
+
+    async def test_blob_of_a_refused_message_is_not_kept(self, store: Store) -> None:
+        """Neither of an unknown or ended run, a repetition, nor one that found no room."""
+        await begin(store)
+        await (await begin(store, "ended")).succeed()
+        await send(store, message(store, "run-1", key="k"))
+        refused = [blob(data) for data in (b"unknown", b"ended", b"again", b"full")]
+
+        await send(
+            store,
+            message(store, "unknown", blobs=(refused[0],)),
+            message(store, "ended", blobs=(refused[1],)),
+            message(store, "run-1", key="k", blobs=(refused[2],)),
+            message(store, "run-1", blobs=(refused[3],)),
+            inbox_messages_max=1,
+        )
+
+        assert await store.get_blobs([each.id for each in refused]) == {}

@@ -48,6 +48,7 @@ LARGE_BYTES = 2 * 1024 * 1024 + 1
 class Parts(TypedDict, total=False):
     """What a change may carry besides its events."""
 
+    renames: list[Run]
     consumed: list[int]
     blobs: list[Blob]
     items: list[ItemResult]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunCancelled, RunFailed
+from outlive._journal.event import RunFailed
 from outlive._model import Failure, Run, RunStatus
 from outlive._store.contract import Change, Outcome, Store
 from outlive.testing.conformance.builders import (
@@ -12,10 +12,7 @@ from outlive.testing.conformance.builders import (
     begin,
     created,
     get_run,
-    message,
     new_tree,
-    read_names,
-    send,
     stepped,
     value,
 )
@@ -186,78 +183,3 @@ class RunsConformance(Facet):
         change.runs.clear()
 
         assert await store.read_journal(tree.journal) == rows
-
-    # -- Trees that a change starts ------------------------------------------------------------------------
-
-    async def test_started_tree_exists_with_the_change(self, store: Store) -> None:
-        """A change that commits creates the trees it starts, and those that they start."""
-        tree = await begin(store)
-        second = new_tree(store, "second")
-        second.starts = [new_tree(store, "third")]
-
-        await tree.step(starts=[second])
-
-        found = await store.find_runs(["second", "third"])
-        assert found.keys() == {"second", "third"}
-        assert len({tree.journal, *(run.journal for run in found.values())}) == 3
-        assert [row[0] for row in await store.read_journal(found["third"].journal)] == [0]
-
-    async def test_tree_of_a_refused_change_is_not_started(self, store: Store) -> None:
-        """A change that conflicts starts nothing."""
-        tree = await begin(store)
-        late = tree.twin()
-        await tree.step()
-
-        await late.try_write(stepped(store), starts=[new_tree(store, "never")])
-
-        assert await store.find_run("never") is None
-
-    async def test_start_of_a_taken_id_leaves_it_as_it_is(self, store: Store) -> None:
-        """The run that has the id stays, and the change commits all the same."""
-        tree = await begin(store)
-        await begin(store, "taken", version=1)
-        before = await get_run(store, "taken")
-        second = new_tree(store, "taken", version=2)
-        second.starts = [new_tree(store, "never")]
-
-        outcome = await tree.try_write(stepped(store), starts=[second, new_tree(store, "free")])
-
-        assert outcome is Outcome.COMMITTED
-        assert await store.find_run("taken") == before
-        assert (await store.find_runs(["never", "free"])).keys() == {"free"}
-
-    # -- Other names ---------------------------------------------------------------------------------------
-
-    async def test_root_may_get_another_id(self, store: Store) -> None:
-        """Journal and inbox stay with the run; the former id is free again."""
-        tree = await begin(store)
-        await send(store, message(store, "run-1", "before"))
-
-        await rename(tree, "run-1.1")
-
-        assert await store.find_run("run-1") is None
-        assert (await get_run(store, "run-1.1")).journal == tree.journal
-        assert await read_names(store, tree) == ["before"]
-        assert await Writer(store, "run-1").try_write(created(store)) is Outcome.COMMITTED
-
-    async def test_replaced_run_makes_room_for_its_successor(self, store: Store) -> None:
-        """One change ends a run, takes its id away and gives it to the tree that it starts."""
-        tree = await begin(store, version=1)
-        change = tree.change(
-            RunCancelled(at=store.now(), reason="replaced"), starts=[new_tree(store, "run-1", version=2)]
-        )
-        change.runs = [replace(change.runs[0], id="run-1.1", root_id="run-1.1")]
-
-        await store.commit([change])
-
-        replaced, successor = await get_run(store, "run-1.1"), await get_run(store, "run-1")
-        assert (replaced.version, replaced.status) == (1, RunStatus.CANCELLED)
-        assert (successor.version, successor.status) == (2, RunStatus.PENDING)
-        assert replaced.journal == tree.journal != successor.journal
-
-
-async def rename(tree: Writer, new_id: str) -> None:
-    """Give the root of a tree another id."""
-    change = tree.change(stepped(tree.store))
-    change.runs = [replace(tree.fold.root, id=new_id, root_id=new_id)]
-    assert (Outcome.COMMITTED, tree.journal) in await tree.store.commit([change])

@@ -11,12 +11,14 @@ from outlive.testing.conformance.processes import ProcessesConformance
 from outlive.testing.conformance.queries import QueriesConformance
 from outlive.testing.conformance.rows import RowsConformance
 from outlive.testing.conformance.runs import RunsConformance
+from outlive.testing.conformance.starts import StartsConformance
 from outlive.testing.conformance.waits import WaitsConformance
 from outlive.testing.conformance.workers import WorkersConformance
 
 
 class StoreConformance(
     RunsConformance,
+    StartsConformance,
     JournalConformance,
     RowsConformance,
     BlobsConformance,

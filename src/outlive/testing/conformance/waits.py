@@ -151,6 +151,18 @@ class WaitsConformance(Facet):
 
         assert await claim(store, "worker-a") == ["run-1"]
 
+    async def test_message_wakes_a_run_before_the_timer_that_it_was_let_go_with(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """Whatever wake-up the owner wrote, mail that waits is sooner."""
+        await hire(store, "worker-a")
+        tree = await begin(store, worker="worker-a")
+        await send(store, message(store, "run-1"))
+
+        await tree.suspend(wake_at=clock.now() + 60_000_000)
+
+        assert await claim(store, "worker-a") == ["run-1"]
+
     async def test_run_sleeps_when_its_messages_are_consumed(self, store: Store) -> None:
         """Suspending and consuming in one change leaves nothing to wake for."""
         await hire(store, "worker-a")
@@ -159,6 +171,17 @@ class WaitsConformance(Facet):
 
         await tree.suspend(consumed=await read_message_ids(store, tree))
 
+        assert await claim(store, "worker-a") == []
+
+    async def test_run_that_ends_with_mail_waiting_stays_ended(self, store: Store) -> None:
+        """What nobody will read wakes nobody."""
+        await hire(store, "worker-a")
+        tree = await begin(store, worker="worker-a")
+        await send(store, message(store, "run-1"))
+
+        await tree.succeed()
+
+        assert (await get_run(store, "run-1")).wake_at is None
         assert await claim(store, "worker-a") == []
 
     # -- Parked runs ---------------------------------------------------------------------------------------
@@ -207,6 +230,16 @@ class WaitsConformance(Facet):
         await tree.park()
 
         assert await claim(store, "worker-a") == []
+
+    async def test_resume_that_came_while_the_run_was_parked_wakes_it(self, store: Store, other: Store) -> None:
+        """A person who was quicker than the worker is not ignored."""
+        await hire(store, "worker-a")
+        tree = await begin(store, worker="worker-a")
+        await send(other, message(other, "run-1"), message(other, "run-1", kind=MessageKind.RESUME))
+
+        await tree.park()
+
+        assert await claim(store, "worker-a") == ["run-1"]
 
 
 async def sleep_until(tree: Writer, wake_at: int) -> None:

@@ -7,16 +7,11 @@ doctors the evidence (`tests/kill/test_checks.py`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from outlive._journal.event import (
-    AttemptFailed,
-    CancelRequested,
-    SignalReceived,
-    StepSucceeded,
-)
+from outlive._journal.event import AttemptFailed, CancelRequested, RunCancelled, SignalReceived, StepSucceeded
 from outlive._model import Payload, Run, RunStatus, child_id
 from outlive.testing.kill.completion import Completion, completions
 from outlive.testing.kill.evidence import Evidence
@@ -98,7 +93,7 @@ def completed_steps_really_ran(it: Evidence) -> Iterator[str]:
     seen = {(line.key, line.epoch, line.attempt, line.mark == "end") for line in it.effects if line.mark != "begin"}
     for completion in _all_completions(it):
         if (completion.key, completion.epoch, completion.attempt, completion.is_success) not in seen:
-            yield f"{completion.key} (epoch {completion.epoch}, attempt {completion.attempt}) has an outcome and never ran"
+            yield f"{completion.key} has an outcome, and its attempt {completion.attempt} never ended in that epoch"
 
 
 def idempotency_keys_are_distinct(it: Evidence) -> Iterator[str]:
@@ -115,12 +110,14 @@ def idempotency_keys_are_distinct(it: Evidence) -> Iterator[str]:
 
 
 def signals_arrived_once(it: Evidence) -> Iterator[str]:
-    """Each acknowledged signal is in its run's journal with its value, no signal is there twice, and none was made up."""
+    """Acknowledged signals are in their run's journal with their value, each once, in order, and none was made up."""
     received: Counter[tuple[str, str, int | None]] = Counter()
     for run_id, events in it.journals.items():
-        for event in events:
-            if isinstance(event, SignalReceived):
-                received[run_id, event.key, number_in(event.payload)] += 1
+        taken = [event for event in events if isinstance(event, SignalReceived)]
+        received.update((run_id, event.key, number_in(event.payload)) for event in taken)
+        places = [int(event.key.rpartition("-")[2]) for event in taken]
+        if places != sorted(places):
+            yield f"{run_id}: signals were sent one after the other and received in the order {places}"
     planned = {(each.id, signal.key, signal.value) for each in _tried_jobs(it) for signal in each.signals}
     acked = {(job(it.seed, ack.number).id, ack.key, ack.value) for ack in it.acks if ack.op == "signalled"}
     lost = (signal for signal in acked - received.keys() if signal[0] in it.journals)
@@ -150,12 +147,14 @@ def cancelled_runs_cleaned_up(it: Evidence) -> Iterator[str]:
         events = it.journals.get(run_id)
         if events is None:
             continue
-        at = next((n for n, event in enumerate(events) if isinstance(event, CancelRequested)), None)
+        facts = (CancelRequested, RunCancelled)  # A parked run is ended by whoever cancels it.
+        at = next((n for n, event in enumerate(events) if isinstance(event, facts)), None)
         if at is None:
             yield f"{run_id}: the cancel was acknowledged and is lost"
-        elif any(isinstance(event, StepSucceeded) and not event.run for event in events[:at]):
-            if not any(isinstance(event, StepSucceeded) and event.call.startswith("tidy") for event in events[at:]):
-                yield f"{run_id} was cancelled and did not clean up"
+            continue
+        had_begun = any(isinstance(event, StepSucceeded) and not event.run for event in events[:at])
+        if had_begun and not any(isinstance(event, StepSucceeded) and event.call == "tidy" for event in events[at:]):
+            yield f"{run_id} was cancelled and did not clean up"
 
 
 def the_store_is_whole(it: Evidence) -> Iterator[str]:
@@ -213,5 +212,4 @@ def _completions_by_key(it: Evidence) -> dict[str, Completion]:
 def _planned_failures(it: Evidence, root_id: str) -> dict[int, int]:
     """How often the flaky operations of a root's program fail, by place."""
     number = int(root_id.split("-")[1])
-    ops: Iterable = walk(job(it.seed, number).program.ops)
-    return {op.place: op.fails for op in ops if op.kind == "flaky"}
+    return {op.place: op.fails for op in walk(job(it.seed, number).program.ops) if op.kind == "flaky"}

@@ -1,9 +1,9 @@
 """The client process of a trial: `python -m outlive.testing.kill.client URL ACKS SEED OPEN_MAX [--drain]`.
 
-It starts one job after the other, sends what the plan says, waits for results, and writes down every answer it gets. It may be
-killed at any moment; the next client reads what the last one was told and goes on from there. What was asked and not
-answered is asked again: the ids of runs and the keys of signals make that safe, which is part of what is tried here.
-With `--drain` it starts nothing new and ends when everything has.
+It starts one job after the other, sends what the plan says, waits for results, and writes down every answer it gets.
+It may be killed at any moment; the next client reads what the last one was told and goes on from there. What was
+asked and not answered is asked again: the ids of runs and the keys of signals make that safe, which is part of what
+is tried here. With `--drain` it starts nothing new and ends when everything has.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Which calls of steps a journal says are done, and by which claim: the yardstick for "a completed step never runs again".
+"""Which calls of steps a journal says are done, and by which claim.
 
-The engine gives each step the epoch of the claim that runs it. A step that a claim of epoch e completed may have been begun by
-e and by earlier epochs (they were interrupted, or declared dead by mistake), never by a later one: whoever claimed later has
-read in the journal that it is done.
+This is the yardstick for "a completed step never runs again".
+
+The engine gives each step the epoch of the claim that runs it. A step that a claim of epoch e completed may have been
+begun by e and by earlier epochs (they were interrupted, or declared dead by mistake), never by a later one: whoever
+claimed later has read in the journal that it is done.
 """
 
 from __future__ import annotations

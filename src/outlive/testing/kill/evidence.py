@@ -37,6 +37,7 @@ class Evidence:
     """By the id of the root; a damaged one is left out, as it is among the problems."""
     problems: list[Problem] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
+    freezes: int = 0
     lost: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     """Runs that did not end in time, with everything that could explain it."""

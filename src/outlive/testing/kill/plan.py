@@ -1,7 +1,7 @@
 """The programs of a trial, from a seed, each with the end it must come to.
 
-Job n of seed s is the same in every process, so client, checks and a developer who repeats a failed trial agree on it without
-talking to each other.
+Job n of seed s is the same in every process, so client, checks and a developer who repeats a failed trial agree on it
+without talking to each other.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Writer:
         )
 
     def _op(self, depth: int, *, worldly: bool) -> Op:
-        groups = [SIMPLE, SIMPLE]
+        groups: list[tuple[str, ...]] = [SIMPLE, SIMPLE]
         if depth < DEPTH_MAX:
             groups.append(NESTED)
             if worldly:

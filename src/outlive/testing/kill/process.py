@@ -1,7 +1,7 @@
 """A child process that is started, killed, and never left behind.
 
-It stops when its standard input is closed. That is how it is asked to, and also how it notices that whoever started it is gone, in
-whatever way. Ctrl-C reaches only the parent: the child has a session of its own.
+It stops when its standard input is closed. That is how it is asked to, and also how it notices that whoever started
+it is gone, in whatever way. Ctrl-C reaches only the parent: the child has a session of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The workflow of the kill trials: an interpreter of little programs.
 
-A program is data: a list of operations, some with parts. Each adds a known number, so the result of a program is known before
-it runs, whatever happens to the workers meanwhile. The operations are the things people write: steps of all kinds, gathers,
-races, timers, signals, children.
+A program is data: a list of operations, some with parts. Each adds a known number, so the result of a program is
+known before it runs, whatever happens to the workers meanwhile. The operations are the things people write: steps of
+all kinds, gathers, races, timers, signals, children.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ async def program(plan: Program) -> int:
                 raise ValueError(f"planned: {total}")
             case "wait":
                 await outlive.wait_for_signal("never")
+            case _:
+                pass
         return total
     except asyncio.CancelledError:
         await tidy(-plan.ops[0].place)

@@ -1,11 +1,13 @@
 """Starts the processes of a trial, kills them, and starts them again.
 
-It is the direct parent of every process, so that a killed one is reaped, and it decides from the seed whom to kill and when. A
-fresh process is often killed again while it starts or recovers: recovery must survive recovery.
+It is the direct parent of every process, so that a killed one is reaped, and it decides from the seed whom to kill
+and when. A fresh process is often killed again while it starts or recovers: recovery must survive recovery. Now and
+then a worker is frozen for longer than its lease instead: it wakes up as one whose runs belong to others.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import defaultdict
@@ -18,13 +20,15 @@ from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import Tail
 from outlive.testing.kill.process import ChildProcess, end_all
 
-LEASE_SECONDS = 3.0
+LEASE_SECONDS = 2.0
 FRESH_SECONDS = 0.3
 PAUSE_SECONDS = (0.1, 1.2)
 AGAIN_SECONDS = (0.05, 0.3)
 AGAIN_SHARE = 0.4
-CLIENT_SHARE = 0.08
+CLIENT_SHARE = 0.1
 ALL_SHARE = 0.04
+FREEZE_SHARE = 0.06
+FREEZE_SECONDS = (LEASE_SECONDS * 1.1, LEASE_SECONDS * 1.8)
 OPEN_MAX = 40
 
 
@@ -69,6 +73,7 @@ class Supervisor:
     trial: Trial
     tell: Callable[[str], None]
     kills: list[Kill] = field(default_factory=list)
+    freezes: int = 0
     lost: list[str] = field(default_factory=list)
     """Processes that ended without being killed, with their last words."""
 
@@ -78,6 +83,8 @@ class Supervisor:
         self._effects_of: defaultdict[int, list[Effect]] = defaultdict(list)
         self._workers: list[ChildProcess] = []
         self._client: ChildProcess | None = None
+        self._frozen: dict[int, float] = {}
+        """When to thaw which worker."""
 
     def __enter__(self) -> Supervisor:
         """Start everything."""
@@ -96,6 +103,7 @@ class Supervisor:
         while len(self.kills) < self.trial.kills and (minutes is None or time.monotonic() - began < minutes * 60):
             time.sleep(self._random.uniform(*PAUSE_SECONDS))
             self._strike()
+            self._thaw(until=time.monotonic())
             self._note_lost()
             if self.lost:
                 return
@@ -103,6 +111,7 @@ class Supervisor:
     def drain(self, seconds: float) -> bool:
         """Let a last client see everything through; whether it did in time."""
         assert self._client is not None
+        self._thaw(until=math.inf)
         self._client.kill()
         self._client = self._new_client("--drain")
         is_done = self._client.wait(seconds)
@@ -115,18 +124,34 @@ class Supervisor:
         self._note_lost()
 
     def _strike(self) -> None:
-        """Kill somebody: the client, all workers at once, or one of them, maybe again while it is fresh."""
-        choice = self._random.random()
-        if choice < CLIENT_SHARE:
-            self._kill_client()
-            return
-        everybody = range(len(self._workers))
-        slots = list(everybody) if choice < CLIENT_SHARE + ALL_SHARE else [self._random.choice(everybody)]
-        for slot in slots:
-            self._kill_worker(slot)
-        while self._random.random() < AGAIN_SHARE:
-            time.sleep(self._random.uniform(*AGAIN_SECONDS))
-            self._kill_worker(slots[0])
+        """Do something bad to somebody."""
+        slot = self._random.randrange(len(self._workers))
+        weights = [CLIENT_SHARE, ALL_SHARE, FREEZE_SHARE, 1 - CLIENT_SHARE - ALL_SHARE - FREEZE_SHARE]
+        match self._random.choices(["client", "all", "freeze", "one"], weights)[0]:
+            case "client":
+                self._kill_client()
+            case "all":
+                for each in range(len(self._workers)):
+                    self._kill_worker(each)
+            case "freeze":
+                self._freeze(slot)
+            case _:
+                self._kill_worker(slot)
+                while self._random.random() < AGAIN_SHARE:
+                    time.sleep(self._random.uniform(*AGAIN_SECONDS))
+                    self._kill_worker(slot)
+
+    def _freeze(self, slot: int) -> None:
+        if slot not in self._frozen:
+            self._workers[slot].freeze()
+            self._frozen[slot] = time.monotonic() + self._random.uniform(*FREEZE_SECONDS)
+            self.freezes += 1
+            self.tell(f"process {self._workers[slot].pid} is frozen for longer than its lease")
+
+    def _thaw(self, *, until: float) -> None:
+        for slot in [slot for slot, due in self._frozen.items() if due <= until]:
+            del self._frozen[slot]
+            self._workers[slot].thaw()
 
     def _kill_client(self) -> None:
         assert self._client is not None
@@ -136,6 +161,7 @@ class Supervisor:
 
     def _kill_worker(self, slot: int) -> None:
         worker = self._workers[slot]
+        self._frozen.pop(slot, None)
         worker.kill()
         self._record(worker, self._phase(worker))
         self._workers[slot] = self._new_worker(slot)

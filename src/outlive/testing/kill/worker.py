@@ -6,14 +6,16 @@ import asyncio
 import sys
 
 import outlive
-from outlive.testing.kill import program
 from outlive.testing.kill.effects import mark_ready
 from outlive.testing.kill.process import until_asked_to_stop
+from outlive.testing.kill.program import program
+
+WORKFLOWS = [program]
+"""A worker runs the workflows that its process has imported."""
 
 
 async def work(url: str, *, lease_seconds: float) -> None:
     """Run whatever is due until told to stop, or killed."""
-    assert program.program, "a worker runs the workflows that its process has imported"
     async with outlive.Engine(url, lease_seconds=lease_seconds):
         mark_ready()
         await until_asked_to_stop()

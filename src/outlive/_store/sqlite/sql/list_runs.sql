@@ -12,12 +12,29 @@ WITH RECURSIVE groups (workflow, status, is_child) AS (
     UNION ALL
     SELECT next.workflow, next.status, next.number > 0
     FROM groups
-    JOIN outlive_runs AS next ON next.key = (
-        SELECT run.key
-        FROM outlive_runs AS run
-        WHERE (run.workflow, run.status, run.number > 0) > (groups.workflow, groups.status, groups.is_child)
-        ORDER BY run.workflow, run.status, run.number > 0
-        LIMIT 1
+    -- One step each for the last, the middle and the first column: SQLite would not seek with all three at once.
+    CROSS JOIN outlive_runs AS next ON next.key = coalesce(
+        (
+            SELECT run.key
+            FROM outlive_runs AS run
+            WHERE run.workflow = groups.workflow AND run.status = groups.status AND (run.number > 0) > groups.is_child
+            ORDER BY run.number > 0
+            LIMIT 1
+        ),
+        (
+            SELECT run.key
+            FROM outlive_runs AS run
+            WHERE run.workflow = groups.workflow AND run.status > groups.status
+            ORDER BY run.status, run.number > 0
+            LIMIT 1
+        ),
+        (
+            SELECT run.key
+            FROM outlive_runs AS run
+            WHERE run.workflow > groups.workflow
+            ORDER BY run.workflow, run.status, run.number > 0
+            LIMIT 1
+        )
     )
 )
 SELECT json_group_array(json(page.runs))

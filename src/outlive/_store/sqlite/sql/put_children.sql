@@ -22,4 +22,3 @@ ON CONFLICT (journal, number) WHERE number > 0 DO UPDATE SET
     reason = excluded.reason,
     result = excluded.result,
     failure = excluded.failure
-WHERE outlive_runs.id = excluded.id

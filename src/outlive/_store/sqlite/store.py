@@ -1,0 +1,188 @@
+"""The contract's verbs, each handed to the thread that can do it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from outlive._journal.codec import Row
+from outlive._model import Run, RunFilter
+from outlive._store.contract import (
+    PAGE_SIZE_MAX,
+    Change,
+    Claims,
+    Delivery,
+    Inbound,
+    ItemResult,
+    Message,
+    Outcome,
+    WorkerInfo,
+)
+from outlive._store.sqlite import read
+from outlive._store.sqlite.beat import SqliteBeat
+from outlive._store.sqlite.claim import Workers
+from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER
+from outlive._store.sqlite.connection import Session, check_version
+from outlive._store.sqlite.lock import WorkerLocks
+from outlive._store.sqlite.migrate import open_database
+from outlive._store.sqlite.thread import Reader, ReadVerb
+from outlive._store.sqlite.writer import Writer, WriteVerb
+from outlive.errors import StoreError
+
+
+class SqliteStore:
+    """A store in one file; any number of processes of one machine may share it.
+
+    What each verb promises is written in `outlive._store.contract` and not repeated here.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], int]) -> None:
+        # Links are followed once: the side files of SQLite lie beside the real file.
+        self._path = Path(path).expanduser().resolve()
+        self._clock = clock
+        self._locks = WorkerLocks(self._path.with_name(self._path.name + "-workers"))
+        self._workers = Workers(self._locks)
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
+        self._inode = 0
+        self._process = 0
+
+    # -- Life ----------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """See `Store`."""
+        if self._writer is not None:
+            return
+        check_version()
+        self._process = os.getpid()
+        writer = Writer(Session(self._path, clock=self._clock, is_writer=True), name="outlive-sqlite-writer")
+        reader = Reader(Session(self._path, clock=self._clock), name="outlive-sqlite-reader")
+        await writer.start(lambda: self._prepare(writer.session))
+        await reader.start(reader.session.open)
+        self._writer, self._reader = writer, reader
+
+    def _prepare(self, session: Session) -> None:
+        open_database(session)
+        self._inode = self._path.stat().st_ino
+        self._locks.open()
+
+    async def close(self) -> None:
+        """See `Store`."""
+        writer, reader = self._writer, self._reader
+        if writer is None or reader is None or self._process != os.getpid():
+            return
+        if self._locks.held:
+            await self._write(self._workers.forget_locks, None)
+        self._writer = self._reader = None
+        # The writer is the last to close: it takes the WAL with it if no other process is there.
+        await reader.stop()
+        await writer.stop()
+        self._locks.close()
+
+    def now(self) -> int:
+        """See `Store`."""
+        return self._clock()
+
+    def _write(self, verb: WriteVerb, argument: Any) -> Any:
+        self._check_process()
+        if self._writer is None:
+            raise StoreError(f"{self._path} is not open")
+        return self._writer.submit(verb, argument)
+
+    def _read(self, verb: ReadVerb, argument: Any) -> Any:
+        self._check_process()
+        if self._reader is None:
+            raise StoreError(f"{self._path} is not open")
+        return self._reader.submit(verb, argument)
+
+    def _check_process(self) -> None:
+        if self._process and self._process != os.getpid():
+            raise StoreError(
+                f"{self._path} was opened by process {self._process} and is used by its fork {os.getpid()}; "
+                f"a connection cannot cross a fork: open a store of your own in the child"
+            )
+
+    # -- Writing -------------------------------------------------------------------------------------------
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """See `Store`."""
+        outcomes: list[tuple[Outcome, int]] = await self._write(COMMIT_CHANGES, changes) if changes else []
+        return outcomes
+
+    async def deliver(
+        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+    ) -> list[Delivery]:
+        """See `Store`."""
+        deliveries: list[Delivery] = await self._write(DELIVER, (messages, start, inbox_messages_max))
+        return deliveries
+
+    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+        """See `Store`."""
+        claims: Claims = await self._write(self._workers.claim_runs, (worker_id, definitions, limit))
+        return claims
+
+    async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
+        """See `Store`."""
+        await self._write(self._workers.register, (worker, lease_seconds))
+
+    async def retire_worker(self, worker_id: str) -> None:
+        """See `Store`."""
+        await self._write(self._workers.retire, worker_id)
+
+    def open_beat(self, worker_id: str) -> SqliteBeat:
+        """See `Store`."""
+        self._check_process()
+        return SqliteBeat(self._path, worker_id, clock=self._clock, inode=self._inode)
+
+    # -- Reading -------------------------------------------------------------------------------------------
+
+    async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
+        """See `Store`."""
+        rows: list[Row] = await self._read(read.read_journal, (journal, after, limit))
+        return rows
+
+    async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:
+        """See `Store`."""
+        rows: dict[int, list[Row]] = await self._read(read.read_journals, journals)
+        return rows
+
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+        """See `Store`."""
+        mail: dict[int, list[Inbound]] = await self._read(read.read_inbox, journals)
+        return mail
+
+    async def find_mail(self, worker_id: str) -> list[int]:
+        """See `Store`."""
+        journals: list[int] = await self._read(read.find_mail, worker_id)
+        return journals
+
+    async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """See `Store`."""
+        blobs: dict[str, bytes] = await self._read(read.get_blobs, ids)
+        return blobs
+
+    async def find_run(self, run_id: str) -> Run | None:
+        """See `Store`."""
+        return (await self.find_runs([run_id])).get(run_id)
+
+    async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        """See `Store`."""
+        runs: dict[str, Run] = await self._read(read.find_runs, run_ids)
+        return runs
+
+    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: int | None = None) -> list[Run]:  # noqa: A002 (the contract's name)
+        """See `Store`."""
+        runs: list[Run] = await self._read(read.list_runs, (filter, min(limit, PAGE_SIZE_MAX), before))
+        return runs
+
+    async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
+        """See `Store`."""
+        items: list[ItemResult] = await self._read(read.read_items, (run_id, after, min(limit, PAGE_SIZE_MAX)))
+        return items
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        """See `Store`."""
+        workers: list[WorkerInfo] = await self._read(self._workers.list_workers, None)
+        return workers

@@ -1,0 +1,165 @@
+"""The thread that writes: group commit and checkpoints.
+
+Group commit
+------------
+Whatever is queued while a transaction is being committed goes into the next one, whichever verbs it is. The
+one wait for the disk and the one call back into the event loop are shared by all of it. If anything in a group
+fails, the group is rolled back and each job is done again in a transaction of its own, so that nobody suffers
+for somebody else.
+
+A verb is given the arguments of all its jobs in the group at once: `commit` makes a handful of statements of
+them. If one statement is all that a group needs, that statement is the transaction.
+
+Checkpoints move pages from the WAL into the file, and wait for the disk too. They are made after the jobs have
+been answered and when nobody waits; only a WAL that has grown far too large makes somebody wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import apsw
+
+from outlive._store.sqlite.connection import UNAVAILABLE, Session, translate
+from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
+from outlive._store.sqlite.thread import Job, Lane, explain, recover
+from outlive.errors import StoreError
+from outlive.telemetry import log
+
+CHECKPOINT_PAGES = 1_000
+"""Pages written before the writer makes a checkpoint, if nobody waits."""
+CHECKPOINT_PAGES_MAX = 8_000
+"""Pages written before it makes one in any case."""
+
+
+class Conflict(Exception):
+    """What was tried for many at once has to be tried again for each, carefully."""
+
+
+class WriteRun(Protocol):
+    """What a verb does in a transaction: answers for all arguments, in order."""
+
+    def __call__(self, session: Session, arguments: list[Any], /, *, careful: bool) -> Sequence[Any]:
+        """Raises `Conflict` unless `careful`; then it finds out for whom."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WriteVerb:
+    """Something that the writer can do."""
+
+    run: WriteRun
+    plan: Callable[[list[Any]], tuple[list[tuple[str, list[Value]]], Sequence[Any]] | None] = lambda _: None
+    """All statements, and the answers if none of them fails; None if that cannot be known beforehand."""
+
+
+class Writer(Lane):
+    """Does all jobs of a group in one transaction."""
+
+    def __init__(self, session: Session, *, name: str) -> None:
+        super().__init__(session, name=name)
+        self._pages_at_checkpoint = 0
+
+    def work(self, jobs: list[Job]) -> None:
+        """Do all at once; if anything is in the way, each alone."""
+        try:
+            self._write(jobs)
+        except Refused as refusal:
+            for job in jobs:
+                job.error = refusal.explain(self.session)
+        except Conflict:
+            for job in jobs:
+                self._write_alone(job, careful=len(jobs) == 1)
+        except Exception as error:
+            if len(jobs) == 1:
+                jobs[0].error = explain(self.session, error)
+                return
+            for job in jobs:
+                self._write_alone(job)
+
+    def _write_alone(self, job: Job, *, careful: bool = False) -> None:
+        try:
+            self._write([job], careful=careful)
+        except Refused as refusal:
+            job.error = refusal.explain(self.session)
+        except Conflict:
+            assert not careful, "whoever is careful finds out what conflicts"
+            self._write_alone(job, careful=True)
+        except Exception as error:
+            job.error = explain(self.session, error)
+
+    def _write(self, jobs: list[Job], *, careful: bool = False) -> None:
+        groups: dict[WriteVerb, list[Job]] = {}
+        for job in jobs:
+            groups.setdefault(job.verb, []).append(job)
+        try:
+            if careful or not self._write_plan(groups):
+                self._bound(BEGIN_WRITE)
+                for verb, group in groups.items():
+                    _note(group, verb.run(self.session, [job.argument for job in group], careful=careful))
+                self._bound(COMMIT)
+        except BaseException:
+            self.session.roll_back()
+            raise
+
+    def _write_plan(self, groups: dict[WriteVerb, list[Job]]) -> bool:
+        """Write a group that needs no answers from the database; False if it does."""
+        if len(groups) > 1:
+            return False
+        ((verb, group),) = groups.items()
+        plan = verb.plan([job.argument for job in group])
+        if plan is None:
+            return False
+        statements, results = plan
+        try:
+            if len(statements) == 1:
+                self._bound(*statements[0])
+            else:
+                self._bound(BEGIN_WRITE)
+                for statement, values in statements:
+                    self.session.connection.execute(statement, values)
+                self._bound(COMMIT)
+        except apsw.ConstraintError as error:
+            raise Conflict from error
+        _note(group, results)
+        return True
+
+    def _bound(self, statement: str, values: Sequence[Value] = ()) -> None:
+        """Run a statement that begins or ends a transaction: if the store refuses it, it refuses everybody."""
+        try:
+            self.session.connection.execute(statement, values)
+        except UNAVAILABLE as error:
+            raise Refused(error, is_committing=statement != BEGIN_WRITE) from error
+
+    def rest(self, *, is_busy: bool) -> None:
+        """Make a checkpoint when it is time."""
+        try:
+            connection = self.session.connection
+            pages, _ = connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
+            if pages < self._pages_at_checkpoint:
+                self._pages_at_checkpoint = 0  # This is another connection than last time.
+            if pages - self._pages_at_checkpoint > (CHECKPOINT_PAGES_MAX if is_busy else CHECKPOINT_PAGES):
+                self._pages_at_checkpoint = pages
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error as error:
+            log.warning("%s: the checkpoint has to wait: %s", self.session.path, error)
+            recover(self.session, error)
+
+
+class Refused(Exception):
+    """The store refused a transaction, whatever was in it."""
+
+    def __init__(self, error: apsw.Error, *, is_committing: bool) -> None:
+        super().__init__(str(error))
+        self.error, self.is_committing = error, is_committing
+
+    def explain(self, session: Session) -> StoreError:
+        """What to tell one of them."""
+        recover(session, self.error)
+        return translate(self.error, session.path, is_committing=self.is_committing)
+
+
+def _note(jobs: list[Job], results: Sequence[Any]) -> None:
+    for job, result in zip(jobs, results, strict=True):
+        job.result = result

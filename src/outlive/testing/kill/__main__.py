@@ -1,0 +1,81 @@
+"""`python -m outlive.testing.kill`: kill, recover, kill again, then prove that nothing was lost or done twice."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from outlive.testing.kill.evidence import Evidence, collect, wait_for_all
+from outlive.testing.kill.places import URLS
+from outlive.testing.kill.report import report
+from outlive.testing.kill.supervisor import Supervisor, Trial
+
+DRAIN_SECONDS = 120.0
+KILLS_UNBOUNDED = 1_000_000
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m outlive.testing.kill", description=__doc__)
+    parser.add_argument("--store", choices=sorted(URLS), default="sqlite")
+    parser.add_argument("--kills", type=int, help="how many processes to kill (200 unless --minutes is given)")
+    parser.add_argument("--minutes", type=float, help="stop killing after this time")
+    parser.add_argument("--seed", type=int, help="the programs and the choice of victims; random unless given")
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--dir", type=Path, help="keep the files here; otherwise only those of a failed trial are kept")
+    parser.add_argument("--drain-seconds", type=float, default=DRAIN_SECONDS, help="how long all runs may take to end")
+    parser.add_argument("--quiet", action="store_true", help="print only the report")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one trial; the exit code is 0 only if every check holds."""
+    given = parse(arguments)
+    folder = given.dir or Path(tempfile.mkdtemp(prefix="outlive-kill-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    trial = Trial(
+        folder=folder.resolve(),
+        url=URLS[given.store](folder.resolve()),
+        store=given.store,
+        seed=random.randrange(1_000_000) if given.seed is None else given.seed,
+        kills=given.kills or (200 if given.minutes is None else KILLS_UNBOUNDED),
+        workers=given.workers,
+        minutes=given.minutes,
+    )
+    tell: Callable[[str], None] = (lambda _: None) if given.quiet else (lambda text: print(text, flush=True))
+    print(f"seed {trial.seed}, {trial.workers} workers on {trial.url}", flush=True)
+    lines, is_right = report(trial, run_trial(trial, tell, drain_seconds=given.drain_seconds))
+    print("\n".join(lines), flush=True)
+    if is_right and given.dir is None:
+        shutil.rmtree(folder)
+    return 0 if is_right else 1
+
+
+def run_trial(trial: Trial, tell: Callable[[str], None], *, drain_seconds: float) -> Evidence:
+    """Torment the system, let it finish, and collect what is known."""
+    evidence = Evidence(seed=trial.seed)
+    with Supervisor(trial, tell) as supervisor:
+        began = time.monotonic()
+        supervisor.torment()
+        evidence.seconds = time.monotonic() - began
+        tell("no more kills; everything may finish now")
+        deadline = time.monotonic() + drain_seconds
+        supervisor.drain(drain_seconds)
+        left = max(1.0, deadline - time.monotonic())
+        evidence.stuck = asyncio.run(wait_for_all(trial.url, seconds=left))
+        supervisor.stop_workers()
+    evidence.kills, evidence.freezes, evidence.lost = supervisor.kills, supervisor.freezes, supervisor.lost
+    tell("all processes have stopped; now the checks")
+    asyncio.run(collect(trial, evidence))
+    return evidence
+
+
+if __name__ == "__main__":
+    sys.exit(main())
