@@ -47,14 +47,19 @@ def take_all(
 ) -> list[Sample]:
     """Every measurement, systems in turn, with a word on each as it comes in."""
     samples = []
-    for turn in range(1, rounds + 1):
-        for store in stores:
-            for workload in workloads:
-                for system in systems:
-                    sample = bench.take(workload, system=system, store=store, turn=turn)
-                    if sample is not None:
-                        samples.append(sample)
-                        print(progress(sample), file=sys.stderr, flush=True)
+    plan = (
+        (turn, store, workload, system)
+        for turn in range(1, rounds + 1)
+        for store in stores
+        for workload in workloads
+        for _ in range(workload.repeats)
+        for system in systems
+    )
+    for turn, store, workload, system in plan:
+        sample = bench.take(workload, system=system, store=store, turn=turn)
+        if sample is not None:
+            samples.append(sample)
+            print(progress(sample), file=sys.stderr, flush=True)
     return samples
 
 

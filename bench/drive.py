@@ -11,8 +11,8 @@ two figures can only come from the systems, or from their adapters, which are a 
   otherwise that saving would hide a cost that doubles.
 * W5 and W6 take two processes. The first waits at a known step until it is killed with SIGKILL; the second is
   new in every respect and only waits for the runs to end.
-* W7 sends all runs to sleep until one instant. It is chosen from the pace of some short sleeps just before,
-  plus 5 s, so that every run is asleep before the first is due, however slow the system; a process in which
+* W7 sends all runs to sleep until one instant. It is chosen from the pace of some runs of one step just
+  before, plus 5 s, so that every run is asleep before the first is due, however slow the system; a process in which
   that failed has no figure. Memory is read half a second before the instant.
 """
 
@@ -42,6 +42,7 @@ from bench.stage import STAGE, until_killed
 
 CALIBRATION_RUNS = 200
 WAL_RUNS = 200
+NAP_SECONDS = 0.05
 READING_SECONDS = 0.5
 
 
@@ -159,8 +160,9 @@ async def gated_recover(order: Order, system: System) -> Figures:
 
 async def sleepers(order: Order, system: System) -> Figures:
     """W7: what a sleeping run weighs, and how soon all are awake."""
+    await system.complete(system.sleeper, "warm-up", NAP_SECONDS)
     began = time.perf_counter()
-    await keep_open(CALIBRATION_RUNS, lambda number: system.complete(system.sleeper, f"c-{number}", 0.001))
+    await keep_open(CALIBRATION_RUNS, lambda number: system.complete(system.one_step, f"c-{number}"))
     pace = (time.perf_counter() - began) / CALIBRATION_RUNS
     STAGE.ended = 0
     STAGE.expect(order.n)

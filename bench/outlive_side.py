@@ -158,17 +158,25 @@ def watch_connections() -> None:
 
 def durability() -> str:
     """What the engine's writing connections say of themselves."""
-    said = {
-        (connection.pragma("journal_mode"), connection.pragma("synchronous"))
-        for connection in connections
-        if not connection.readonly("main")
-    }
+    said = set(filter(None, map(pragmas_of, connections)))
     if not said:
         return "not seen: no apsw connection that writes"
     assert all(mode == "wal" and synchronous >= SYNCHRONOUS_FULL for mode, synchronous in said), (
         f"Outlive is not in WAL with synchronous=FULL: {said}"
     )
     return "WAL, synchronous=FULL"
+
+
+def pragmas_of(connection: Any) -> tuple[str, int] | None:
+    """Journal mode and synchronous of a connection that is open and can write."""
+    import apsw
+
+    try:
+        if connection.readonly("main") or connection.pragma("query_only"):
+            return None
+        return connection.pragma("journal_mode"), connection.pragma("synchronous")
+    except apsw.ConnectionClosedError:
+        return None
 
 
 def measure(order: Order) -> Figures:

@@ -1,17 +1,17 @@
 """Outlive: Python workflows that outlive their process.
 
-    import outlive
+import outlive
 
-    @outlive.step
-    async def greet(name: str) -> str: ...
+@outlive.step
+async def greet(name: str) -> str: ...
 
-    @outlive.workflow
-    async def hello(name: str) -> str:
-        return await greet(name)
+@outlive.workflow
+async def hello(name: str) -> str:
+    return await greet(name)
 
-    async with outlive.Engine("sqlite:hello.db") as engine:
-        run = await engine.start(hello, "world", id="hello-1")
-        print(await run.result())
+async with outlive.Engine("sqlite:hello.db") as engine:
+    run = await engine.start(hello, "world", id="hello-1")
+    print(await run.result())
 """
 
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal

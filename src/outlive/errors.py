@@ -170,7 +170,8 @@ class InvalidRunIdError(OutliveError, ValueError):
     def __init__(self, run_id: object) -> None:
         self.run_id = run_id
         super().__init__(
-            f"{run_id!r} cannot be a run id: use 1 to 128 letters, digits, '_', '.', ':' or '-', starting with a letter or digit"
+            f"{run_id!r} cannot be a run id: use 1 to 128 letters, digits, '_', '.', ':' or '-', and begin with "
+            f"a letter or a digit"
         )
 
 
@@ -255,7 +256,8 @@ class NotDurableError(OutliveError, RuntimeError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(
-            f"{what} is not durable and cannot be used in a workflow; do this in a step (@outlive.step), and await the step"
+            f"{what} is not durable and cannot be used in a workflow; do this in a step (@outlive.step) "
+            f"and await the step"
         )
 
 
@@ -286,8 +288,8 @@ class StuckError(OutliveError):
     def __init__(self, where: str) -> None:
         self.where = where
         super().__init__(
-            f"the workflow waits at {where} for something that no journal event can bring (an Event that nobody sets, a "
-            f"future of another loop, ...); wait for a step, a timer or a signal instead"
+            f"the workflow waits at {where} for something that no journal event can bring (an Event that "
+            f"nobody sets, a future of another loop, ...); wait for a step, a timer or a signal instead"
         )
 
 
@@ -297,8 +299,8 @@ class RunawayError(OutliveError):
     def __init__(self, turns: int) -> None:
         self.turns = turns
         super().__init__(
-            f"the workflow took {turns:,} turns of its loop without waiting for anything durable (turns_per_event_max); "
-            f"put the busy work into a step"
+            f"the workflow took {turns:,} turns of its loop without waiting for anything durable "
+            f"(turns_per_event_max); put the busy work into a step"
         )
 
 

@@ -70,10 +70,13 @@ async def sleep_until(when: datetime) -> None:
 @overload
 async def wait_for_signal(name: str) -> Any: ...
 @overload
-async def wait_for_signal(name: str, type: type[T]) -> T: ...
-async def wait_for_signal(name: str, type: Any = Any) -> Any:
-    """Wait for the next signal of this name; one that came early is taken at once, first in first out."""
-    return await take_signal(this_execution("wait_for_signal"), name, codec_for(type))
+async def wait_for_signal(name: str, kind: type[T]) -> T: ...
+async def wait_for_signal(name: str, kind: Any = Any) -> Any:
+    """Wait for the next signal of this name, as a value of type `kind`.
+
+    A signal that came early is taken at once, first in first out.
+    """
+    return await take_signal(this_execution("wait_for_signal"), name, codec_for(kind))
 
 
 class Child(Generic[R]):
@@ -102,8 +105,8 @@ async def start(
 ) -> Child[R]:
     """Start another run from a workflow.
 
-    Without `detached` it is a child in this tree: it ends, at the latest, with its parent. Detached it is a tree of its own,
-    maybe on another worker, and outlives its parent; `id` and `tags` are for detached runs.
+    Without `detached` it is a child in this tree: it ends, at the latest, with its parent. Detached it is a tree of its
+    own, maybe on another worker, and outlives its parent; `id` and `tags` are for detached runs.
     """
     execution = this_execution("start")
     bound = workflow if isinstance(workflow, Bound) else Bound(workflow, args, {})

@@ -1,8 +1,8 @@
 """Which workflows and steps this process has, by name.
 
 A restarted process must find the code of a run by the name in its journal, so a definition needs a name that means one
-thing: defining a name twice is an error, unless it is the same function again (a reloaded module, a notebook cell run twice, a
-script that is also imported).
+thing: defining a name twice is an error, unless it is the same function again (a reloaded module, a notebook cell run
+twice, a script that is also imported).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`@outlive.step`: a function with effects, journaled when it has ended.
 
-Inside a run, calling a step asks for it and waits for its journaled outcome. Anywhere else it is the plain function, so it can
-be tested without an engine.
+Inside a run, calling a step asks for it and waits for its journaled outcome. Anywhere else it is the plain function, so
+it can be tested without an engine.
 """
 
 from __future__ import annotations

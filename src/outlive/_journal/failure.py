@@ -1,9 +1,9 @@
 """Exceptions to data and back.
 
-What is written: the class by name, the message, arguments and public attributes that have an exact plain form, notes, the
-cause chain and the traceback as text. What is raised again: the class itself if the step registered it (`raises=`, or
-`Retry.on`) or if it is a builtin exception; anything else becomes `StepFailed` with all of that on it. A class is never
-imported because data names it.
+What is written: the class by name, the message, arguments and public attributes that have an exact plain form, notes,
+the cause chain and the traceback as text. What is raised again: the class itself if the step registered it (`raises=`,
+or `Retry.on`) or if it is a builtin exception; anything else becomes `StepFailed` with all of that on it. A class is
+never imported because data names it.
 """
 
 from __future__ import annotations

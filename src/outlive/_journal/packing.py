@@ -1,8 +1,8 @@
 """JSON bytes to payloads and back: inline, through the codec chain, or as a blob.
 
-A payload codec is the hook for compression and encryption: it turns the JSON of a value into other bytes and back, and its
-name is written with the payload, so that a value can be read for as long as somebody has the codec. Without codecs small
-values stay readable JSON in the journal.
+A payload codec is the hook for compression and encryption: it turns the JSON of a value into other bytes and back, and
+its name is written with the payload, so that a value can be read for as long as somebody has the codec. Without codecs
+small values stay readable JSON in the journal.
 """
 
 from __future__ import annotations

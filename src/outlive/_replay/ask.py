@@ -1,7 +1,7 @@
 """What workflow code may ask of its execution: the other side of `Execution.feed`.
 
-Each of these runs on the run's own loop, gives the call its identity, leaves a command, and waits for a future that only a
-journal event resolves. A wait that is cancelled takes its call back, and that is replayed like everything else.
+Each of these runs on the run's own loop, gives the call its identity, leaves a command, and waits for a future that
+only a journal event resolves. A wait that is cancelled takes its call back, and that is replayed like everything else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a run asks for. Commands are imperative; the worker makes each of them come true as an event.
 
 Two kinds. **Effects** (`RunStep`, `CancelStep`) may begin only when the event that caused them is durable. **Journal
-commands** (`StartChild`, `StartDetached`, `EndRun`, `Park`) are nothing but the next facts: they may join the transaction
-of the event that caused them.
+commands** (`StartChild`, `StartDetached`, `EndRun`, `Park`) are nothing but the next facts: they may join the
+transaction of the event that caused them.
 """
 
 from __future__ import annotations

@@ -4,19 +4,75 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from outlive._journal import event as journal
 from outlive._journal.event import Ending
 from outlive._journal.failure import failure_of, rebuild
 from outlive._journal.value import Stored
 from outlive._model import Failure, Payload, RunStatus
-from outlive._replay.call import ChildCall
-from outlive._replay.command import EndRun
+from outlive._replay.call import Call, ChildCall
+from outlive._replay.command import Command, EndRun
 from outlive._replay.frame import Frame
+from outlive._replay.timers import Timers
 from outlive.errors import NotDurableError, OutliveError, RunCancelled, RunFailed, RunTimedOut, UnserialisableError
 
+DEADLINE = "@deadline"
+"""The timer of a run's own timeout."""
+
 _FOREIGN = ("attached to a different loop", "got bad yield", "Task cannot await on itself")
+
+
+class Tree(Protocol):
+    """What winding up a run needs of its execution."""
+
+    calls: dict[tuple[int, str], Call]
+    commands: list[Command]
+    timers: Timers
+
+    def park(self, error: OutliveError) -> None:
+        """Stop here."""
+
+    def cancel_frame(self, frame: Frame, reason: str) -> None:
+        """Ask a run to stop."""
+
+
+def main_done(tree: Tree, frame: Frame) -> None:
+    """The workflow has returned or raised: wind up what it left behind, then end the run."""
+    if frame.task is None:
+        return
+    outcome = outcome_of(frame, frame.task)
+    if isinstance(outcome, OutliveError):
+        tree.park(outcome)
+        return
+    frame.outcome = outcome
+    frame.is_closing = True
+    # As asyncio.run does: what the workflow left running is cancelled and may clean up before the run ends.
+    for task in frame.open_tasks():
+        task.add_done_callback(lambda _: close_if_done(tree, frame))
+        task.cancel()
+    for child in _open_children(tree, frame):
+        tree.cancel_frame(child, "its parent has ended")
+    close_if_done(tree, frame)
+
+
+def close_if_done(tree: Tree, frame: Frame | None) -> None:
+    """End a run once nothing of it is left."""
+    if frame is None or not frame.is_closing or frame.ending is not None or frame.outcome is None:
+        return
+    if frame.open_tasks() or _open_children(tree, frame):
+        return
+    tree.timers.take(frame.number, DEADLINE)
+    frame.ending = frame.outcome
+    tree.commands.append(frame.outcome)
+
+
+def _open_children(tree: Tree, frame: Frame) -> list[Frame]:
+    return [
+        call.frame
+        for (parent, _), call in tree.calls.items()
+        if parent == frame.number and isinstance(call, ChildCall) and call.frame is not None
+    ]
 
 
 def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:

@@ -4,16 +4,16 @@
     for event in journal:
         commands = execution.feed(event)
 
-Live execution is replay: the worker makes every outcome an event and feeds it here; recovery feeds the same events from the
-store. There is no other way in, so what works live cannot break on recovery.
+Live execution is replay: the worker makes every outcome an event and feeds it here; recovery feeds the same events from
+the store. There is no other way in, so what works live cannot break on recovery.
 
-Feeding an event answers one durable call (or fires a timer, or hands over a signal), moves the run's clock to the time of the
-event, and runs the loop until nothing is ready. What the workflow asked for meanwhile comes back as commands. An event that
-answers a call the code did not make, or made with other arguments, contradicts the code: the execution stops with a `Park`
-command that carries a readable diff, and is of no use after that.
+Feeding an event answers one durable call (or fires a timer, or hands over a signal), moves the run's clock to the time
+of the event, and runs the loop until nothing is ready. What the workflow asked for meanwhile comes back as commands. An
+event that answers a call the code did not make, or made with other arguments, contradicts the code: the execution stops
+with a `Park` command that carries a readable diff, and is of no use after that.
 
-What this is not: it has no clock, does no I/O, knows no store and no thread. It does not decide when a timer is due or a step
-is retried; it says what it waits for (`waits`, `wake_at`) and is told what happened.
+What this is not: it has no clock, does no I/O, knows no store and no thread. It does not decide when a timer is due or
+a step is retried; it says what it waits for (`waits`, `wake_at`) and is told what happened.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from outlive._replay.command import (
     WorkflowSpec,
 )
 from outlive._replay.divergence import contradiction, other_arguments, unasked
-from outlive._replay.ending import child_outcome, outcome_of
+from outlive._replay.ending import DEADLINE, child_outcome, close_if_done, main_done
 from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.loop import RunLoop, Timer
 from outlive._replay.timers import Timers
@@ -70,7 +70,6 @@ from outlive.errors import (
 
 CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall)
 
-DEADLINE = "@deadline"
 TIMER = "@timer"
 
 
@@ -122,15 +121,12 @@ class Execution:
         return commands
 
     def outstanding(self) -> list[Command]:
-        """Everything asked for and not answered by the events so far, oldest first: what is left to do after a replay."""
+        """Everything asked for and not answered so far, oldest first: what is left to do after a replay."""
         if self.is_parked:
             return []
-        commands: list[Command] = []
-        for call in self.calls.values():
-            if not (isinstance(call, ChildCall) and call.frame is not None):
-                commands.append(call.command)
-        commands.extend(frame.ending for frame in self.frames.values() if frame.ending is not None)
-        return commands
+        asked = [call for call in self.calls.values() if not (isinstance(call, ChildCall) and call.frame is not None)]
+        endings = [frame.ending for frame in self.frames.values() if frame.ending is not None]
+        return [*(call.command for call in asked), *endings]
 
     def expects(self, run: int, call: str) -> bool:
         """Whether the run still waits for the outcome of this call."""
@@ -145,8 +141,8 @@ class Execution:
     def drop(self) -> None:
         """Leave memory without a trace: nothing in a `finally` block of the workflow can be seen from outside.
 
-        Takes itself apart afterwards. Loop, tasks, contexts and frames refer to each other in circles, and thousands of runs an
-        instant are more than the garbage collector should have to find.
+        Takes itself apart afterwards. Loop, tasks, contexts and frames refer to each other in circles, and thousands of
+        runs an instant are more than the garbage collector should have to find.
         """
         self.loop.drop([task for frame in self.frames.values() for task in frame.tasks])
         for frame in self.frames.values():
@@ -234,7 +230,7 @@ class Execution:
         context = frame.context()
         frame.task = asyncio.Task(spec.fn(*args, **kwargs), loop=self.loop, context=context)
         frame.tasks.append(frame.task)
-        frame.task.add_done_callback(lambda task: self._main_done(frame), context=context)
+        frame.task.add_done_callback(lambda task: main_done(self, frame), context=context)
         if event.timeout_at is not None:
             self.timers.add(Timer(self, event.timeout_at, self._time_out, (frame,), context), event.run, DEADLINE)
         return frame
@@ -315,42 +311,9 @@ class Execution:
             if isinstance(call, ChildCall) and call.frame is frame:
                 del self.calls[parent, name]
                 child_outcome(call, event, frame, self.unpack)
-                self._close_if_done(self.frames.get(parent))
+                close_if_done(self, self.frames.get(parent))
 
     # -- How runs end ----------------------------------------------------------------------------------------
-
-    def _main_done(self, frame: Frame) -> None:
-        if self.loop.is_dropped or frame.task is None:
-            return
-        outcome = outcome_of(frame, frame.task)
-        if isinstance(outcome, OutliveError):
-            self.park(outcome)
-            return
-        frame.outcome = outcome
-        frame.is_closing = True
-        # As asyncio.run does: what the workflow left running is cancelled and may clean up before the run ends.
-        for task in frame.open_tasks():
-            task.add_done_callback(lambda _: self._close_if_done(frame))
-            task.cancel()
-        for child in self._open_children(frame):
-            self.cancel_frame(child, "its parent has ended")
-        self._close_if_done(frame)
-
-    def _close_if_done(self, frame: Frame | None) -> None:
-        if frame is None or not frame.is_closing or frame.ending is not None or frame.outcome is None:
-            return
-        if frame.open_tasks() or self._open_children(frame):
-            return
-        self.timers.take(frame.number, DEADLINE)
-        frame.ending = frame.outcome
-        self.commands.append(frame.outcome)
-
-    def _open_children(self, frame: Frame) -> list[Frame]:
-        return [
-            call.frame
-            for (parent, _), call in self.calls.items()
-            if parent == frame.number and isinstance(call, ChildCall) and call.frame is not None
-        ]
 
     def cancel_frame(self, frame: Frame, reason: str) -> None:
         """Ask a run to stop; asking twice is asking once."""

@@ -1,12 +1,12 @@
 """One run of a tree while it is in memory, and where in it a durable call happens.
 
-A frame is the live side of a run: its tasks, its signals, how it ends. A scope is one task of it, and gives durable calls the
-identity that lets a replay find them again.
+A frame is the live side of a run: its tasks, its signals, how it ends. A scope is one task of it, and gives durable
+calls the identity that lets a replay find them again.
 
-The identity of a call is scope + name + occurrence. The scope is the task it is awaited in: every task that a workflow makes (the
-branches of a `gather`, the tasks of a `TaskGroup`) has a scope of its own, numbered in the order in which its parent made
-them. So a call in one branch never depends on how far another branch has come, two identical calls are two calls, and a
-loop is simply the occurrences 1, 2, 3, ...
+The identity of a call is scope + name + occurrence. The scope is the task it is awaited in: every task that a workflow
+makes (the branches of a `gather`, the tasks of a `TaskGroup`) has a scope of its own, numbered in the order in which
+its parent made them. So a call in one branch never depends on how far another branch has come, two identical calls are
+two calls, and a loop is simply the occurrences 1, 2, 3, ...
 
     charge            the first call of charge in the workflow's own task
     charge#2          the second one

@@ -1,17 +1,17 @@
 """A small deterministic event loop for one tree of runs.
 
 It has call_soon, futures, tasks and call_later/call_at, and nothing else. Everything in asyncio that people use in a
-workflow (`gather`, `TaskGroup`, `wait`, `wait_for`, `timeout`, `sleep`, `as_completed`, `Event`, `Lock`, `Semaphore`, `Queue`)
-reduces to these, and here a future that does not come from the workflow itself is resolved only by a journal event.
-So all of it is durable, and all of it replays exactly: the ready queue is first in first out, the clock is the time of the
-last event, and nothing else can move.
+workflow (`gather`, `TaskGroup`, `wait`, `wait_for`, `timeout`, `sleep`, `as_completed`, `Event`, `Lock`, `Semaphore`,
+`Queue`) reduces to these, and here a future that does not come from the workflow itself is resolved only by a journal
+event. So all of it is durable, and all of it replays exactly: the ready queue is first in first out, the clock is the
+time of the last event, and nothing else can move.
 
 What needs the outside world (sockets, threads, subprocesses, signals) raises `NotDurableError`, which says what to do.
 
-The loop never runs by itself. `drain` runs until nothing is ready, on the thread of the worker, from a plain callback of the
-worker's own loop: it makes itself the running loop for that moment (and takes the hooks for async generators, which are per
-thread) and restores both. Newer Pythons refuse to enter a task while another one is running in the thread, therefore never
-from inside a task.
+The loop never runs by itself. `drain` runs until nothing is ready, on the thread of the worker, from a plain callback
+of the worker's own loop: it makes itself the running loop for that moment (and takes the hooks for async generators,
+which are per thread) and restores both. Newer Pythons refuse to enter a task while another one is running in the
+thread, therefore never from inside a task.
 """
 
 from __future__ import annotations
@@ -231,8 +231,8 @@ class RunLoop(asyncio.AbstractEventLoop):
     def drop(self, tasks: list[asyncio.Task[Any]]) -> None:
         """Close every coroutine of the run without anything of it being seen.
 
-        Python runs `finally` blocks when it closes a coroutine. While they run, this loop is the running loop and is marked as
-        dropped: every durable call in them raises `RunDropped`, and whatever they make ready is thrown away.
+        Python runs `finally` blocks when it closes a coroutine. While they run, this loop is the running loop and is
+        marked as dropped: every durable call in them raises `RunDropped`, and whatever they make ready is thrown away.
         """
         self.is_dropped = True
         outer = asyncio._get_running_loop()

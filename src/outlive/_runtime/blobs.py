@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from outlive._journal.codec import Row
 from outlive._store.contract import Inbound
 
-# Payload objects are written by one encoder, so a reference always looks like this. A user's text that happens to look the
-# same costs one look-up that finds nothing.
+# Payload objects are written by one encoder, so a reference always looks like this. A user's text that happens to look
+# the same costs one look-up that finds nothing.
 _REFERENCE = re.compile(rb'"blob":"([0-9a-f]{64})"')
 
 

@@ -1,8 +1,8 @@
 """Brings due runs and their messages to the worker.
 
-One question to the store brings everything that is due: new runs, timers, retries, signals, cancels and orphans. Between two
-questions it sleeps until the next known wake-up, a ring of the bell (something in this process made a run due), or the poll
-interval, which is the truth for everything that other processes do.
+One question to the store brings everything that is due: new runs, timers, retries, signals, cancels and orphans.
+Between two questions it sleeps until the next known wake-up, a ring of the bell (something in this process made a run
+due), or the poll interval, which is the truth for everything that other processes do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs attempts of steps and reports each outcome as an event.
 
-An async step runs on the engine's loop, a sync step on a thread. An attempt that fails is retried if its policy says so: the
-failure and the time of the next attempt go into the journal, and until then the step holds no slot. The executor never feeds an
-execution: outcomes are reported to the worker, which does that from a plain callback.
+An async step runs on the engine's loop, a sync step on a thread. An attempt that fails is retried if its policy says
+so: the failure and the time of the next attempt go into the journal, and until then the step holds no slot. The
+executor never feeds an execution: outcomes are reported to the worker, which does that from a plain callback.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from outlive._define.inside import CURRENT_STEP
-from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed, StepSucceeded
+from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
 from outlive._journal.failure import failure_of
 from outlive._replay.command import RunStep
 from outlive._runtime.attempt import Attempt
@@ -91,7 +91,7 @@ class Executor:
             self._loop.call_soon(self._open_lane)
 
     def _open_lane(self) -> None:
-        """Open a lane if steps wait, and look again once it has run as far as it can: if it waits, they need another one."""
+        """Open a lane if steps wait; look again once it has run as far as it can, for if it waits they need another."""
         self._is_opening = False
         if self._queue and self.running < self._steps_max:
             lane: list[asyncio.Task[None]] = []
@@ -192,10 +192,3 @@ class Executor:
 def _is_final(error: BaseException) -> bool:
     """Errors of ours about the values of a step: another attempt would meet them again."""
     return isinstance(error, OutliveError) and not isinstance(error, StepTimeoutError)
-
-
-def success(command: RunStep, *, at: int, result: Any) -> StepSucceeded:
-    """The event of a step that returned."""
-    return StepSucceeded(
-        at=at, run=command.run, call=command.call, result=result, digest=command.digest, attempt=command.attempt
-    )

@@ -1,10 +1,10 @@
 """Keeps the worker's lease, on a thread and a connection of its own.
 
-The event loop may stall (a sync call in an async step, a long replay); the lease must not depend on it. Every third of the lease the
-keeper renews it. If it cannot prove a renewal within the lease less a margin, counted from when the last successful renewal was
-*sent*, it fences the worker: others may own its runs by now. The margin is for the time between looking at the clock and
-acting on it. Safety does not hang on any of this (the journal's compare-and-swap does that); it only keeps two workers from doing
-the same work for long.
+The event loop may stall (a sync call in an async step, a long replay); the lease must not depend on it. Every third of
+the lease the keeper renews it. If it cannot prove a renewal within the lease less a margin, counted from when the last
+successful renewal was *sent*, it fences the worker: others may own its runs by now. The margin is for the time between
+looking at the clock and acting on it. Safety does not hang on any of this (the journal's compare-and-swap does that);
+it only keeps two workers from doing the same work for long.
 """
 
 from __future__ import annotations

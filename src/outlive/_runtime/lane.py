@@ -1,9 +1,10 @@
 """A step in a context of its own, within a task that runs many.
 
-A task for every step would be the largest single cost of a short step. But most short steps never wait: they can follow each other in
-one task, a *lane*. When a step does wait, the lane waits with it and is that step's task for as long as it takes, and the
-executor opens another lane for the steps behind it. So `asyncio.current_task()`, `asyncio.timeout()` and cancellation mean in a step
-what they always mean; only context variables need care, because a task has one context and each step must have its own.
+A task for every step would be the largest single cost of a short step. But most short steps never wait: they can follow
+each other in one task, a *lane*. When a step does wait, the lane waits with it and is that step's task for as long as
+it takes, and the executor opens another lane for the steps behind it. So `asyncio.current_task()`, `asyncio.timeout()`
+and cancellation mean in a step what they always mean; only context variables need care, because a task has one context
+and each step must have its own.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 Feed early, act late
 --------------------
-Something happens (a step returned, a timer is due, a message came). `happen` makes it an event, writes it into the draft of the next
-change, folds it into the run rows and feeds it to the execution at once, while it is still on its way to the disk. What the
-workflow then asks for that is only journal (a child, an end, a wait) joins the same draft. What would be an effect (a step to
-start or to cancel) is kept with the draft and released when that change is durable, not before. If the change
-conflicts, another worker owns the tree: the whole thing is thrown away, and nothing of it was ever visible.
+Something happens (a step returned, a timer is due, a message came). `happen` makes it an event, writes it into the
+draft of the next change, folds it into the run rows and feeds it to the execution at once, while it is still on its way
+to the disk. What the workflow then asks for that is only journal (a child, an end, a wait) joins the same draft. What
+would be an effect (a step to start or to cancel) is kept with the draft and released when that change is durable, not
+before. If the change conflicts, another worker owns the tree: the whole thing is thrown away, and nothing of it was
+ever visible.
 """
 
 from __future__ import annotations
@@ -18,52 +19,26 @@ from typing import assert_never
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import (
     AnyEvent,
-    CancelRequested,
-    DetachedEnded,
     DetachedStarted,
-    RunCancelled,
-    RunCreated,
-    RunFailed,
     RunParked,
     RunReleased,
-    RunResumed,
-    RunSucceeded,
     RunSuspended,
-    RunTimedOut,
-    SignalReceived,
     TimerFired,
 )
 from outlive._journal.fold import Fold
 from outlive._journal.packing import Packer
 from outlive._journal.value import Stored
-from outlive._model import Payload, Run, RunStatus
+from outlive._model import Payload, Run
 from outlive._model.payload import Blob
 from outlive._replay.command import CancelStep, Command, EndRun, Park, RunStep, StartChild, StartDetached, WorkflowSpec
 from outlive._replay.execution import Execution
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import Clock
-from outlive._store.contract import Change, Ended, Inbound, Message, MessageKind
+from outlive._runtime.draft import Draft, Effect
+from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, message_to_starter
+from outlive._store.contract import Inbound, MessageKind
 from outlive.client.birth import new_tree
-from outlive.errors import HistoryTooLongError
-
-Effect = RunStep | CancelStep | Callable[[], None]
-
-
-class Draft:
-    """The next change of a tree, and the effects that wait for it to be durable."""
-
-    __slots__ = ("change", "effects", "runs")
-
-    def __init__(self, journal: int, after: int) -> None:
-        self.change = Change(journal=journal, after=after, rows=[], runs=[])
-        self.runs: dict[int, Run] = {}
-        self.effects: list[Effect] = []
-
-    def close(self) -> Change:
-        """The change, complete."""
-        if self.runs:
-            self.change.runs = list(self.runs.values())
-        return self.change
+from outlive.errors import HistoryTooLongError, PayloadTooLargeError
 
 
 class LiveRun:
@@ -200,28 +175,8 @@ class LiveRun:
         """Turn a message of the inbox into a fact; the row goes in the same transaction."""
         if self.is_over:
             return
-        at = self._clock.now()
-        match message.kind:
-            case MessageKind.SIGNAL:
-                assert message.payload is not None
-                self.happen(
-                    SignalReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=message.key)
-                )
-            case MessageKind.CANCEL:
-                self.happen(CancelRequested(at=at, run=message.run, reason=message.name))
-            case MessageKind.ENDED:
-                ended = message.ended
-                assert ended is not None
-                self.happen(
-                    DetachedEnded(
-                        at=at, run_id=ended.run_id, status=ended.status, result=ended.result, failure=ended.failure
-                    )
-                )
-            case MessageKind.RESUME:
-                self._record(RunResumed(at=at))
-                self.execution.events += 1
-            case _:
-                assert_never(message.kind)
+        event = fact_of_message(message, at=self._clock.now())
+        self.happen(event)
         self._open_draft().change.consumed.append(message.id)
 
     def fire_due(self) -> None:
@@ -320,12 +275,8 @@ class LiveRun:
                 if self.retries.pop((command.run, command.call), None) is None:
                     self.moving -= 1
                 self._open_draft().effects.append(command)
-            case StartChild():
-                self._todo.append(self._child_created(command))
-            case StartDetached():
-                self._todo.append(self._detached_started(command))
-            case EndRun():
-                self._todo.append(self._ended(command))
+            case StartChild() | StartDetached() | EndRun():
+                self._todo.append(self._fact_of(command))
             case Park():
                 self._todo.clear()
                 self._todo.append(RunParked(at=self._clock.now(), reason=command.reason))
@@ -336,73 +287,41 @@ class LiveRun:
         error = HistoryTooLongError(self.id, self.seq + 1, self._history_max)
         self._todo.append(RunParked(at=self._clock.now(), reason=str(error)))
 
-    def _child_created(self, command: StartChild) -> RunCreated:
-        return RunCreated(
-            at=self._clock.now(),
-            run=command.run,
-            workflow=command.workflow.name,
-            version=command.workflow.version,
-            input=self.pack(command.arguments, f"the arguments of {command.workflow.name}"),
-            call=command.call,
-            parent=command.parent,
-            digest=command.digest,
-            timeout_at=command.timeout_at,
-        )
+    def _fact_of(self, command: StartChild | StartDetached | EndRun) -> AnyEvent:
+        try:
+            match command:
+                case StartChild():
+                    arguments = self.pack(command.arguments, f"the arguments of {command.workflow.name}")
+                    return fact_of_child(command, at=self._clock.now(), arguments=arguments)
+                case StartDetached():
+                    return self._start_detached(command)
+                case EndRun():
+                    return self._end(command)
+        except PayloadTooLargeError as error:
+            # Failing the run would throw it away; with a larger limit it can go on from here.
+            return RunParked(at=self._clock.now(), reason=str(error))
 
-    def _detached_started(self, command: StartDetached) -> DetachedStarted:
-        now_at = self._clock.now()
+    def _start_detached(self, command: StartDetached) -> DetachedStarted:
+        at = self._clock.now()
         change = new_tree(
             run_id=command.run_id,
             workflow=command.workflow,
             arguments=command.arguments,
             packer=self._packer,
-            at=now_at,
+            at=at,
             nonce=self._clock.nonce(),
             tags=command.tags,
             timeout_seconds=command.timeout_seconds,
             notify=self.id,
         )
         self._open_draft().change.starts.append(change)
-        return DetachedStarted(
-            at=now_at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest
-        )
+        return DetachedStarted(at=at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest)
 
-    def _ended(self, command: EndRun) -> AnyEvent:
-        at, run = self._clock.now(), command.run
-        match command.status:
-            case RunStatus.SUCCEEDED:
-                assert command.result is not None
-                result = self.pack(command.result, f"the result of run {self.fold.runs[run].id}")
-                event: AnyEvent = RunSucceeded(at=at, run=run, result=result)
-            case RunStatus.FAILED:
-                assert command.failure is not None
-                event = RunFailed(at=at, run=run, failure=command.failure)
-            case RunStatus.CANCELLED:
-                event = RunCancelled(at=at, run=run, reason=command.reason)
-            case _:
-                event = RunTimedOut(at=at, run=run)
-        if run == 0:
-            self._tell_parent(event)
+    def _end(self, command: EndRun) -> AnyEvent:
+        run = self.fold.runs[command.run]
+        result = None if command.result is None else self.pack(command.result, f"the result of run {run.id}")
+        event = fact_of_end(command, at=self._clock.now(), result=result)
+        message = message_to_starter(run, event) if command.run == 0 else None
+        if message is not None:
+            self._open_draft().change.messages.append(message)
         return event
-
-    def _tell_parent(self, event: AnyEvent) -> None:
-        root = self.fold.root
-        if root.parent_id is None:
-            return
-        ended = Ended(
-            run_id=root.id,
-            status=_STATUS[type(event)],
-            result=getattr(event, "result", None),
-            failure=getattr(event, "failure", None),
-        )
-        self._open_draft().change.messages.append(
-            Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=event.at, ended=ended)
-        )
-
-
-_STATUS: dict[type, RunStatus] = {
-    RunSucceeded: RunStatus.SUCCEEDED,
-    RunFailed: RunStatus.FAILED,
-    RunCancelled: RunStatus.CANCELLED,
-    RunTimedOut: RunStatus.TIMED_OUT,
-}

@@ -1,8 +1,8 @@
 """A worker's station: its session, its keeper, its claimer and the worker itself, started and stopped in order.
 
-A session has an id of its own and one lease. When the lease is lost the session is over: everything in motion is thrown away (others may
-own it), and a new session begins as soon as the store answers. A worker id is never used twice, so nothing of an old
-session can be taken for the new one.
+A session has an id of its own and one lease. When the lease is lost the session is over: everything in motion is thrown
+away (others may own it), and a new session begins as soon as the store answers. A worker id is never used twice, so
+nothing of an old session can be taken for the new one.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Station:
             limits=self._limits,
             counters=self._counters,
             ended=self._announce,
+            ring=self.ring,
             has_room=self._has_room,
         )
         now_at = self._store.now()

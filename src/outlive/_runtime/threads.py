@@ -1,7 +1,7 @@
 """Threads for sync steps.
 
-Not `concurrent.futures`: its threads are joined when the interpreter ends, so one stuck step would keep the process from
-stopping. These are daemons, made when needed, reused, and left behind when they hang.
+Not `concurrent.futures`: its threads are joined when the interpreter ends, so one stuck step would keep the process
+from stopping. These are daemons, made when needed, reused, and left behind when they hang.
 """
 
 from __future__ import annotations

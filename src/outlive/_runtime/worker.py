@@ -1,8 +1,8 @@
 """The worker: owns trees of runs, moves them, and lets go of them.
 
 Everything that moves a run arrives as a plain callback on one event loop: outcomes of steps, alarms of timers, claims,
-messages, answers of the committer. Each ends in `_settle`, which decides what the run does next: commit what it has to say, wait
-hot for a near timer, suspend and leave memory, or end.
+messages, answers of the committer. Each ends in `_settle`, which decides what the run does next: commit what it has to
+say, wait hot for a near timer, suspend and leave memory, or end.
 
     claimer --claims--> revive --replay--> [ LiveRun ] --drafts--> committer --durable--> effects --> executor
                                               ^                                                        |
@@ -12,7 +12,6 @@ hot for a near timer, suspend and leave memory, or end.
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Callable
 from functools import partial
 
@@ -24,12 +23,15 @@ from outlive._journal.packing import Packer
 from outlive._model import Limits, Run, RunStatus
 from outlive._model.payload import Blob
 from outlive._replay.command import CancelStep, RunStep, WorkflowSpec
+from outlive._runtime.alarms import Alarms
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.cache import RunCache
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import Answer, Committer
-from outlive._runtime.executor import Executor, success
-from outlive._runtime.live import Draft, LiveRun
+from outlive._runtime.draft import Draft
+from outlive._runtime.executor import Executor
+from outlive._runtime.fact import fact_of_success
+from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
 from outlive._store.contract import Claim, Inbound, Outcome
 from outlive.errors import OutliveError, PayloadTooLargeError
@@ -67,6 +69,7 @@ class Worker:
         limits: Limits,
         counters: Counters,
         ended: Ended,
+        ring: Callable[[], None],
         has_room: Callable[[], None],
     ) -> None:
         self.id = clock.new_id()
@@ -77,6 +80,7 @@ class Worker:
         self._limits = limits
         self._counters = counters
         self._ended = ended
+        self._ring = ring
         self._has_room = has_room
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadLane(clock, threads_max=limits.threads_max)
@@ -93,10 +97,7 @@ class Worker:
         self._moving_ids: set[str] = set()
         self._cache = RunCache(limits.runs_cached_max, counters)
         self._outcomes: list[tuple[LiveRun, Attempt, bytes | None, AnyEvent | None]] = []
-        self._alarms: list[tuple[int, int, LiveRun]] = []
-        self._alarm_order = 0
-        self._alarm_handle: asyncio.TimerHandle | None = None
-        self._alarm_at = 0
+        self._alarms = Alarms(clock, self._on_alarm)
         self.is_stopping = False
 
     # -- What others ask -------------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ class Worker:
         return journal in self._active
 
     def take_cached(self, claim: Claim) -> LiveRun | None:
-        """The claimed tree from memory, if it is there exactly as the journal was before the claim: it needs no replay."""
+        """The claimed tree from memory, if it is there just as the journal was before the claim: no replay needed."""
         live = self._cache.take(claim.run.journal)
         if live is not None and live.seq != claim.seq - 1:
             live.execution.drop()
@@ -225,9 +226,7 @@ class Worker:
             if live.is_lost or not live.execution.expects(command.run, command.call):
                 continue
             live.moving -= 1
-            if event is None:
-                event = self._success(live, command, result)
-            live.happen(event)
+            live.happen(self._success(live, command, result) if event is None else event)
             touched[id(live)] = live
         for live in touched.values():
             self._settle(live)
@@ -238,7 +237,7 @@ class Worker:
             payload = live.pack(result, f"result of step {command.call}")
         except PayloadTooLargeError as error:
             return self._executor.failed(command, error)
-        return success(command, at=self._clock.now(), result=payload)
+        return fact_of_success(command, at=self._clock.now(), result=payload)
 
     def _save_progress(self, live: LiveRun, attempt: Attempt) -> None:
         if live.is_lost or live.is_over or attempt.progress is None:
@@ -257,30 +256,11 @@ class Worker:
 
     # -- Timers and retries ----------------------------------------------------------------------------------
 
-    def _set_alarm(self, live: LiveRun, at: int) -> None:
-        self._alarm_order += 1
-        heapq.heappush(self._alarms, (at, self._alarm_order, live))
-        if self._alarm_handle is None or at < self._alarm_at:
-            self._arm(at)
-
-    def _arm(self, at: int) -> None:
-        if self._alarm_handle is not None:
-            self._alarm_handle.cancel()
-        self._alarm_at = at
-        seconds = max(0.0, (at - self._clock.now()) / MICROSECONDS)
-        self._alarm_handle = self._loop.call_later(seconds, self._on_alarm)
-
-    def _on_alarm(self) -> None:
-        self._alarm_handle = None
-        now_at = self._clock.now()
-        while self._alarms and self._alarms[0][0] <= now_at:
-            live = heapq.heappop(self._alarms)[2]
-            if not live.is_lost and not live.is_over:
-                live.fire_due()
-                self._start_due_retries(live)
-                self._settle(live)
-        if self._alarms:
-            self._arm(self._alarms[0][0])
+    def _on_alarm(self, live: LiveRun) -> None:
+        if not live.is_lost and not live.is_over:
+            live.fire_due()
+            self._start_due_retries(live)
+            self._settle(live)
 
     def _start_due_retries(self, live: LiveRun) -> None:
         for command in live.take_due_retries():
@@ -300,7 +280,7 @@ class Worker:
         """Nothing runs: wait hot for a near timer, else let go."""
         wake_at = live.wake_at()
         if wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS:
-            self._set_alarm(live, wake_at)
+            self._alarms.set(live, wake_at)
         elif not self.is_stopping:
             live.suspend()
 
@@ -312,6 +292,9 @@ class Worker:
         if live.is_lost:
             return
         self._release(live, draft)
+        if draft.change.starts or draft.change.messages:
+            # Another tree is due now, and this worker may be the one to run it.
+            self._ring()
         for run in draft.runs.values():
             if run.status.is_terminal:
                 self._counters.runs_ended += 1
@@ -344,7 +327,7 @@ class Worker:
         if not live.is_lost and not live.is_over and live.retries:
             wake_at = live.wake_at()
             if live.moving and wake_at is not None:
-                self._set_alarm(live, wake_at)
+                self._alarms.set(live, wake_at)
             self._settle(live)
 
     def _let_go(self, live: LiveRun) -> None:
@@ -402,8 +385,7 @@ class Worker:
 
     def close(self) -> None:
         """Leave nothing behind in memory."""
-        if self._alarm_handle is not None:
-            self._alarm_handle.cancel()
+        self._alarms.close()
         self.discard_all()
         self._threads.close()
 

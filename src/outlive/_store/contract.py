@@ -8,8 +8,8 @@ Why writing is safe
 -------------------
 A journal row has the key (journal, seq). A change states the seq after which it appends (`after`), and commits only
 if the journal ends exactly there and its tree has not ended. Taking a run over appends `RunClaimed`, so a former
-owner, however long it was paused, finds its next seq taken and commits nothing: the compare-and-swap is the fence, and no
-clock takes part in it. Leases only decide who tries.
+owner, however long it was paused, finds its next seq taken and commits nothing: the compare-and-swap is the fence, and
+no clock takes part in it. Leases only decide who tries.
 
 Three outcomes, never two
 -------------------------
@@ -121,8 +121,8 @@ class Change(msgspec.Struct, kw_only=True):
     runs: list[Run] = []
     """Run rows that changed, whole."""
     renames: list[Run] = []
-    """Rows of ended trees that take another id, before `runs` are written: they make room for a new run of the same id. A row
-    whose run has not ended stays as it is."""
+    """Rows of ended trees that take another id, before `runs` are written: they make room for a new run of the same id.
+    A row whose run has not ended stays as it is."""
     consumed: list[int] = []
     """Inbox messages that these rows made facts."""
     blobs: list[Blob] = []
@@ -202,13 +202,13 @@ class Store(Protocol):
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """Append to journals and change what hangs on them, in one transaction.
 
-        Each change commits whole or not at all, and a conflict of one does not touch the others. A change conflicts if its
-        journal does not end at `after`, if its tree has ended, or, for a new journal, if the id of its root run is
-        taken. All rows of a change are appended in order without a gap. The answer has, for each change in order, its outcome
-        and the handle of its journal (the new one for a created journal).
+        Each change commits whole or not at all, and a conflict of one does not touch the others. A change conflicts if
+        its journal does not end at `after`, if its tree has ended, or, for a new journal, if the id of its root run is
+        taken. All rows of a change are appended in order without a gap. The answer has, for each change in order, its
+        outcome and the handle of its journal (the new one for a created journal).
 
-        No wake-up is lost: a root row that is written without an owner and not ended, while messages wait for its tree, is
-        due at once whatever its `wake_at` says (a parked one only if a RESUME is among them).
+        No wake-up is lost: a root row that is written without an owner and not ended, while messages wait for its tree,
+        is due at once whatever its `wake_at` says (a parked one only if a RESUME is among them).
 
         Raises:
             StoreUnavailableError: nothing was written.
@@ -218,10 +218,10 @@ class Store(Protocol):
     async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
         """Take over trees that are due, oldest wake-up first, and write `RunClaimed` into each journal.
 
-        Due is a root run with `wake_at <= now()` whose definition is among `definitions` and that has no owner, or whose owner
-        is not a live worker (such a claim is `interrupted`). The claim raises the epoch by one, and `attempts` with it when interrupted.
-        A run is claimed by exactly one of any number of concurrent callers. At most `limit` are taken. A worker that is
-        not live itself claims nothing.
+        Due is a root run with `wake_at <= now()` whose definition is among `definitions` and that has no owner, or
+        whose owner is not a live worker (such a claim is `interrupted`). The claim raises the epoch by one, and
+        `attempts` with it when interrupted. A run is claimed by exactly one of any number of concurrent callers. At
+        most `limit` are taken. A worker that is not live itself claims nothing.
         """
 
     async def deliver(
@@ -229,10 +229,10 @@ class Store(Protocol):
     ) -> list[Delivery]:
         """Put messages into the inbox and wake the runs they are for, in one transaction.
 
-        An accepted message is durable, and the root of its run is due at once unless the run is parked (only a RESUME wakes a
-        parked run). With `start`, that tree is created first unless its id is taken.
-        A message to an ended run, to an unknown run, with a key seen before, or beyond `inbox_messages_max` waiting messages is
-        not stored, and the answer says so; messages are judged one by one, in order.
+        An accepted message is durable, and the root of its run is due at once unless the run is parked (only a RESUME
+        wakes a parked run). With `start`, that tree is created first unless its id is taken.
+        A message to an ended run, to an unknown run, with a key seen before, or beyond `inbox_messages_max` waiting
+        messages is not stored, and the answer says so; messages are judged one by one, in order.
         """
 
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
@@ -259,8 +259,11 @@ class Store(Protocol):
     async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
         """The runs with these ids; unknown ids are left out."""
 
-    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: int | None = None) -> list[Run]:
-        """Runs that pass the filter, newest first by `(created_at, id)` descending; at most `limit` (up to `PAGE_SIZE_MAX`).
+    async def list_runs(  # noqa: A002 (the filter is what it is)
+        self, filter: RunFilter, *, limit: int = 100, before: int | None = None
+    ) -> list[Run]:
+        """Runs that pass the filter, newest first by `(created_at, id)` descending; at most `limit` (up to
+        `PAGE_SIZE_MAX`).
 
         `before` keeps only runs with `created_at < before`.
         """

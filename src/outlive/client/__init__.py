@@ -1,1 +1,1 @@
-"""The verbs: start, signal, cancel, resume, get, list, history. Everything that the world says to runs goes through here."""
+"""The verbs: start, signal, cancel, resume, get, list, history. What the world says to runs goes through here."""

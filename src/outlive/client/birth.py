@@ -15,7 +15,7 @@ from outlive._store.contract import Change
 def created(
     *,
     workflow: WorkflowSpec,
-    input: Payload,
+    arguments: Payload,
     at: int,
     nonce: int,
     tags: dict[str, str] | None = None,
@@ -29,7 +29,7 @@ def created(
         at=at,
         workflow=workflow.name,
         version=workflow.version,
-        input=input,
+        input=arguments,
         nonce=nonce,
         timeout_at=None if seconds is None else at + round(seconds * 1_000_000),
         tags=tags or {},
@@ -53,7 +53,13 @@ def new_tree(
     """The change that creates a tree which any worker may claim."""
     payload, blob = packer.pack(arguments, f"the arguments of {workflow.name}")
     event = created(
-        workflow=workflow, input=payload, at=at, nonce=nonce, tags=tags, timeout_seconds=timeout_seconds, notify=notify
+        workflow=workflow,
+        arguments=payload,
+        at=at,
+        nonce=nonce,
+        tags=tags,
+        timeout_seconds=timeout_seconds,
+        notify=notify,
     )
     return birth(run_id, event, [blob] if blob else [])
 

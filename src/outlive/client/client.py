@@ -1,7 +1,7 @@
 """The verbs of a client. Each returns when what it did is durable.
 
-A client writes only what no owner can contradict: new trees, messages in the inbox, and the end of a run that nobody owns because it is
-parked. Everything else is the business of the run's worker.
+A client writes only what no owner can contradict: new trees, messages in the inbox, and the end of a run that nobody
+owns because it is parked. Everything else is the business of the run's worker.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Client:
         )
         event = created(
             workflow=spec,
-            input=payload,
+            arguments=payload,
             at=self._store.now(),
             nonce=self._nonce(),
             tags=_checked_tags(tags),
@@ -313,8 +313,8 @@ class Client:
 
     async def _ended(self, run_id: str, timeout: float | None) -> Run:
         with self._waiters.waiting(run_id) as end:
-            # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this process
-            # needs no look: its worker will announce its end.
+            # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
+            # process needs no look: its worker will announce its end.
             if not self._moves_here(run_id):
                 run = await self.info(run_id)
                 if run.status.is_terminal:
@@ -344,7 +344,7 @@ class Client:
 
 
 def _codec_of_value(value: Any) -> ValueCodec:
-    """The codec for a value of no declared type: classes that describe themselves by that, the rest exactly as they are."""
+    """The codec for a value of no declared type: its class if that describes itself, else exactly as it is."""
     cls = type(value)
     describes_itself = (
         hasattr(cls, "__dataclass_fields__") or hasattr(cls, "__struct_fields__") or hasattr(cls, "model_dump")

@@ -1,7 +1,7 @@
 """Ending a tree from outside: one that is parked and cancelled, or replaced by a new run of the same id.
 
-The change is written like every other one, by compare-and-swap on the journal's end. Whoever else moves the tree first wins, and a
-worker that still owns it finds its next seq taken.
+The change is written like every other one, by compare-and-swap on the journal's end. Whoever else moves the tree first
+wins, and a worker that still owns it finds its next seq taken.
 """
 
 from __future__ import annotations

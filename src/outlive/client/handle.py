@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus
 
-R = TypeVar("R", covariant=True)
+R = TypeVar("R")
 
 
 class Verbs(Protocol):
@@ -46,8 +46,8 @@ class RunHandle(Generic[R]):
         """Wait for the result.
 
         Raises:
-            RunFailed: the run failed (its exception is the cause), was cancelled (`RunCancelled`) or took too long (`RunTimedOut`).
-            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
+            RunFailed: the run failed (its exception is the cause), was cancelled (`RunCancelled`) or took too long
+            (`RunTimedOut`). ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
         result: R = await self._verbs.result(self.id, timeout)
         return result

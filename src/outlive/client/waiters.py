@@ -1,7 +1,7 @@
 """Who waits for which run to end.
 
-Runs that end in this process are announced by its worker. For all the others polling is the truth: a few of the awaited ids at a
-time, in turn, so that ten thousand waiters cost no more than a hundred.
+Runs that end in this process are announced by its worker. For all the others polling is the truth: a few of the awaited
+ids at a time, in turn, so that ten thousand waiters cost no more than a hundred.
 """
 
 from __future__ import annotations

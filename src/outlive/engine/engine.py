@@ -1,8 +1,8 @@
 """`Engine`: what users hold in their hands. It delegates everything.
 
-Entering an engine opens its store and brings the schema up to date, then starts the worker: it registers a session, takes back
-what is due, and keeps its lease. Leaving it goes the other way round: claim nothing more, let running steps finish for a moment, release
-every run in motion so that others go on at once, end the session, close the store.
+Entering an engine opens its store and brings the schema up to date, then starts the worker: it registers a session,
+takes back what is due, and keeps its lease. Leaving it goes the other way round: claim nothing more, let running steps
+finish for a moment, release every run in motion so that others go on at once, end the session, close the store.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Engine:
     Args:
         url: `memory:`, `sqlite:orders.db` or `sqlite:/var/lib/orders.db`.
         worker: whether this engine runs workflows; without, it only talks to the store.
-        lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process is
+        lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process
+        is
             noticed at once by others on the same machine; the lease is for hangs.)
         poll_seconds: how often the worker asks the store for what other processes made due.
         grace_seconds: how long running steps may take to finish when the engine stops.
@@ -199,7 +200,8 @@ class Engine:
 
         Args:
             id: the same id again is the same run; made up unless given.
-            on_conflict: when the id is taken: `attach` gives that run, `reject` raises `RunExistsError`, `replace` cancels it (it
+            on_conflict: when the id is taken: `attach` gives that run, `reject` raises `RunExistsError`, `replace`
+            cancels it (it
                 stays in the store as `<id>~old1`) and starts anew.
             timeout: seconds that the run may take as a whole.
             tags: text for searching.

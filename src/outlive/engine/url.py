@@ -33,10 +33,10 @@ def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
     if not path or path == "/":
         raise StoreUrlError(url, "it names no file")
     if rest.startswith("//") and not rest.startswith("///"):
-        raise StoreUrlError(url, f"{rest[2:].split('/')[0]!r} stands where a host would")
+        raise StoreUrlError(url, f"{rest[2:].partition('/')[0]!r} stands where a host would")
     if path == ":memory:":
         raise StoreUrlError(url, 'a store in memory is "memory:"')
     # Imported here, so that a process that never opens a file never loads SQLite.
-    from outlive._store.sqlite import SqliteStore  # noqa: PLC0415
+    from outlive._store.sqlite import SqliteStore
 
     return SqliteStore(path, clock=clock)

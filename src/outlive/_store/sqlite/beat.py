@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from outlive._store.sqlite.claim import expiry
-from outlive._store.sqlite.connection import Session, is_connection_lost, translate
+from outlive._store.sqlite.connection import Role, Session, is_connection_lost, translate
 from outlive.errors import StoreUnavailableError
 
 
@@ -20,7 +20,7 @@ class SqliteBeat:
     """Renews the lease of one session."""
 
     def __init__(self, path: Path, worker_id: str, *, clock: Callable[[], int], inode: int) -> None:
-        self._session = Session(path, clock=clock)
+        self._session = Session(path, clock=clock, role=Role.BEAT)
         self._worker_id = worker_id
         self._inode = inode
 

@@ -12,24 +12,27 @@ for ever for a mutex that a thread of the parent held, or write to the file.
 from __future__ import annotations
 
 import ctypes
+import enum
 import os
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
 import apsw
 
-from outlive._store.sqlite.query import ROLLBACK, Value, sql
+from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, sql
 from outlive.errors import CommitUnknownError, ConfigurationError, NotADatabaseError, StoreError, StoreUnavailableError
+from outlive.telemetry import log
 
 SQLITE_VERSION_MIN = 3_051_003
 BUSY_MILLISECONDS = 5_000
 STATEMENTS_CACHED = 256
 APPLICATION_ID = 1_333_097_580
 FILE_MODE = 0o600
+NETWORKS = {"afs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3"}
 UNAVAILABLE = (
     apsw.BusyError,
     apsw.CantOpenError,
@@ -51,13 +54,23 @@ _opening = threading.Lock()
 _sessions: WeakSet[Session] = WeakSet()
 
 
+class Role(enum.Enum):
+    """What a connection is for."""
+
+    WRITER = "writer"
+    """The only one that writes journals, and the only one that makes checkpoints."""
+    READER = "reader"
+    BEAT = "beat"
+    """Renews a lease."""
+
+
 class Session:
     """One connection of one thread: opened when first needed, thrown away after an I/O error."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], int], is_writer: bool = False) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], int], role: Role) -> None:
         self.path = path
         self.clock = clock
-        self._is_writer = is_writer
+        self._role = role
         self._connection: apsw.Connection | None = None
         _sessions.add(self)
 
@@ -65,7 +78,7 @@ class Session:
     def connection(self) -> apsw.Connection:
         """The open connection."""
         if self._connection is None:
-            self._connection = connect(self.path, is_writer=self._is_writer)
+            self._connection = connect(self.path, self._role)
         return self._connection
 
     def open(self) -> None:
@@ -87,6 +100,15 @@ class Session:
         assert isinstance(text, str)
         return text
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read everything inside from one state of the file."""
+        self.connection.execute(BEGIN_READ)
+        try:
+            yield
+        finally:
+            self.roll_back()
+
     def roll_back(self) -> None:
         """Leave the transaction, if there is one; a connection that cannot do this is thrown away."""
         if self._connection is not None and self._connection.in_transaction:
@@ -98,8 +120,11 @@ class Session:
     def close(self) -> None:
         """Let go of the connection; the next use opens another one."""
         connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close(True)
+        try:
+            if connection is not None:
+                connection.close(True)
+        except apsw.Error as error:
+            log.warning("%s: a connection did not close cleanly: %s", self.path, error)
 
     def abandon(self) -> None:
         """In a forked child: never touch the connection again, not even to free it."""
@@ -118,7 +143,7 @@ def check_version() -> None:
 
 
 def create_file(path: Path) -> None:
-    """Make the file if there is none, readable by its owner only; refuse what cannot hold a database.
+    """Make the file if there is none, for its owner only; refuse a place that cannot hold a database.
 
     Raises:
         StoreUnavailableError: no database can be here.
@@ -128,6 +153,10 @@ def create_file(path: Path) -> None:
         raise StoreUnavailableError(place, "it is a folder; name a file in it")
     if not path.parent.is_dir():
         raise StoreUnavailableError(place, f"there is no folder {path.parent}; create it first: mkdir -p {path.parent}")
+    if (network := find_network(path.parent)) is not None:
+        raise StoreUnavailableError(
+            place, f"it is on a network file system ({network}), which cannot lock as SQLite needs; use a local disk"
+        )
     with _opening:
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
@@ -140,11 +169,27 @@ def create_file(path: Path) -> None:
             ) from error
 
 
-def connect(path: Path, *, is_writer: bool = False) -> apsw.Connection:
+def find_network(folder: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
+    """The kind of network file system that the folder is on; None if it is on a local one, or nobody can tell."""
+    try:
+        lines = mounts.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    kinds = {}
+    for line in lines:
+        fields, _, rest = line.partition(" - ")
+        kinds[Path(fields.split()[4])] = rest.split()[0]
+    nearest = next((place for place in (folder, *folder.parents) if place in kinds), None)
+    return kinds[nearest] if nearest is not None and kinds[nearest] in NETWORKS else None
+
+
+def connect(path: Path, role: Role) -> apsw.Connection:
     """Open a connection to a file that exists. Nothing is written."""
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
-    if not is_writer:
-        # Only the writer checkpoints, and closing counts: it closes last.
+    if role is Role.READER:
+        connection.pragma("query_only", True)
+    if role is not Role.WRITER:
+        # Only the writer makes checkpoints, and the last connection to close makes one; the writer closes last.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     return connection
 
@@ -173,7 +218,8 @@ def _open(path: Path, flags: int) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
-    connection.execute(sql("connect"))
+    # A pragma that answers with a row stops there until the row is taken: fetch them all.
+    connection.execute(sql("connect")).fetchall()
     return connection
 
 

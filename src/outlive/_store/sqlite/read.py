@@ -105,8 +105,10 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
 def list_runs(session: Session, argument: tuple[RunFilter, int, int | None]) -> list[Run]:
     """Runs that pass a filter: the newest keys by the index that fits best, then their rows."""
     wanted, limit, before = argument
-    keys = [key for _, _, key in sorted(_find_newest(session, wanted, limit, before), reverse=True)[:limit]]
-    runs = dict(decode_runs(session.fetch_json("get_runs", to_json(keys), "[]")))
+    with session.snapshot():
+        newest = sorted(_find_newest(session, wanted, limit, before), reverse=True)[:limit]
+        keys = [key for _, _, key in newest]
+        runs = dict(decode_runs(session.fetch_json("get_runs", to_json(keys), "[]")))
     return [runs[key] for key in keys]
 
 

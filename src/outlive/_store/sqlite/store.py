@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.claim import Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER
-from outlive._store.sqlite.connection import Session, check_version
+from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
 from outlive._store.sqlite.thread import Reader, ReadVerb
@@ -57,11 +58,18 @@ class SqliteStore:
             return
         check_version()
         self._process = os.getpid()
-        writer = Writer(Session(self._path, clock=self._clock, is_writer=True), name="outlive-sqlite-writer")
-        reader = Reader(Session(self._path, clock=self._clock), name="outlive-sqlite-reader")
+        writer = Writer(self._session(Role.WRITER), name="outlive-sqlite-writer")
+        reader = Reader(self._session(Role.READER), name="outlive-sqlite-reader")
         await writer.start(lambda: self._prepare(writer.session))
-        await reader.start(reader.session.open)
+        try:
+            await reader.start(reader.session.open)
+        except BaseException:
+            await writer.stop()
+            raise
         self._writer, self._reader = writer, reader
+
+    def _session(self, role: Role) -> Session:
+        return Session(self._path, clock=self._clock, role=role)
 
     def _prepare(self, session: Session) -> None:
         open_database(session)
@@ -74,7 +82,9 @@ class SqliteStore:
         if writer is None or reader is None or self._process != os.getpid():
             return
         if self._locks.held:
-            await self._write(self._workers.forget_locks, None)
+            # A store that cannot even write this down has workers that look dead, and that is true enough.
+            with suppress(StoreError):
+                await self._write(self._workers.forget_locks, None)
         self._writer = self._reader = None
         # The writer is the last to close: it takes the WAL with it if no other process is there.
         await reader.stop()

@@ -10,13 +10,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import apsw
 
 from outlive._store.sqlite.connection import Session, is_connection_lost, translate
-from outlive._store.sqlite.query import BEGIN_READ
 from outlive.errors import InternalError
 from outlive.telemetry import log
 
@@ -117,19 +117,12 @@ class Lane:
 
 
 class Reader(Lane):
-    """Does each job in a read transaction of its own; never waits for a commit."""
+    """Does one job after the other; never waits for a commit."""
 
     def work(self, jobs: list[Job]) -> None:
-        """Do one after the other."""
+        """Answer them in turn."""
         for job in jobs:
-            _attempt(self.session, job, lambda job=job: self._read(job))  # type: ignore[misc]
-
-    def _read(self, job: Job) -> Any:
-        try:
-            self.session.connection.execute(BEGIN_READ)
-            return job.verb(self.session, job.argument)
-        finally:
-            self.session.roll_back()
+            _attempt(self.session, job, partial(job.verb, self.session, job.argument))
 
 
 def _attempt(session: Session, job: Job, do: Callable[[], Any]) -> None:

@@ -25,7 +25,7 @@ import apsw
 from outlive._store.sqlite.connection import UNAVAILABLE, Session, translate
 from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
 from outlive._store.sqlite.thread import Job, Lane, explain, recover
-from outlive.errors import StoreError
+from outlive.errors import InternalError, StoreError
 from outlive.telemetry import log
 
 CHECKPOINT_PAGES = 1_000
@@ -70,24 +70,30 @@ class Writer(Lane):
                 job.error = refusal.explain(self.session)
         except Conflict:
             for job in jobs:
-                self._write_alone(job, careful=len(jobs) == 1)
+                self._write_alone(job, tries=(True,) if len(jobs) == 1 else (False, True))
         except Exception as error:
             if len(jobs) == 1:
                 jobs[0].error = explain(self.session, error)
                 return
             for job in jobs:
-                self._write_alone(job)
+                self._write_alone(job, tries=(False, True))
 
-    def _write_alone(self, job: Job, *, careful: bool = False) -> None:
-        try:
-            self._write([job], careful=careful)
-        except Refused as refusal:
-            job.error = refusal.explain(self.session)
-        except Conflict:
-            assert not careful, "whoever is careful finds out what conflicts"
-            self._write_alone(job, careful=True)
-        except Exception as error:
-            job.error = explain(self.session, error)
+    def _write_alone(self, job: Job, *, tries: tuple[bool, ...]) -> None:
+        """Do one job in a transaction of its own; `tries` says for each try whether it is a careful one."""
+        for careful in tries:
+            try:
+                self._write([job], careful=careful)
+            except Conflict as conflict:
+                job.error = InternalError(f"a careful write found a conflict that it cannot explain: {conflict!r}")
+            except Refused as refusal:
+                job.error = refusal.explain(self.session)
+                return
+            except Exception as error:
+                job.error = explain(self.session, error)
+                return
+            else:
+                job.error = None
+                return
 
     def _write(self, jobs: list[Job], *, careful: bool = False) -> None:
         groups: dict[WriteVerb, list[Job]] = {}

@@ -130,14 +130,14 @@ def retries_were_as_planned(it: Evidence) -> Iterator[str]:
     """A step that fails by plan failed exactly so often, however often its worker was killed meanwhile."""
     places = {line.key: line.place for line in it.effects if line.step == "flaky"}
     for root_id, events in it.journals.items():
-        failures = Counter((e.run, e.call) for e in events if isinstance(e, AttemptFailed))
-        fails = _planned_failures(it, root_id)
-        for event in events:
-            if isinstance(event, StepSucceeded) and event.call.rpartition("/")[2].startswith("flaky"):
-                key = f"{child_id(root_id, event.run)}:{event.call}:{it.runs[root_id].nonce:016x}"
-                planned = fails.get(places.get(key, 0))
-                if failures[event.run, event.call] != planned or event.attempt != (planned or 0) + 1:
-                    yield f"{key} failed {failures[event.run, event.call]} times and should have {planned} times"
+        failures = Counter((child_id(root_id, e.run), e.call) for e in events if isinstance(e, AttemptFailed))
+        planned_at = _planned_failures(it, root_id)
+        for done in completions(root_id, events):
+            if done.key not in places:
+                continue
+            failed, planned = failures[done.run_id, done.call], planned_at[places[done.key]]
+            if failed != planned or done.attempt != planned + 1:
+                yield f"{done.key} failed {failed} times, ended in attempt {done.attempt}, and should fail {planned} times"
 
 
 def cancelled_runs_cleaned_up(it: Evidence) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""The client process of a trial: `python -m outlive.testing.kill.client URL ACKS SEED OPEN_MAX [--drain]`.
+"""The client process of a trial: `python -m outlive.testing.kill.client URL ACKS SEED OPEN_MAX [--drain] [--work]`.
 
 It starts one job after the other, sends what the plan says, waits for results, and writes down every answer it gets.
 It may be killed at any moment; the next client reads what the last one was told and goes on from there. What was
 asked and not answered is asked again: the ids of runs and the keys of signals make that safe, which is part of what
-is tried here. With `--drain` it starts nothing new and ends when everything has.
+is tried here. With `--drain` it starts nothing new and ends when everything has; with `--work` it has a worker of its
+own.
 """
 
 from __future__ import annotations
@@ -118,10 +119,10 @@ async def insist(ask: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(AGAIN_SECONDS)
 
 
-async def main(url: str, acks: Path, seed: int, open_max: int, *, is_draining: bool) -> None:
+async def main(url: str, acks: Path, seed: int, open_max: int, *, is_draining: bool, is_working: bool) -> None:
     """Be a client until told to stop, killed, or, draining, done."""
     known = read(acks, Ack)
-    async with outlive.Engine(url, worker=False) as engine:
+    async with outlive.Engine(url, worker=is_working) as engine:
         client = Client(engine, AckLog(acks), seed, known)
         driving = asyncio.create_task(client.run(open_max=open_max, is_draining=is_draining))
         asking = asyncio.create_task(until_asked_to_stop())
@@ -133,4 +134,13 @@ async def main(url: str, acks: Path, seed: int, open_max: int, *, is_draining: b
 
 if __name__ == "__main__":
     _, _url, _acks, _seed, _open_max, *_rest = sys.argv
-    asyncio.run(main(_url, Path(_acks), int(_seed), int(_open_max), is_draining="--drain" in _rest))
+    asyncio.run(
+        main(
+            _url,
+            Path(_acks),
+            int(_seed),
+            int(_open_max),
+            is_draining="--drain" in _rest,
+            is_working="--work" in _rest,
+        )
+    )

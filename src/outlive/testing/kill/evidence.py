@@ -17,7 +17,7 @@ from outlive.testing.kill.acks import Ack
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import read
 from outlive.testing.kill.places import opened
-from outlive.testing.kill.supervisor import Kill, Trial
+from outlive.testing.kill.supervisor import Freeze, Kill, Trial
 
 LOOK_SECONDS = 0.2
 EVENTS_SHOWN = 8
@@ -37,7 +37,7 @@ class Evidence:
     """By the id of the root; a damaged one is left out, as it is among the problems."""
     problems: list[Problem] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
-    freezes: int = 0
+    freezes: list[Freeze] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     """Runs that did not end in time, with everything that could explain it."""

@@ -39,7 +39,7 @@ def counts(it: Evidence) -> Iterator[str]:
     yield f"  told        {', '.join(f'{op} {n:,}' for op, n in sorted(Counter(a.op for a in it.acks).items()))}"
     told = ", ".join(f"{count} {phase}" for phase, count in phases.most_common())
     yield f"  kills       {len(it.kills)} in {it.seconds:.0f} s: {told}"
-    yield f"  frozen      {it.freezes} workers for longer than their lease"
+    yield f"  frozen      {len(it.freezes)} workers for longer than their lease"
     yield f"  take-overs  {sum(isinstance(e, RunClaimed) and e.interrupted for e in events):,}"
     waits = sorted(recovery_seconds(it))
     if len(waits) > 1:
@@ -51,7 +51,10 @@ def counts(it: Evidence) -> Iterator[str]:
 
 
 def recovery_seconds(it: Evidence) -> Iterator[float]:
-    """For each take-over, the time from the kill of the former owner to the claim."""
+    """For each take-over, the time from the kill of the former owner to the claim.
+
+    A worker that is frozen in the middle of a transaction keeps everybody waiting; that time says nothing of recovery.
+    """
     killed_at = {kill.pid: kill.at for kill in it.kills}
     pid_of_claim = {(line.run.split("~")[0], line.epoch): line.pid for line in it.effects if line.mark == "begin"}
     pid_of_worker: dict[str, int] = {}
@@ -67,8 +70,11 @@ def recovery_seconds(it: Evidence) -> Iterator[float]:
                     pid_of_worker[owner] = pid_of_claim[run_id, event.epoch]
     for owner, at in owners:
         pid = pid_of_worker.get(owner)
-        if pid in killed_at and at >= killed_at[pid]:
-            yield at - killed_at[pid]
+        if pid is None or pid not in killed_at:
+            continue
+        began = killed_at[pid]
+        if at >= began and not any(freeze.at < at and began < freeze.until + 1 for freeze in it.freezes):
+            yield at - began
 
 
 def again(trial: Trial, *, is_right: bool) -> Iterator[str]:

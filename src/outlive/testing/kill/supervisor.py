@@ -29,6 +29,8 @@ CLIENT_SHARE = 0.1
 ALL_SHARE = 0.04
 FREEZE_SHARE = 0.06
 FREEZE_SECONDS = (LEASE_SECONDS * 1.1, LEASE_SECONDS * 1.8)
+WORKING_CLIENT_SHARE = 0.5
+"""Clients that have a worker of their own: then a run is created and owned in one commit."""
 OPEN_MAX = 40
 
 
@@ -66,6 +68,14 @@ class Kill:
     """What it was doing: `client`, `starting`, `recovering`, `in a step`, `between steps`."""
 
 
+@dataclass(frozen=True)
+class Freeze:
+    """A worker that was stopped for longer than its lease."""
+
+    at: float
+    until: float
+
+
 @dataclass
 class Supervisor:
     """The parent of a trial's processes."""
@@ -73,7 +83,7 @@ class Supervisor:
     trial: Trial
     tell: Callable[[str], None]
     kills: list[Kill] = field(default_factory=list)
-    freezes: int = 0
+    freezes: list[Freeze] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     """Processes that ended without being killed, with their last words."""
 
@@ -103,7 +113,7 @@ class Supervisor:
         while len(self.kills) < self.trial.kills and (minutes is None or time.monotonic() - began < minutes * 60):
             time.sleep(self._random.uniform(*PAUSE_SECONDS))
             self._strike()
-            self._thaw(until=time.monotonic())
+            self._thaw(until=time.time())
             self._note_lost()
             if self.lost:
                 return
@@ -144,8 +154,8 @@ class Supervisor:
     def _freeze(self, slot: int) -> None:
         if slot not in self._frozen:
             self._workers[slot].freeze()
-            self._frozen[slot] = time.monotonic() + self._random.uniform(*FREEZE_SECONDS)
-            self.freezes += 1
+            self._frozen[slot] = time.time() + self._random.uniform(*FREEZE_SECONDS)
+            self.freezes.append(Freeze(time.time(), self._frozen[slot]))
             self.tell(f"process {self._workers[slot].pid} is frozen for longer than its lease")
 
     def _thaw(self, *, until: float) -> None:
@@ -207,5 +217,7 @@ class Supervisor:
             str(self.trial.seed),
             str(OPEN_MAX),
             *options,
+            *(["--work"] if self._random.random() < WORKING_CLIENT_SHARE else []),
             log=self.trial.folder / "client.log",
+            env={effects.PLACE: str(self.trial.effects)},
         )

@@ -1,0 +1,99 @@
+"""How a message of the world or a command of a run becomes a fact: plain translations, one for each kind."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from outlive._journal.event import (
+    AnyEvent,
+    CancelRequested,
+    DetachedEnded,
+    Ending,
+    RunCancelled,
+    RunCreated,
+    RunFailed,
+    RunResumed,
+    RunSucceeded,
+    RunTimedOut,
+    SignalReceived,
+    StepSucceeded,
+)
+from outlive._model import Payload, Run, RunStatus
+from outlive._replay.command import EndRun, RunStep, StartChild
+from outlive._store.contract import Ended, Inbound, Message, MessageKind
+
+_STATUS: dict[type, RunStatus] = {
+    RunSucceeded: RunStatus.SUCCEEDED,
+    RunFailed: RunStatus.FAILED,
+    RunCancelled: RunStatus.CANCELLED,
+    RunTimedOut: RunStatus.TIMED_OUT,
+}
+
+
+def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
+    """What a message of the inbox says."""
+    match message.kind:
+        case MessageKind.SIGNAL:
+            assert message.payload is not None
+            return SignalReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=message.key)
+        case MessageKind.CANCEL:
+            return CancelRequested(at=at, run=message.run, reason=message.name)
+        case MessageKind.RESUME:
+            return RunResumed(at=at)
+        case MessageKind.ENDED:
+            told = message.ended
+            assert told is not None
+            return DetachedEnded(
+                at=at, run_id=told.run_id, status=told.status, result=told.result, failure=told.failure
+            )
+        case _:
+            assert_never(message.kind)
+
+
+def fact_of_success(command: RunStep, *, at: int, result: Payload) -> StepSucceeded:
+    """A step returned."""
+    return StepSucceeded(
+        at=at, run=command.run, call=command.call, result=result, digest=command.digest, attempt=command.attempt
+    )
+
+
+def fact_of_child(command: StartChild, *, at: int, arguments: Payload) -> RunCreated:
+    """A child run begins."""
+    return RunCreated(
+        at=at,
+        run=command.run,
+        workflow=command.workflow.name,
+        version=command.workflow.version,
+        input=arguments,
+        call=command.call,
+        parent=command.parent,
+        digest=command.digest,
+        timeout_at=command.timeout_at,
+    )
+
+
+def fact_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
+    """A run has ended."""
+    if command.status is RunStatus.SUCCEEDED:
+        assert result is not None
+        return RunSucceeded(at=at, run=command.run, result=result)
+    if command.status is RunStatus.FAILED:
+        assert command.failure is not None
+        return RunFailed(at=at, run=command.run, failure=command.failure)
+    if command.status is RunStatus.CANCELLED:
+        return RunCancelled(at=at, run=command.run, reason=command.reason)
+    assert command.status is RunStatus.TIMED_OUT
+    return RunTimedOut(at=at, run=command.run)
+
+
+def message_to_starter(root: Run, event: Ending) -> Message | None:
+    """What the run that started this tree detached is told of its end."""
+    if root.parent_id is None:
+        return None
+    ended = Ended(
+        run_id=root.id,
+        status=_STATUS[type(event)],
+        result=event.result if isinstance(event, RunSucceeded) else None,
+        failure=event.failure if isinstance(event, RunFailed) else None,
+    )
+    return Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=event.at, ended=ended)

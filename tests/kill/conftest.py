@@ -1,0 +1,44 @@
+"""A trial without any kill, in this process: healthy evidence that tests can doctor."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import outlive
+from outlive.testing.kill import effects
+from outlive.testing.kill.acks import Ack, AckLog
+from outlive.testing.kill.client import Client
+from outlive.testing.kill.evidence import Evidence, collect, wait_for_all
+from outlive.testing.kill.supervisor import Trial
+
+SEED = 4
+JOBS = 30
+
+
+@pytest.fixture(scope="session")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Thirty jobs, done."""
+    folder = tmp_path_factory.mktemp("trial")
+    trial = Trial(folder=folder, url=f"sqlite:{folder / 'kill.db'}", store="sqlite", seed=SEED, kills=0, workers=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(effects.PLACE, str(trial.effects))
+        asyncio.run(_do_all(trial))
+    return trial
+
+
+@pytest.fixture
+def evidence(trial: Trial) -> Evidence:
+    """What is known about it, read anew for every test."""
+    evidence = Evidence(seed=trial.seed)
+    asyncio.run(collect(trial, evidence))
+    return evidence
+
+
+async def _do_all(trial: Trial) -> None:
+    todo = [Ack(op="trying", number=number, at=time.time(), pid=os.getpid()) for number in range(1, JOBS + 1)]
+    async with outlive.Engine(trial.url) as engine:
+        await Client(engine, AckLog(trial.acks), trial.seed, todo).run(open_max=JOBS, is_draining=True)
+        assert not await wait_for_all(trial.url, seconds=20)

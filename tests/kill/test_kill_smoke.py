@@ -1,0 +1,18 @@
+"""A short trial with real processes: eight kills, and everything must hold."""
+
+from pathlib import Path
+
+import pytest
+
+from outlive.testing.kill.__main__ import main
+
+
+@pytest.mark.timeout(120)
+def test_nothing_is_lost_or_done_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Workers and client are killed again and again; all runs end as planned and no completed step runs again."""
+    code = main(["--kills", "8", "--seed", "11", "--dir", str(tmp_path), "--drain-seconds", "30", "--quiet"])
+
+    told = capsys.readouterr().out
+    assert 0 == code, told
+    assert "Nothing was lost and nothing was done twice." in told
+    assert "Again: python -m outlive.testing.kill --store sqlite --kills 8 --seed 11 --workers 3" in told
