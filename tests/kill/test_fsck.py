@@ -1,13 +1,16 @@
 """The checker finds every kind of damage in a store, and none where there is none."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
 import apsw
 import pytest
 
+import outlive
 from outlive.testing.fsck import Problem, check_store
 from outlive.testing.kill.places import opened
+from outlive.testing.kill.program import Op, Program, program
 from outlive.testing.kill.supervisor import Trial
 
 
@@ -62,19 +65,23 @@ async def test_two_rows_that_changed_places_are_found(database: Path) -> None:
     assert {run_id} == {problem.run_id for problem in await problems_in(database)}
 
 
-async def test_mail_may_wake_a_run_early(database: Path) -> None:
+async def test_mail_may_wake_a_run_early(tmp_path: Path) -> None:
     """A message in the inbox is the one thing that may move `wake_at` without an event."""
-    woken = "UPDATE outlive_runs SET wake_at = 1 WHERE journal = :journal AND number = 0"
-    run_id = damage(database, woken)
-    mail = (
-        "INSERT INTO outlive_inbox (journal, run, kind, at, name, key) "
-        "SELECT journal, 0, 'signal', 1, 'go', '' FROM outlive_runs WHERE id = ?"
-    )
+    database = tmp_path / "kill.db"
+    async with outlive.Engine(f"sqlite:{database}") as engine:
+        await engine.start(program, Program((Op("signal", 1),)), id="waits")
+        while await engine.get("waits").status() is not outlive.RunStatus.WAITING:
+            await asyncio.sleep(0.01)
+    async with outlive.Engine(f"sqlite:{database}", worker=False) as engine:
+        await engine.signal("waits", "go", 7)
+    assert [] == await problems_in(database)
+
     connection = apsw.Connection(str(database))
-    connection.execute(mail, (run_id,))
+    connection.execute("DELETE FROM outlive_inbox")
     connection.close()
 
-    assert [] == await problems_in(database)
+    (problem,) = await problems_in(database)
+    assert "wake_at" in problem.what
 
 
 def damage(database: Path, statement: str) -> str:

@@ -80,6 +80,11 @@ def rebuild(failure: Failure, registered: Iterable[type[BaseException]]) -> Base
     return None if error is None else _dress(error, failure, registered)
 
 
+def is_rebuilt(error: BaseException) -> bool:
+    """Whether the exception comes out of a journal."""
+    return getattr(error, "_is_rebuilt", False)
+
+
 def _dress(error: BaseException, failure: Failure, registered: Iterable[type[BaseException]]) -> BaseException:
     if failure.cause is not None:
         error.__cause__ = exception_of(failure.cause, registered=registered)
@@ -97,7 +102,7 @@ def _bare(failure: Failure, registered: tuple[type[BaseException], ...]) -> Base
         # Past __init__: a class may take other arguments there than it keeps in `args`.
         error: BaseException = cls.__new__(cls, *args)
         error.args = tuple(args)
-        for name, value in failure.attributes.items():
+        for name, value in {"_is_rebuilt": True, **failure.attributes}.items():
             setattr(error, name, from_plain(value))
     except Exception:  # A class that cannot be built this way is reported as StepFailed.
         return None

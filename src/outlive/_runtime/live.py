@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
-from outlive._journal.codec import salt_of, seal
+from outlive._journal.codec import Row, open_journal, salt_of, seal
 from outlive._journal.event import (
     AnyEvent,
     DetachedStarted,
@@ -38,7 +38,12 @@ from outlive._runtime.draft import Draft, Effect
 from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, message_to_starter
 from outlive._store.contract import Inbound, MessageKind
 from outlive.client.birth import new_tree
-from outlive.errors import HistoryTooLongError, PayloadTooLargeError
+from outlive.errors import HistoryTooLongError, OutliveError, PayloadTooLargeError
+
+_QUARANTINED = (
+    "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
+    "next, then resume or cancel it"
+)
 
 
 class LiveRun:
@@ -121,7 +126,22 @@ class LiveRun:
 
     # -- Coming into memory ----------------------------------------------------------------------------------
 
-    def replay(self, events: list[AnyEvent]) -> str:
+    def rebuild(self, run: Run, rows: list[Row], *, attempts_max: int) -> None:
+        """Replay a claimed tree from its journal, or park it with the reason why that cannot be done."""
+        if run.attempts > attempts_max:
+            # Before anything of it is parsed: whatever it is that kills workers, it does not get another one.
+            self._park_as(run, _QUARANTINED.format(attempts=run.attempts))
+            return
+        try:
+            reason = self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
+        except OutliveError as error:
+            reason = str(error)
+        if reason:
+            self._park_as(run, reason)
+        else:
+            self.follow_all(self.execution.outstanding())
+
+    def _replay(self, events: list[AnyEvent]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""
         for event in events:
             self.fold.apply(event)
@@ -138,7 +158,7 @@ class LiveRun:
         self.fold.runs[0] = run
         self.is_over = False
 
-    def park_as(self, run: Run, reason: str) -> None:
+    def _park_as(self, run: Run, reason: str) -> None:
         """Park a tree that cannot be rebuilt, from its row alone."""
         self.fold.runs[0] = run
         self.park(reason)

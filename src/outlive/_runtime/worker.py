@@ -17,7 +17,7 @@ from functools import partial
 
 import msgspec
 
-from outlive._journal.codec import Row, open_journal
+from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunCreated, StepProgressed
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Run, RunStatus
@@ -34,16 +34,11 @@ from outlive._runtime.fact import fact_of_success
 from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
 from outlive._store.contract import Claim, Inbound, Outcome
-from outlive.errors import OutliveError, PayloadTooLargeError
+from outlive.errors import PayloadTooLargeError
 from outlive.telemetry import Counters, log
 
 LINGER_SECONDS = 1.0
 """A run whose next timer is nearer than this stays in memory and keeps its owner: suspending it would cost more."""
-
-_QUARANTINED = (
-    "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
-    "next, then resume or cancel it"
-)
 
 Ended = Callable[[Run], None]
 
@@ -167,8 +162,11 @@ class Worker:
         self._moving_ids.add(live.id)
         live.add_blobs(found.blobs)
         if live.fold.events == 0:
-            self._replay(live, claim, found.journals.get(claim.run.journal, []))
+            self._counters.runs_replayed += 1
+            rows = found.journals.get(claim.run.journal, [])
+            live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max)
             live.spend_resumes(mail)
+            self._release_durable(live)
         if not live.is_over:
             for message in mail:
                 live.take_message(message)
@@ -176,28 +174,10 @@ class Worker:
             self._start_due_retries(live)
         self._settle(live)
 
-    def _replay(self, live: LiveRun, claim: Claim, rows: list[Row]) -> None:
-        """Rebuild a tree from its journal, or park it with the reason why that cannot be done."""
-        self._counters.runs_replayed += 1
-        if claim.run.attempts > self._limits.attempts_max:
-            # Before anything of it is parsed: whatever it is that kills workers, it does not get another one.
-            live.park_as(claim.run, _QUARANTINED.format(attempts=claim.run.attempts))
-            return
-        try:
-            events = open_journal(rows, nonce=claim.run.nonce, run_id=claim.run.id)
-            reason = live.replay(events)
-        except OutliveError as error:
-            reason = str(error)
-        if reason:
-            live.park_as(claim.run, reason)
-        else:
-            live.follow_all(live.execution.outstanding())
-            self._release_durable(live)
-
     def _release_durable(self, live: LiveRun) -> None:
         """After a replay everything asked for follows from durable events: steps need not wait for another commit."""
         draft = live.draft
-        if draft is not None and not draft.change.rows:
+        if draft is not None and not draft.change.rows and not live.is_over:
             live.draft = None
             self._release(live, draft)
 
