@@ -27,7 +27,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--stores", default="sqlite", help="sqlite,postgresql")
     parser.add_argument("--postgres-url", help="a database of a role that may create databases")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "out")
-    parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="where databases are put")
+    parser.add_argument(
+        "--dir", type=Path, default=Path(tempfile.gettempdir()), help="where databases are put"
+    )
     parser.add_argument("--skip-rival", action="store_true", help="leave DBOS out")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="which of them, by comma")
     return parser.parse_args()
@@ -68,7 +70,9 @@ def progress(sample: Sample) -> str:
     place = f"round {sample.turn} {sample.store} {sample.workload} {sample.system} n={sample.n:,}"
     if sample.failure is not None:
         return f"{place}: FAILED {sample.failure.splitlines()[-1]}"
-    said = (f"{key}={number(value)}" for key, value in sample.figures.items() if isinstance(value, int | float))
+    said = (
+        f"{key}={number(value)}" for key, value in sample.figures.items() if isinstance(value, int | float)
+    )
     return f"{place}: {' '.join(said)}"
 
 
@@ -84,7 +88,9 @@ def main() -> None:
     heading = header(facts, rounds=given.rounds, scale=given.scale)
     print(heading, end="\n\n", flush=True)
     if facts["file_system"] in {"tmpfs", "ramfs"}:
-        print("WARNING: the databases lie in memory, where a commit costs nothing: use --dir.", file=sys.stderr)
+        print(
+            "WARNING: the databases lie in memory, where a commit costs nothing: use --dir.", file=sys.stderr
+        )
 
     bench = Bench(directory=given.dir, postgres_url=given.postgres_url, scale=given.scale)
     samples = take_all(bench, workloads, systems=systems, stores=stores, rounds=given.rounds)

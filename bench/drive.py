@@ -12,8 +12,8 @@ two figures can only come from the systems, or from their adapters, which are a 
 * W5 and W6 take two processes. The first waits at a known step until it is killed with SIGKILL; the second is
   new in every respect and only waits for the runs to end.
 * W7 sends all runs to sleep until one instant. It is chosen from the pace of some runs of one step just
-  before, plus 5 s, so that every run is asleep before the first is due, however slow the system; a process in which
-  that failed has no figure. Memory is read half a second before the instant.
+  before, plus 5 s, so that every run is asleep before the first is due, however slow the system; a process in
+  which that failed has no figure. Memory is read half a second before the instant.
 """
 
 from __future__ import annotations

@@ -63,7 +63,9 @@ def lines_of(samples: Sequence[Sample], workloads: Sequence[Workload], *, store:
                 raw=median_of(by_system["raw"], figure.key),
                 store=store,
             )
-            yield Line(workload=workload.name, title=workload.title, figure=figure, medians=medians, sizes=sizes)
+            yield Line(
+                workload=workload.name, title=workload.title, figure=figure, medians=medians, sizes=sizes
+            )
 
 
 def import_line(samples_ms: Sequence[float]) -> Line:

@@ -46,6 +46,8 @@ class Sample:
     """The round, from 1."""
     n: int
     figures: Figures
+    load_1min: float
+    """How busy the machine was just before."""
     failure: str | None = None
 
 
@@ -64,6 +66,7 @@ class Bench:
             return None
         figures: Figures = {}
         failure = None
+        load_1min = os.getloadavg()[0]
         try:
             with fresh(store, directory=self.directory, postgres_url=self.postgres_url) as url:
                 figures = self._measure(workload, system=system, n=n, url=url)
@@ -76,6 +79,7 @@ class Bench:
             turn=turn,
             n=n,
             figures=figures,
+            load_1min=load_1min,
             failure=failure,
         )
 

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -151,6 +152,4 @@ def wait_for_end(pid: int) -> None:
     except ProcessLookupError:
         return
     with os.fdopen(watch) as file:
-        import select
-
         select.select([file], [], [])

@@ -70,7 +70,7 @@ async def test_mail_may_wake_a_run_early(tmp_path: Path) -> None:
     database = tmp_path / "kill.db"
     async with outlive.Engine(f"sqlite:{database}") as engine:
         await engine.start(program, Program((Op("signal", 1),)), id="waits")
-        while await engine.get("waits").status() is not outlive.RunStatus.WAITING:
+        while await engine.get("waits").status() is not outlive.RunStatus.WAITING:  # noqa: ASYNC110 (a store has no event)
             await asyncio.sleep(0.01)
     async with outlive.Engine(f"sqlite:{database}", worker=False) as engine:
         await engine.signal("waits", "go", 7)
@@ -87,13 +87,15 @@ async def test_mail_may_wake_a_run_early(tmp_path: Path) -> None:
 def damage(database: Path, statement: str) -> str:
     """Change something behind the engine's back, in a tree that has a child; the id of its root."""
     connection = apsw.Connection(str(database))
-    journal, run_id = connection.execute(
-        "SELECT journal, id FROM outlive_runs AS root WHERE number = 0 AND status = 'succeeded' AND EXISTS "
-        "(SELECT 1 FROM outlive_runs AS child WHERE child.journal = root.journal AND child.number = 1)"
-    ).fetchone()
-    (event,) = connection.execute(
-        "SELECT key FROM outlive_events WHERE journal = ? ORDER BY seq LIMIT 1 OFFSET 2", (journal,)
-    ).fetchone()
+    journal, run_id = next(
+        connection.execute(
+            "SELECT journal, id FROM outlive_runs AS root WHERE number = 0 AND status = 'succeeded' AND EXISTS "
+            "(SELECT 1 FROM outlive_runs AS child WHERE child.journal = root.journal AND child.number = 1)"
+        )
+    )
+    (event,) = next(
+        connection.execute("SELECT key FROM outlive_events WHERE journal = ? ORDER BY seq LIMIT 1 OFFSET 2", (journal,))
+    )
     named = {"journal": journal, "event": event}
     connection.execute(statement, {name: value for name, value in named.items() if f":{name}" in statement})
     assert connection.changes(), "nothing was damaged"

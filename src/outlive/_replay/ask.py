@@ -80,8 +80,10 @@ def start_child(
         timeout_at=None if timeout_seconds is None else now_at + round(timeout_seconds * 1_000_000),
     )
     execution.next_number += 1
+    scope.frame.children += 1
     call = ChildCall(command, execution.loop.create_future())
     execution.calls[command.parent, command.call] = call
+    execution.children[command.run] = call
     execution.commands.append(command)
     return call
 
@@ -92,10 +94,8 @@ async def child_result(execution: Execution, call: ChildCall) -> Any:
     try:
         return await call.future
     except asyncio.CancelledError:
-        if call.future.cancelled() and not call.is_cancelled:
-            call.is_cancelled = True
-            if call.frame is not None:
-                execution.cancel_frame(call.frame, "cancelled by its parent")
+        if call.future.cancelled():
+            execution.cancel_child(call, "cancelled by its parent")
         raise
 
 
@@ -167,7 +167,7 @@ async def take_signal(execution: Execution, name: str, codec: ValueCodec) -> Any
         return codec.decode(execution.unpack(payload), f"signal {name!r}")
     except UnreadableError as error:
         # The signal is a fact already. Failing the workflow would throw it away; code that fits can still read it.
-        execution.park(error)
+        execution.park(error, frame.number)
         return await execution.loop.create_future()
 
 

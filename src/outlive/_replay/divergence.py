@@ -9,7 +9,7 @@ from outlive._journal.event import AnyEvent
 from outlive._model import Wait, WaitKind
 from outlive._replay.frame import Frame
 from outlive._replay.loop import Timer
-from outlive.errors import DivergenceError
+from outlive.errors import DivergenceError, OutliveError
 
 ASKED_SHOWN_MAX = 8
 
@@ -45,15 +45,27 @@ def other_arguments(execution: Replaying, event: AnyEvent, name: str) -> Diverge
 
 def contradiction(execution: Replaying, event: AnyEvent, journal: str, code: str) -> DivergenceError:
     """What the journal has, what the code asked, at which event, in which version."""
-    frame = execution.frames.get(event.run) or execution.frames.get(0)
-    definition = f"{frame.spec.name}@{frame.spec.version}" if frame else execution.root_id
+    definition = _definition(execution, event.run)
     return DivergenceError(definition=definition, seq=execution.events, journal=journal, code=code)
+
+
+def reason_of(execution: Replaying, error: OutliveError, run: int) -> str:
+    """Why a run is parked: whatever it is, a person must see in which code and at which event."""
+    if isinstance(error, DivergenceError):
+        return str(error)
+    return f"{_definition(execution, run)} stopped at event {execution.events}: {error}"
+
+
+def _definition(execution: Replaying, run: int) -> str:
+    frame = execution.frames.get(run) or execution.frames.get(0)
+    return f"{frame.spec.name}@{frame.spec.version}" if frame else f"run {execution.root_id}"
 
 
 def _describe_code(execution: Replaying) -> str:
     asked = [str(call) for call in execution.calls.values()]
     asked += [f"timer {timer.name}" for timer in execution.timers]
     asked += [f"signal {wait.name}" for wait in execution.waits() if wait.kind is WaitKind.SIGNAL]
+    asked += [f"the end of {wait.name}" for wait in execution.waits() if wait.kind is WaitKind.CHILD]
     if len(asked) > ASKED_SHOWN_MAX:
         asked = [*asked[:ASKED_SHOWN_MAX], f"and {len(asked) - ASKED_SHOWN_MAX} more"]
     return "waits for " + ", ".join(asked) if asked else "has ended"

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from outlive._journal import event as journal
 from outlive._journal.event import Ending
-from outlive._journal.failure import failure_of, rebuild
+from outlive._journal.failure import failure_of, is_rebuilt, rebuild
 from outlive._journal.value import Stored
 from outlive._model import Failure, Payload, RunStatus
-from outlive._replay.call import Call, ChildCall
+from outlive._replay.call import ChildCall
 from outlive._replay.command import Command, EndRun
 from outlive._replay.frame import Frame
 from outlive._replay.timers import Timers
@@ -20,21 +20,35 @@ from outlive.errors import NotDurableError, OutliveError, RunCancelled, RunFaile
 DEADLINE = "@deadline"
 """The timer of a run's own timeout."""
 
-_FOREIGN = ("attached to a different loop", "got bad yield", "Task cannot await on itself")
+STATUS: dict[type[Ending], RunStatus] = {
+    journal.RunSucceeded: RunStatus.SUCCEEDED,
+    journal.RunFailed: RunStatus.FAILED,
+    journal.RunCancelled: RunStatus.CANCELLED,
+    journal.RunTimedOut: RunStatus.TIMED_OUT,
+}
+"""How a run has ended, by the event that says so."""
+
+_FOREIGN = (
+    "attached to a different loop",
+    "bound to a different event loop",
+    "got bad yield",
+    "cannot await on itself",
+)
 
 
 class Tree(Protocol):
     """What winding up a run needs of its execution."""
 
-    calls: dict[tuple[int, str], Call]
+    children: dict[int, ChildCall]
+    closing: list[Frame]
     commands: list[Command]
     timers: Timers
 
-    def park(self, error: OutliveError) -> None:
+    def park(self, error: OutliveError, run: int = 0) -> None:
         """Stop here."""
 
-    def cancel_frame(self, frame: Frame, reason: str) -> None:
-        """Ask a run to stop."""
+    def cancel_child(self, call: ChildCall, reason: str) -> None:
+        """Ask a child to stop."""
 
 
 def main_done(tree: Tree, frame: Frame) -> None:
@@ -43,36 +57,28 @@ def main_done(tree: Tree, frame: Frame) -> None:
         return
     outcome = outcome_of(frame, frame.task)
     if isinstance(outcome, OutliveError):
-        tree.park(outcome)
+        tree.park(outcome, frame.number)
         return
     frame.outcome = outcome
     frame.is_closing = True
+    tree.closing.append(frame)
     # As asyncio.run does: what the workflow left running is cancelled and may clean up before the run ends.
     for task in frame.open_tasks():
-        task.add_done_callback(lambda _: close_if_done(tree, frame))
         task.cancel()
-    for child in _open_children(tree, frame):
-        tree.cancel_frame(child, "its parent has ended")
-    close_if_done(tree, frame)
+    if frame.children:
+        for call in tree.children.values():
+            if call.command.parent == frame.number:
+                tree.cancel_child(call, "its parent has ended")
 
 
-def close_if_done(tree: Tree, frame: Frame | None) -> None:
-    """End a run once nothing of it is left."""
-    if frame is None or not frame.is_closing or frame.ending is not None or frame.outcome is None:
-        return
-    if frame.open_tasks() or _open_children(tree, frame):
-        return
-    tree.timers.take(frame.number, DEADLINE)
-    frame.ending = frame.outcome
-    tree.commands.append(frame.outcome)
-
-
-def _open_children(tree: Tree, frame: Frame) -> list[Frame]:
-    return [
-        call.frame
-        for (parent, _), call in tree.calls.items()
-        if parent == frame.number and isinstance(call, ChildCall) and call.frame is not None
-    ]
+def end_closed(tree: Tree) -> None:
+    """End the runs of which nothing is left; called when the loop has come to rest."""
+    for frame in list(tree.closing):
+        if frame.outcome is not None and not frame.children and not frame.open_tasks():
+            tree.closing.remove(frame)
+            tree.timers.take_all(frame.number)
+            frame.ending = frame.outcome
+            tree.commands.append(frame.outcome)
 
 
 def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
@@ -90,11 +96,20 @@ def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
     error = task.exception()
     if error is None:
         return _success(frame, task.result())
+    return _find_not_durable(error) or EndRun(run, RunStatus.FAILED, failure=failure_of(error))
+
+
+def _find_not_durable(error: BaseException) -> NotDurableError | None:
+    """What no journal can replay, also if a `TaskGroup` wrapped it into a group."""
     if isinstance(error, NotDurableError):
         return error
-    if isinstance(error, RuntimeError) and any(text in str(error) for text in _FOREIGN):
+    if isinstance(error, BaseExceptionGroup):
+        found = (_find_not_durable(inner) for inner in error.exceptions)
+        return next((each for each in found if each is not None), None)
+    # The loops that a step has trouble with are its own business.
+    if isinstance(error, RuntimeError) and not is_rebuilt(error) and any(text in str(error) for text in _FOREIGN):
         return NotDurableError(f"awaiting an object of another event loop ({error})")
-    return EndRun(run, RunStatus.FAILED, failure=failure_of(error))
+    return None
 
 
 def _success(frame: Frame, value: Any) -> EndRun | UnserialisableError:

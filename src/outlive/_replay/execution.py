@@ -46,18 +46,19 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.value import Stored
-from outlive._model import Payload, Wait, WaitKind, child_id
+from outlive._model import Payload, Wait, child_id
 from outlive._replay.call import Call, ChildCall, DetachedCall, StepCall
 from outlive._replay.command import (
     Command,
     Park,
     WorkflowSpec,
 )
-from outlive._replay.divergence import contradiction, other_arguments, unasked
-from outlive._replay.ending import DEADLINE, child_outcome, close_if_done, main_done
+from outlive._replay.divergence import contradiction, other_arguments, reason_of, unasked
+from outlive._replay.ending import DEADLINE, STATUS, child_outcome, end_closed, main_done
 from outlive._replay.frame import SCOPE, Frame
-from outlive._replay.loop import RunLoop, Timer
+from outlive._replay.loop import RunLoop, RunTask, Timer
 from outlive._replay.timers import Timers
+from outlive._replay.waiting import stuck_at, waits_of
 from outlive.errors import (
     DivergenceError,
     OutliveError,
@@ -96,6 +97,10 @@ class Execution:
         self.unpack = unpack
         self.commands: list[Command] = []
         self.calls: dict[tuple[int, str], Call] = {}
+        self.children: dict[int, ChildCall] = {}
+        """The calls that started runs of this tree, by the number of the child, until it has ended."""
+        self.closing: list[Frame] = []
+        """Runs whose workflow has ended and whose last tasks and children have not."""
         self.timers = Timers()
         self.next_number = 1
         self.ended: dict[str, DetachedEnded] = {}
@@ -106,19 +111,22 @@ class Execution:
     def feed(self, event: AnyEvent) -> list[Command]:
         """Take the next event of the journal; what the run asks for because of it."""
         handle = _HANDLERS[type(event)]
-        try:
-            if handle is not None:
+        if handle is not None and not self.is_parked:
+            try:
                 if event.at > self.loop.now_at:
                     self.loop.now_at = event.at
                 handle(self, event)
                 self.loop.drain()
-                if not self.calls and not self.timers:
+                if self.closing:
+                    end_closed(self)
+                # Every child that runs is also a call of its parent: no other call is open.
+                if len(self.calls) < len(self.frames) and not self.timers:
                     self._check_not_stuck()
-        except (DivergenceError, UnreadableError, RunawayError, StuckError, WorkflowNotFoundError) as error:
-            self.park(error)
+            except (DivergenceError, UnreadableError, RunawayError, StuckError, WorkflowNotFoundError) as error:
+                self.park(error, event.run)
         self.events += 1
         commands, self.commands = self.commands, []
-        return commands
+        return [command for command in commands if isinstance(command, Park)] if self.is_parked else commands
 
     def outstanding(self) -> list[Command]:
         """Everything asked for and not answered so far, oldest first: what is left to do after a replay."""
@@ -132,11 +140,11 @@ class Execution:
         """Whether the run still waits for the outcome of this call."""
         return (run, call) in self.calls
 
-    def park(self, error: OutliveError) -> None:
+    def park(self, error: OutliveError, run: int = 0) -> None:
         """Stop here: going on would be wrong, failing would lose the run."""
         if not self.is_parked:
             self.is_parked = True
-            self.commands = [Park(reason=str(error))]
+            self.commands = [Park(reason=reason_of(self, error, run))]
 
     def drop(self) -> None:
         """Leave memory without a trace: nothing in a `finally` block of the workflow can be seen from outside.
@@ -147,8 +155,9 @@ class Execution:
         self.loop.drop([task for frame in self.frames.values() for task in frame.tasks])
         for frame in self.frames.values():
             frame.forget_tasks()
-        for things in (self.commands, self.frames, self.calls, self.ended, self.end_waiters):
+        for things in (self.commands, self.frames, self.calls, self.children, self.ended, self.end_waiters):
             things.clear()
+        self.closing.clear()
         self.timers = Timers()
         self.unpack = _nothing
         self.loop.execution = None
@@ -167,24 +176,7 @@ class Execution:
 
     def waits(self) -> tuple[Wait, ...]:
         """Everything that could move the run, as data."""
-        waits = [
-            Wait(kind=WaitKind.TIMER, name=timer.name, until_at=timer.due_at, run=timer.run) for timer in self.timers
-        ]
-        for call in self.calls.values():
-            if isinstance(call, StepCall):
-                command = call.command
-                waits.append(
-                    Wait(
-                        kind=WaitKind.RETRY, name=command.call, until_at=command.not_before_at or None, run=command.run
-                    )
-                )
-        for frame in self.frames.values():
-            for name, waiters in frame.waiters.items():
-                waits += [
-                    Wait(kind=WaitKind.SIGNAL, name=name, run=frame.number) for waiter in waiters if not waiter.done()
-                ]
-        waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in self.end_waiters]
-        return tuple(waits)
+        return waits_of(self.timers, self.calls.values(), self.frames.values(), self.end_waiters)
 
     # -- Timers ----------------------------------------------------------------------------------------------
 
@@ -200,7 +192,7 @@ class Execution:
 
     def refuse_if_dropped(self) -> None:
         """A dropped run's `finally` blocks may ask for nothing."""
-        if self.loop.is_dropped:
+        if self.loop.is_dropped and self.loop.may_refuse():
             raise RunDropped
 
     # -- What each event does --------------------------------------------------------------------------------
@@ -208,7 +200,7 @@ class Execution:
     def _on_created(self, event: RunCreated) -> None:
         if event.run == 0:
             spec = self._resolve(event.workflow, event.version)
-            self.nonce = event.nonce
+            self.nonce = self.loop.nonce = event.nonce
             self._start_frame(event, spec)
             return
         call = self._find(
@@ -216,9 +208,8 @@ class Execution:
         )
         self._check_digest(event, call.command.digest, event.digest, event.call)
         if call.command.run != event.run or call.command.workflow.name != event.workflow:
-            raise contradiction(
-                self, event, f"child run {event.run} is {event.workflow}", f"asked for {call.command.workflow.name}"
-            )
+            asked = f"asks for {call.command.workflow.name} as child run {call.command.run}"
+            raise contradiction(self, event, f"child run {event.run} is {event.workflow} ({event.call})", asked)
         call.frame = self._start_frame(event, self._resolve(event.workflow, event.version))
         if call.is_cancelled:
             self.cancel_frame(call.frame, "cancelled by its parent")
@@ -228,7 +219,7 @@ class Execution:
         self.frames[event.run] = frame
         args, kwargs = spec.signature.decode(self.unpack(event.input))
         context = frame.context()
-        frame.task = asyncio.Task(spec.fn(*args, **kwargs), loop=self.loop, context=context)
+        frame.task = RunTask(spec.fn(*args, **kwargs), loop=self.loop, context=context)
         frame.tasks.append(frame.task)
         frame.task.add_done_callback(lambda task: main_done(self, frame), context=context)
         if event.timeout_at is not None:
@@ -290,6 +281,9 @@ class Execution:
     def _on_detached_started(self, event: DetachedStarted) -> None:
         call = self._find(event, event.run, event.call, DetachedCall, f"detached run {event.run_id} was started")
         self._check_digest(event, call.command.digest, event.digest, event.call)
+        if call.command.run_id != event.run_id:
+            asked = f"asks for detached run {call.command.run_id}"
+            raise contradiction(self, event, f"detached run {event.run_id} was started", asked)
         del self.calls[event.run, event.call]
         call.future.set_result(event.run_id)
 
@@ -301,17 +295,20 @@ class Execution:
 
     def _on_ended(self, event: RunSucceeded | RunFailed | RunCancelled | RunTimedOut) -> None:
         frame = self.frames.get(event.run)
-        told = type(event).__name__
+        status = STATUS[type(event)]
+        told = f"run {event.run} ended as {status.value}"
         if frame is None or frame.ending is None:
-            raise unasked(self, event, f"run {event.run} ended ({told})")
+            raise unasked(self, event, told)
+        if frame.ending.status is not status:
+            raise contradiction(self, event, told, f"run {event.run} ends as {frame.ending.status.value}")
         frame.ending = None
         frame.forget_tasks()
         del self.frames[event.run]
-        for (parent, name), call in list(self.calls.items()):
-            if isinstance(call, ChildCall) and call.frame is frame:
-                del self.calls[parent, name]
-                child_outcome(call, event, frame, self.unpack)
-                close_if_done(self, self.frames.get(parent))
+        call = self.children.pop(event.run, None)
+        if call is not None:
+            self.frames[call.command.parent].children -= 1
+            del self.calls[call.command.parent, call.command.call]
+            child_outcome(call, event, frame, self.unpack)
 
     # -- How runs end ----------------------------------------------------------------------------------------
 
@@ -321,18 +318,21 @@ class Execution:
             frame.cancel_reason = reason
             frame.task.cancel()
 
+    def cancel_child(self, call: ChildCall, reason: str) -> None:
+        """Ask a child to stop, or to stop as soon as it exists."""
+        call.is_cancelled = True
+        if call.frame is not None:
+            self.cancel_frame(call.frame, reason)
+
     def _time_out(self, frame: Frame) -> None:
         if not frame.is_closing and frame.task is not None:
             frame.is_timed_out = True
             frame.task.cancel()
 
     def _check_not_stuck(self) -> None:
-        if self.end_waiters or not self.frames or self.is_parked:
-            return
-        for frame in self.frames.values():
-            if frame.ending is not None or any(not waiter.done() for each in frame.waiters.values() for waiter in each):
-                return
-        raise StuckError(_where(self.frames[0]))
+        place = None if self.end_waiters or self.is_parked else stuck_at(self.frames)
+        if place is not None:
+            raise StuckError(place)
 
     # -- Contradictions --------------------------------------------------------------------------------------
 
@@ -349,15 +349,6 @@ class Execution:
 
 def _nothing(payload: Payload) -> Stored:
     raise RunDropped
-
-
-def _where(frame: Frame) -> str:
-    """The innermost line of the workflow that waits."""
-    stack = frame.task.get_stack() if frame.task is not None else []
-    if not stack:
-        return frame.spec.name
-    code = stack[-1].f_code
-    return f"{code.co_filename}:{stack[-1].f_lineno} in {code.co_name}"
 
 
 _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {

@@ -65,6 +65,7 @@ class Frame:
     __slots__ = (
         "buffer",
         "cancel_reason",
+        "children",
         "ending",
         "id",
         "is_closing",
@@ -84,10 +85,12 @@ class Frame:
         self.spec = spec
         self.seed = f"{nonce}/{number}"
         self.task: asyncio.Task[Any] | None = None
-        self.tasks: list[asyncio.Task[Any]] = []
+        self.tasks: list[Any] = []
         self.buffer: dict[str, deque[Payload]] = {}
         """Signals that nobody waited for when they came, oldest first."""
         self.waiters: dict[str, deque[asyncio.Future[Payload]]] = {}
+        self.children = 0
+        """Children that have not ended."""
         self.cancel_reason: str | None = None
         self.is_timed_out = False
         self.is_closing = False
@@ -120,13 +123,21 @@ class Frame:
 
     def take_signal(self, payload: Payload, name: str) -> None:
         """Give a signal to who has waited longest for its name, or keep it."""
+        if not self._hand_over(payload, name):
+            self.buffer.setdefault(name, deque()).append(payload)
+
+    def _hand_over(self, payload: Payload, name: str) -> bool:
         waiters = self.waiters.get(name)
         while waiters:
             waiter = waiters.popleft()
             if not waiter.done():
                 waiter.set_result(payload)
-                return
-        self.buffer.setdefault(name, deque()).append(payload)
+                return True
+        return False
+
+    def awaited_signals(self) -> list[str]:
+        """The names of the signals that somebody waits for, once for each wait."""
+        return [name for name, waiters in self.waiters.items() for waiter in waiters if not waiter.done()]
 
     def buffered_signal(self, name: str) -> Payload | None:
         """The oldest signal of this name that came before anybody asked."""
@@ -135,4 +146,5 @@ class Frame:
 
     def put_back_signal(self, payload: Payload, name: str) -> None:
         """A waiter was cancelled with the signal already in its hands: the next one gets it."""
-        self.buffer.setdefault(name, deque()).appendleft(payload)
+        if not self._hand_over(payload, name):
+            self.buffer.setdefault(name, deque()).appendleft(payload)

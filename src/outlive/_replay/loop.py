@@ -18,14 +18,23 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import sys
+import types
+from asyncio import tasks as asyncio_tasks
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, NoReturn, Protocol
 
+from outlive._replay.closing import close_quietly
 from outlive._replay.frame import SCOPE
 from outlive.errors import NotDurableError, RunawayError
 from outlive.telemetry import log
+
+FOREVER_AT = 253_402_300_799_000_000
+"""The last second that a datetime can say; `asyncio.sleep(math.inf)` is a timer too."""
+REFUSALS_MAX = 1_000
+"""Durable calls that a dropped run may try before it is left hanging in one: some code swallows every exception."""
 
 
 class TimerKeeper(Protocol):
@@ -113,13 +122,39 @@ class Timer(asyncio.TimerHandle):
     __eq__ = object.__eq__
 
 
+class RunTask(asyncio.Task[Any]):
+    """A task of a workflow. Its hash is its number in its tree.
+
+    `asyncio.wait`, `TaskGroup` and `as_completed` keep tasks in sets, and workflow code walks through `done`. The order
+    of a set is that of its hashes. For plain tasks these are memory addresses, which no replay can repeat.
+    """
+
+    __slots__ = ("_hash", "home")
+
+    def __init__(self, coro: Any, *, loop: RunLoop, context: contextvars.Context, **options: Any) -> None:
+        self._hash = loop.next_hash()
+        self.home = context
+        super().__init__(coro, loop=loop, context=context, **options)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 class RunLoop(asyncio.AbstractEventLoop):
     """The loop of one tree of runs."""
 
     def __init__(self, execution: TimerKeeper, *, turns_max: int) -> None:
         self.execution: TimerKeeper | None = execution
         self.now_at = 0
+        self.nonce = 0
+        """Of the tree: keeps the hashes of its tasks apart from those of other trees."""
         self.is_dropped = False
+        self.is_collecting = False
+        """The garbage collector runs in the middle of a drain."""
+        self._refusals = 0
+        self._tasks_made = 0
+        self._tasks_late: list[RunTask] = []
+        """Made by blocks of a dropped run."""
         self._turns_max = turns_max
         self._ready: deque[Turn] = deque()
 
@@ -141,13 +176,13 @@ class RunLoop(asyncio.AbstractEventLoop):
         self, delay: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> Turn | Timer:
         """Run the callback when the run's clock has moved on by `delay` seconds: a durable timer."""
-        return self._call_when(self.now_at + round(delay * 1_000_000), callback, args, context)
+        return self._call_when(self.now_at + _microseconds(delay), callback, args, context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> Turn | Timer:
         """Run the callback when the run's clock has reached `when`: a durable timer."""
-        return self._call_when(round(when * 1_000_000), callback, args, context)
+        return self._call_when(_microseconds(when), callback, args, context)
 
     def _call_when(
         self, due_at: int, callback: Callable[..., Any], args: tuple[Any, ...], context: contextvars.Context | None
@@ -155,6 +190,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         if due_at <= self.now_at:
             return self.call_soon(callback, *args, context=context)
         assert self.execution is not None
+        due_at = min(due_at, FOREVER_AT)
         timer = Timer(self.execution, due_at, callback, args, context or contextvars.copy_context())
         self.execution.begin_timer(timer)
         return timer
@@ -172,12 +208,21 @@ class RunLoop(asyncio.AbstractEventLoop):
         **options: Any,
     ) -> asyncio.Task[Any]:
         """A task of this loop, in a scope of its own: that is what makes the branches of a gather tell-apart-able."""
+        _refuse_unordered(sys._getframe(1))
+        # The scope comes from who makes the task, also when the task is given the context of somebody else.
+        scope = SCOPE.get().branch()
         context = contextvars.copy_context() if context is None else context.copy()
-        scope = context[SCOPE].branch()
         context.run(SCOPE.set, scope)
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context, **options)
+        task = RunTask(coro, loop=self, name=name, context=context, **options)
+        if self.is_dropped:
+            self._tasks_late.append(task)
         scope.frame.add_task(task)
         return task
+
+    def next_hash(self) -> int:
+        """The hash of the next task: a small set of tasks is walked through in the order in which they were made."""
+        self._tasks_made += 1
+        return (self.nonce & 0xF_FFFF_FFFF) << 24 | (self._tasks_made & 0xFF_FFFF)
 
     def get_debug(self) -> bool:
         """asyncio's debug mode reads clocks and stacks; a replay has no use for it."""
@@ -216,10 +261,11 @@ class RunLoop(asyncio.AbstractEventLoop):
                 if turn.call is not None:
                     try:
                         turn.context.run(turn.call, *turn.args)
-                    except (SystemExit, KeyboardInterrupt):
-                        # A task re-raises these after it has recorded them as its outcome: that outcome is the run's.
+                    except SystemExit:
+                        # A task re-raises it after it has recorded it as its outcome: that outcome is the run's. (Not so
+                        # KeyboardInterrupt: that is a person stopping the process, and no end of a run.)
                         pass
-                    except Exception:
+                    except BaseException:  # A callback has nobody above it but the worker.
                         log.exception("a callback of a workflow failed: %r", turn)
                 turns -= 1
                 if not turns:
@@ -228,7 +274,7 @@ class RunLoop(asyncio.AbstractEventLoop):
             sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(outer)
 
-    def drop(self, tasks: list[asyncio.Task[Any]]) -> None:
+    def drop(self, tasks: list[RunTask]) -> None:
         """Close every coroutine of the run without anything of it being seen.
 
         Python runs `finally` blocks when it closes a coroutine. While they run, this loop is the running loop and is
@@ -242,22 +288,49 @@ class RunLoop(asyncio.AbstractEventLoop):
         try:
             for task in tasks:
                 if not task.done():
-                    _close_quietly(task)
+                    close_quietly(task.get_coro(), task.home)
+            while self._tasks_late:
+                late = self._tasks_late.pop()
+                close_quietly(late.get_coro(), late.home)
         finally:
             self._ready.clear()
             sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(outer)
 
+    def may_refuse(self) -> bool:
+        """Whether a dropped run may be told once more that it is dropped."""
+        self._refusals += 1
+        return self._refusals <= REFUSALS_MAX
+
     def _finish_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
-        if not self.is_dropped:
+        # Only if the workflow itself let go of it. The garbage collector comes when it likes, and on any thread: no
+        # replay could repeat that, so what it finds is forgotten as it is.
+        if self.is_running() and not self.is_dropped and not self.is_collecting:
             self.create_task(generator.aclose())
 
 
-def _close_quietly(task: asyncio.Task[Any]) -> None:
-    try:
-        task.get_coro().close()
-    except BaseException as error:  # The block may raise anything, RunDropped above all: nobody may hear of it.
-        log.debug("closing a dropped run: %r", error)
+def _note_collection(phase: str, info: dict[str, Any]) -> None:
+    loop = asyncio._get_running_loop()
+    if type(loop) is RunLoop:
+        loop.is_collecting = phase == "start"
+
+
+gc.callbacks.append(_note_collection)
+
+
+def _microseconds(seconds: float) -> int:
+    return FOREVER_AT if seconds * 1_000_000 >= FOREVER_AT else round(seconds * 1_000_000)
+
+
+def _refuse_unordered(frame: types.FrameType | None) -> None:
+    """Refuse tasks whose order is that of memory addresses: `as_completed` makes its own in the order of a set."""
+    while frame is not None and frame.f_globals is asyncio_tasks.__dict__:
+        if frame.f_code.co_qualname.startswith(("as_completed", "_AsCompletedIterator")):
+            raise NotDurableError(
+                "asyncio.as_completed() of coroutines, which it starts in no fixed order (give it tasks, made with "
+                "asyncio.create_task(), and it is durable),"
+            )
+        frame = frame.f_back
 
 
 def _remember_nothing(generator: AsyncGenerator[Any, Any]) -> None:

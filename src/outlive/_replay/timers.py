@@ -9,34 +9,42 @@ from outlive._replay.loop import Timer
 
 
 class Timers:
-    """Timers by (run, name), and a heap for the earliest one; cancelled ones leave the heap when they reach its top."""
+    """Timers by run and name, and a heap for the earliest one; cancelled ones leave the heap when they reach its top."""
 
-    __slots__ = ("_by_name", "_heap", "_made")
+    __slots__ = ("_by_run", "_heap", "_made")
 
     def __init__(self) -> None:
-        self._by_name: dict[tuple[int, str], Timer] = {}
+        self._by_run: dict[int, dict[str, Timer]] = {}
         self._heap: list[Timer] = []
         self._made = 0
 
     def __bool__(self) -> bool:
-        return bool(self._by_name)
+        return bool(self._by_run)
 
     def __iter__(self) -> Iterator[Timer]:
-        return iter(self._by_name.values())
+        return (timer for timers in self._by_run.values() for timer in timers.values())
 
     def add(self, timer: Timer, run: int, name: str) -> None:
         """Begin to wait for a timer; timers of one instant fire in the order in which they were made."""
         self._made += 1
         timer.run, timer.name, timer.order = run, name, self._made
-        self._by_name[run, name] = timer
+        self._by_run.setdefault(run, {})[name] = timer
         heapq.heappush(self._heap, timer)
 
     def take(self, run: int, name: str) -> Timer | None:
         """Stop waiting for a timer; None if nobody waits for it."""
-        timer = self._by_name.pop((run, name), None)
+        timers = self._by_run.get(run)
+        timer = timers.pop(name, None) if timers else None
         if timer is not None:
             timer.is_cancelled = True
+        if timers is not None and not timers:
+            del self._by_run[run]
         return timer
+
+    def take_all(self, run: int) -> None:
+        """Stop waiting for every timer of a run."""
+        for timer in self._by_run.pop(run, {}).values():
+            timer.is_cancelled = True
 
     def next(self) -> Timer | None:
         """The timer that is due first."""

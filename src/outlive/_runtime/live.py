@@ -39,6 +39,7 @@ from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, m
 from outlive._store.contract import Inbound, MessageKind
 from outlive.client.birth import new_tree
 from outlive.errors import HistoryTooLongError, OutliveError, PayloadTooLargeError
+from outlive.telemetry import log
 
 _QUARANTINED = (
     "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
@@ -136,6 +137,9 @@ class LiveRun:
             reason = self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
         except OutliveError as error:
             reason = str(error)
+        except Exception as error:  # Whatever it is, it is this run's trouble and nobody else's.
+            log.exception("run %s could not be replayed", run.id)
+            reason = f"it could not be replayed: {type(error).__qualname__}: {error}"
         if reason:
             self._park_as(run, reason)
         else:
@@ -143,6 +147,7 @@ class LiveRun:
 
     def _replay(self, events: list[AnyEvent]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""
+        self.fold.runs.clear()
         for event in events:
             self.fold.apply(event)
             for command in self.execution.feed(event):
@@ -223,6 +228,14 @@ class LiveRun:
     def park(self, reason: str) -> None:
         """Stop, with a reason for a person."""
         self._book(RunParked(at=self._clock.now(), reason=reason))
+
+    def break_off(self, reason: str) -> None:
+        """Park it as it was before what is being written now: that could not be finished."""
+        if self.draft is not None:
+            self.seq = self.draft.change.after
+            self.draft = None
+        self._todo.clear()
+        self.park(reason)
 
     def _book(self, event: RunSuspended | RunReleased | RunParked) -> None:
         self._record(event)

@@ -12,7 +12,8 @@ say, wait hot for a near timer, suspend and leave memory, or end.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -25,15 +26,16 @@ from outlive._model.payload import Blob
 from outlive._replay.command import CancelStep, RunStep, WorkflowSpec
 from outlive._runtime.alarms import Alarms
 from outlive._runtime.attempt import Attempt
-from outlive._runtime.cache import RunCache
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.draft import Draft
 from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
+from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
 from outlive._store.contract import Claim, Inbound, Outcome
+from outlive.client.birth import birth
 from outlive.errors import PayloadTooLargeError
 from outlive.telemetry import Counters, log
 
@@ -87,10 +89,8 @@ class Worker:
             report=self._on_outcome,
             save_progress=self._save_progress,
         )
-        self._active: dict[int, LiveRun] = {}
         self._starting = 0
-        self._moving_ids: set[str] = set()
-        self._cache = RunCache(limits.runs_cached_max, counters)
+        self._holdings = Holdings(cached_max=limits.runs_cached_max, counters=counters)
         self._outcomes: list[tuple[LiveRun, Attempt, bytes | None, AnyEvent | None]] = []
         self._alarms = Alarms(clock, self._on_alarm)
         self.is_stopping = False
@@ -102,47 +102,44 @@ class Worker:
         """How many more trees it can take."""
         if self.is_stopping:
             return 0
-        return max(0, self._limits.runs_active_max - len(self._active) - self._starting)
-
-    @property
-    def journals(self) -> list[int]:
-        """The trees in motion here."""
-        return list(self._active)
+        return max(0, self._limits.runs_active_max - len(self._holdings) - self._starting)
 
     def moves(self, run_id: str) -> bool:
         """Whether a root run is in motion here."""
-        return run_id in self._moving_ids
+        return self._holdings.moves(run_id)
 
     def owns(self, journal: int) -> bool:
         """Whether a tree is in motion here."""
-        return journal in self._active
+        return self._holdings.find(journal) is not None
 
     def take_cached(self, claim: Claim) -> LiveRun | None:
-        """The claimed tree from memory, if it is there just as the journal was before the claim: no replay needed."""
-        live = self._cache.take(claim.run.journal)
-        if live is not None and live.seq != claim.seq - 1:
-            live.execution.drop()
-            return None
-        return live
+        """The claimed tree from memory, if it can be used as it is: it needs no replay."""
+        return self._holdings.take(claim)
 
     def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
         """Create a tree and own it in one commit; `answer` hears of the outcome."""
         live = self._new_live(run_id, nonce=event.nonce, journal=0)
         live.store_blobs(blobs)
-        live.happen(msgspec.structs.replace(event, worker=self.id))
-        if live.moving == 0 and not live.is_over:
-            self._rest(live)
+        try:
+            live.happen(msgspec.structs.replace(event, worker=self.id))
+            if live.moving == 0 and not live.is_over:
+                self._rest(live)
+        except Exception:
+            # The run must exist all the same; whoever claims it will say what is wrong with it.
+            log.exception("run %s could not be begun", run_id)
+            self._committer.submit(birth(run_id, event, blobs), answer)
+            return
         draft = live.take_draft()
         assert draft is not None
         self._starting += 1
-        self._moving_ids.add(run_id)
+        self._holdings.expect(run_id)
         self._committer.submit(draft.close(), partial(self._on_begun, live, draft, answer))
 
     def _on_begun(self, live: LiveRun, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
         self._starting -= 1
         if outcome is Outcome.COMMITTED:
             self._counters.runs_started += 1
-            self._active[journal] = live
+            self._holdings.add(journal, live)
         answer(outcome, journal)
         self._on_committed(live, draft, outcome, journal)
 
@@ -158,8 +155,7 @@ class Worker:
         else:
             live = self._new_live(claim.run.id, nonce=claim.run.nonce, journal=claim.run.journal)
             live.seq = claim.seq
-        self._active[claim.run.journal] = live
-        self._moving_ids.add(live.id)
+        self._holdings.add(claim.run.journal, live)
         live.add_blobs(found.blobs)
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
@@ -167,7 +163,7 @@ class Worker:
             live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max)
             live.spend_resumes(mail)
             self._release_durable(live)
-        if not live.is_over:
+        with self._guarding(live):
             for message in mail:
                 live.take_message(message)
             live.fire_due()
@@ -183,12 +179,13 @@ class Worker:
 
     def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
         """Give messages to a tree in motion; one that is not here any more is woken by the store."""
-        live = self._active.get(journal)
+        live = self._holdings.find(journal)
         if live is None or live.is_over or live.is_lost:
             return
         live.add_blobs(blobs)
-        for message in mail:
-            live.take_message(message)
+        with self._guarding(live):
+            for message in mail:
+                live.take_message(message)
         self._settle(live)
 
     # -- Outcomes --------------------------------------------------------------------------------------------
@@ -206,7 +203,10 @@ class Worker:
             if live.is_lost or not live.execution.expects(command.run, command.call):
                 continue
             live.moving -= 1
-            live.happen(self._success(live, command, result) if event is None else event)
+            try:
+                live.happen(self._success(live, command, result) if event is None else event)
+            except Exception as error:
+                self._break_off(live, error)
             touched[id(live)] = live
         for live in touched.values():
             self._settle(live)
@@ -224,8 +224,9 @@ class Worker:
             return
         command, data = attempt.command, attempt.progress
         attempt.progress, attempt.is_saving = None, True
-        payload = live.pack(data, f"the progress of step {command.call}")
-        live.happen(StepProgressed(at=self._clock.now(), run=command.run, call=command.call, progress=payload))
+        with self._guarding(live):
+            payload = live.pack(data, f"the progress of step {command.call}")
+            live.happen(StepProgressed(at=self._clock.now(), run=command.run, call=command.call, progress=payload))
 
         def saved() -> None:
             attempt.is_saving = False
@@ -238,13 +239,26 @@ class Worker:
 
     def _on_alarm(self, live: LiveRun) -> None:
         if not live.is_lost and not live.is_over:
-            live.fire_due()
-            self._start_due_retries(live)
+            with self._guarding(live):
+                live.fire_due()
+                self._start_due_retries(live)
             self._settle(live)
 
     def _start_due_retries(self, live: LiveRun) -> None:
         for command in live.take_due_retries():
             self._start(live, command)
+
+    @contextmanager
+    def _guarding(self, live: LiveRun) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._break_off(live, error)
+
+    def _break_off(self, live: LiveRun, error: Exception) -> None:
+        """Nothing that goes wrong with one run may hurt another, or leave it silently stuck: it is parked."""
+        log.error("run %s could not be moved", live.id, exc_info=error)
+        live.break_off(f"{type(error).__qualname__}: {error}; this is a bug in Outlive, please report it")
 
     # -- What a run does next --------------------------------------------------------------------------------
 
@@ -261,7 +275,7 @@ class Worker:
         wake_at = live.wake_at()
         if wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS:
             self._alarms.set(live, wake_at)
-        elif not self.is_stopping:
+        else:
             live.suspend()
 
     def _on_committed(self, live: LiveRun, draft: Draft, outcome: Outcome, journal: int) -> None:
@@ -269,18 +283,21 @@ class Worker:
             self.discard(live)
             return
         live.committed(draft, journal)
+        self._announce_ends(draft)
         if live.is_lost:
             return
         self._release(live, draft)
         if draft.change.starts or draft.change.messages:
             # Another tree is due now, and this worker may be the one to run it.
             self._ring()
+        if live.is_over and live.in_flight == 0 and live.draft is None:
+            self._let_go(live)
+
+    def _announce_ends(self, draft: Draft) -> None:
         for run in draft.runs.values():
             if run.status.is_terminal:
                 self._counters.runs_ended += 1
                 self._ended(run)
-        if live.is_over and live.in_flight == 0 and live.draft is None:
-            self._let_go(live)
 
     def _release(self, live: LiveRun, draft: Draft) -> None:
         """The draft is durable: now its effects may happen."""
@@ -313,13 +330,13 @@ class Worker:
     def _let_go(self, live: LiveRun) -> None:
         """The tree has ended, is parked, suspended or released: it is in motion no longer."""
         self._executor.cancel_all(live)
-        self._forget(live)
+        self._holdings.remove(live)
         status = live.fold.root.status
         if status.is_terminal:
             live.is_lost = True
             live.execution.drop()
         elif status is RunStatus.WAITING:
-            self._cache.put(live)
+            self._holdings.keep(live)
         else:
             self._counters.runs_parked += status is RunStatus.PARKED
             live.is_lost = True
@@ -333,20 +350,14 @@ class Worker:
         live.is_lost = True
         log.info("run %s is no longer ours; its other owner goes on", live.id)
         self._executor.cancel_all(live)
-        self._forget(live)
+        self._holdings.remove(live)
         live.execution.drop()
-
-    def _forget(self, live: LiveRun) -> None:
-        self._moving_ids.discard(live.id)
-        if self._active.get(live.journal) is live:
-            del self._active[live.journal]
 
     def discard_all(self) -> None:
         """This worker must assume that others own its runs: stop everything, commit nothing more."""
-        for live in list(self._active.values()):
+        for live in self._holdings.active():
             self.discard(live)
-        self._cache.clear()
-        self._active.clear()
+        self._holdings.clear_cache()
 
     # -- Stopping --------------------------------------------------------------------------------------------
 
@@ -357,7 +368,7 @@ class Worker:
 
     def release_all(self) -> None:
         """Let go of every tree in motion so that others go on at once."""
-        for live in list(self._active.values()):
+        for live in self._holdings.active():
             self._executor.cancel_all(live)
             if not live.is_over and not live.is_lost:
                 live.release()

@@ -13,7 +13,7 @@ from typing import Any
 
 from outlive._model import Run
 from outlive._store.contract import Store
-from outlive.errors import StoreUnavailableError
+from outlive.errors import EngineClosedError, StoreUnavailableError
 
 POLLED_MAX = 200
 
@@ -56,7 +56,8 @@ class Waiters:
             self._poller.cancel()
         for futures in self._waiting.values():
             for future in futures:
-                future.cancel()
+                if not future.done():
+                    future.set_exception(EngineClosedError("waiting for a result"))
         self._waiting.clear()
 
     async def _poll(self) -> None:

@@ -19,6 +19,7 @@ from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._model import Limits, Run, RunStatus
 from outlive._model.payload import Blob
+from outlive._replay.ask import current_execution
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import Clock, SystemClock
 from outlive._runtime.committer import Answer, Committer
@@ -29,7 +30,7 @@ from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
 from outlive.client.waiters import Waiters
 from outlive.engine.url import store_for
-from outlive.errors import ConfigurationError, EngineClosedError
+from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError
 from outlive.telemetry import Counters
 
 R = TypeVar("R")
@@ -181,6 +182,8 @@ class Engine:
 
     @property
     def _verbs(self) -> Client:
+        if current_execution() is not None:
+            raise NotDurableError("an engine's verb")
         if self._client is None:
             raise EngineClosedError("this")
         return self._client

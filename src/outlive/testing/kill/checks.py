@@ -137,7 +137,7 @@ def retries_were_as_planned(it: Evidence) -> Iterator[str]:
                 continue
             failed, planned = failures[done.run_id, done.call], planned_at[places[done.key]]
             if failed != planned or done.attempt != planned + 1:
-                yield f"{done.key} failed {failed} times, ended in attempt {done.attempt}, and should fail {planned} times"
+                yield f"{done.key} failed {failed} times and ended in attempt {done.attempt}; planned: {planned} times"
 
 
 def cancelled_runs_cleaned_up(it: Evidence) -> Iterator[str]:

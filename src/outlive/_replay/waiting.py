@@ -1,0 +1,39 @@
+"""What a tree of runs waits for, as data; and where it stands when nothing can ever bring that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from outlive._model import Wait, WaitKind
+from outlive._replay.call import Call, StepCall
+from outlive._replay.frame import Frame
+from outlive._replay.loop import Timer
+
+
+def waits_of(
+    timers: Iterable[Timer], calls: Iterable[Call], frames: Iterable[Frame], detached: Iterable[str]
+) -> tuple[Wait, ...]:
+    """Everything that could move the tree."""
+    waits = [Wait(kind=WaitKind.TIMER, name=timer.name, until_at=timer.due_at, run=timer.run) for timer in timers]
+    for call in calls:
+        if isinstance(call, StepCall):
+            step = call.command
+            until_at = step.not_before_at or None
+            waits.append(Wait(kind=WaitKind.RETRY, name=step.call, until_at=until_at, run=step.run))
+    for frame in frames:
+        waits += [Wait(kind=WaitKind.SIGNAL, name=name, run=frame.number) for name in frame.awaited_signals()]
+    waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in detached]
+    return tuple(waits)
+
+
+def stuck_at(frames: Mapping[int, Frame]) -> str | None:
+    """The line where a tree without calls and timers hangs; None if a signal or the journal can still move it."""
+    if not frames or any(frame.ending is not None or frame.awaited_signals() for frame in frames.values()):
+        return None
+    # A parent hangs in its child.
+    frame = [frame for frame in frames.values() if not frame.children][-1]
+    stack = next((task.get_stack() for task in frame.tasks if not task.done()), [])
+    if not stack:
+        return frame.spec.name
+    code = stack[-1].f_code
+    return f"{code.co_filename}:{stack[-1].f_lineno} in {code.co_name}"

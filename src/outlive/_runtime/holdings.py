@@ -1,0 +1,76 @@
+"""The trees that a worker holds in memory: those in motion, which it owns, and suspended ones, which nobody does.
+
+A suspended tree is kept only so that waking it needs no replay. Whatever is kept can be rebuilt from its journal, and
+the one that was not used for longest goes first when there are too many.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from outlive._runtime.live import LiveRun
+from outlive._store.contract import Claim
+from outlive.telemetry import Counters
+
+
+class Holdings:
+    """Trees in motion by journal and by id, and a bounded cache of suspended ones."""
+
+    def __init__(self, *, cached_max: int, counters: Counters) -> None:
+        self._cached_max = cached_max
+        self._counters = counters
+        self._active: dict[int, LiveRun] = {}
+        self._ids: set[str] = set()
+        self._cached: OrderedDict[int, LiveRun] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many are in motion."""
+        return len(self._active)
+
+    def active(self) -> list[LiveRun]:
+        """The trees in motion."""
+        return list(self._active.values())
+
+    def find(self, journal: int) -> LiveRun | None:
+        """A tree in motion."""
+        return self._active.get(journal)
+
+    def moves(self, run_id: str) -> bool:
+        """Whether a root run is in motion, or about to be."""
+        return run_id in self._ids
+
+    def expect(self, run_id: str) -> None:
+        """A tree is being created and will be in motion when that is durable."""
+        self._ids.add(run_id)
+
+    def add(self, journal: int, live: LiveRun) -> None:
+        """A tree is in motion."""
+        self._active[journal] = live
+        self._ids.add(live.id)
+
+    def remove(self, live: LiveRun) -> None:
+        """A tree is in motion no longer."""
+        self._ids.discard(live.id)
+        if self._active.get(live.journal) is live:
+            del self._active[live.journal]
+
+    def keep(self, live: LiveRun) -> None:
+        """Keep a tree that has just been suspended."""
+        self._cached[live.journal] = live
+        if len(self._cached) > self._cached_max:
+            _, oldest = self._cached.popitem(last=False)
+            oldest.execution.drop()
+            self._counters.runs_evicted += 1
+
+    def take(self, claim: Claim) -> LiveRun | None:
+        """The claimed tree, if it was kept and is just as the journal was before the claim."""
+        live = self._cached.pop(claim.run.journal, None)
+        if live is not None and live.seq != claim.seq - 1:
+            live.execution.drop()
+            return None
+        return live
+
+    def clear_cache(self) -> None:
+        """Keep nothing that is suspended."""
+        while self._cached:
+            self._cached.popitem()[1].execution.drop()

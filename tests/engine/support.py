@@ -1,0 +1,252 @@
+"""What the tests of the engine share: places that outlive engines, a clock that skips, a stage for steps, and crashes.
+
+Steps and workflows are module-level functions, so what they share with the test that runs them is the one `stage`; it
+is empty at the start of every test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+import outlive
+from outlive._define.workflow import Workflow
+from outlive._journal.event import AnyEvent
+from outlive._runtime.clock import SystemClock
+from outlive._store.contract import Store
+from outlive._store.memory import MemoryState, MemoryStore
+from outlive._store.sqlite import SqliteStore
+from outlive.client.handle import RunHandle
+
+T = TypeVar("T")
+EventT = TypeVar("EventT", bound=AnyEvent)
+
+PATIENCE_SECONDS = 20
+"""How long a test waits for what must happen; only a failing test waits that long."""
+LEASE_SECONDS = 10_000_000
+"""Longer than any test skips, so that skipping time costs no lease; tests of leases state their own."""
+DAY = 24 * 3600
+
+
+# -- Time --------------------------------------------------------------------------------------------------------------
+
+
+class SkippingClock(SystemClock):
+    """Real time, and now and then a jump forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._skipped = 0
+
+    def now(self) -> int:
+        """The time, with all jumps."""
+        return super().now() + self._skipped
+
+    def skip(self, *, seconds: float) -> None:
+        """Jump forward."""
+        self._skipped += round(seconds * 1_000_000)
+
+
+async def in_time(wanted: Awaitable[T]) -> T:
+    """The outcome of something that must happen."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await wanted
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Return when a condition holds that no event announces."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not await condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+
+
+async def reaches(run: RunHandle[Any], status: outlive.RunStatus) -> None:
+    """Return when a run has this status."""
+
+    async def has_it() -> bool:
+        return await run.status() is status
+
+    await until(has_it)
+
+
+async def waits(run: RunHandle[Any]) -> None:
+    """Return when a run is suspended."""
+    await reaches(run, outlive.RunStatus.WAITING)
+
+
+async def parks(run: RunHandle[Any]) -> str:
+    """Return when a run is parked, with the reason."""
+    await reaches(run, outlive.RunStatus.PARKED)
+    return (await run.info()).reason
+
+
+async def events_of(run: RunHandle[Any], kind: type[EventT]) -> list[EventT]:
+    """The events of one kind in a run's journal."""
+    return [event for event in await run.history() if isinstance(event, kind)]
+
+
+# -- The stage ---------------------------------------------------------------------------------------------------------
+
+
+class Gate:
+    """Where steps wait until the test lets them pass."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._arrived = asyncio.Semaphore(0)
+        self._opened = asyncio.Event()
+        self._opened_for_threads = threading.Event()
+
+    async def pass_through(self) -> None:
+        """Arrive, and go on when the gate is open."""
+        self._arrived.release()
+        await self._opened.wait()
+
+    def pass_on_thread(self) -> None:
+        """The same, in a sync step."""
+        self._loop.call_soon_threadsafe(self._arrived.release)
+        assert self._opened_for_threads.wait(PATIENCE_SECONDS), "nobody opened the gate"
+
+    async def reached(self) -> None:
+        """Return when one more step has arrived."""
+        await in_time(self._arrived.acquire())
+
+    def open(self) -> None:
+        """Let everybody pass, from now on."""
+        self._opened.set()
+        self._opened_for_threads.set()
+
+
+@dataclass
+class Stage:
+    """What the steps of a test tell it, and where they wait for it."""
+
+    calls: list[Any] = field(default_factory=list)
+    gates: dict[str, Gate] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def call(self, what: Any) -> None:
+        """Note that something ran."""
+        self.calls.append(what)
+
+    def count(self, what: Any) -> int:
+        """How often it ran."""
+        return Counter(self.calls)[what]
+
+    def gate(self, name: str = "") -> Gate:
+        """The gate of this name."""
+        if name not in self.gates:
+            self.gates[name] = Gate()
+        return self.gates[name]
+
+    def clear(self) -> None:
+        """Begin anew; whoever still waits may go."""
+        for gate in self.gates.values():
+            gate.open()
+        self.calls, self.gates, self.values = [], {}, {}
+
+
+stage = Stage()
+
+
+@outlive.step
+async def note(what: str) -> str:
+    """Say that it ran."""
+    stage.call(what)
+    return what
+
+
+@outlive.step
+async def hold(name: str) -> str:
+    """Run until the test opens the gate of this name."""
+    stage.call(name)
+    try:
+        await stage.gate(name).pass_through()
+    except asyncio.CancelledError:
+        stage.call(f"{name} cancelled")
+        raise
+    return name
+
+
+# -- Places and engines ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Place:
+    """Where the engines of one test keep their runs; the data outlives the engines."""
+
+    path: Path | None
+    """The database file; None for a place in memory."""
+    clock: SkippingClock = field(default_factory=SkippingClock)
+    state: MemoryState = field(default_factory=MemoryState)
+    is_damaged: bool = False
+    """Whether the test breaks the data on purpose."""
+
+    @property
+    def url(self) -> str:
+        """What an engine is told."""
+        return "memory:" if self.path is None else f"sqlite:{self.path}"
+
+    def engine(self, *, wrap: Callable[[Store], Store] = lambda store: store, **options: Any) -> outlive.Engine:
+        """An engine on this place; everything that can be quick is."""
+        told = {"lease_seconds": LEASE_SECONDS, "poll_seconds": 0.01, "grace_seconds": 0.05, "clock": self.clock}
+        engine = outlive.Engine(self.url, **(told | options))
+        engine._store = wrap(self.store())
+        return engine
+
+    def store(self) -> Store:
+        """A store on this place."""
+        if self.path is None:
+            return MemoryStore(clock=self.clock.now, state=self.state)
+        return SqliteStore(self.path, clock=self.clock.now)
+
+
+def registry_of(*workflows: Workflow[..., Any]) -> Any:
+    """A registry that has these workflows and no others: other code than this process has."""
+    registry = outlive._define.registry.Registry()
+    for workflow in workflows:
+        registry.add_workflow(workflow.spec)
+    return registry
+
+
+# -- The end of the world ----------------------------------------------------------------------------------------------
+
+
+async def crash(engine: outlive.Engine) -> None:
+    """End an engine as a kill would: nothing is released, nothing is cleaned up, its session just goes silent."""
+    station, store = engine._station, engine._store
+    assert station is not None
+    worker, claimer, keeper = station._worker, station._claimer, station._keeper
+    assert worker is not None
+    assert claimer is not None
+    assert keeper is not None
+    assert engine._committer is not None
+    assert engine._waiters is not None
+    tasks = [task for task in (claimer._task, engine._committer._pump) if task is not None]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    keeper.stop()
+    worker.is_stopping = True
+    worker.close()
+    engine._waiters.close()
+    _go_silent(store, worker.id)
+    await store.close()
+    engine._client = engine._station = engine._committer = None
+
+
+def _go_silent(store: Any, worker_id: str) -> None:
+    """What the others see of a dead process: the kernel dropped its lock, or its lease ran out."""
+    store = getattr(store, "inner", store)
+    if isinstance(store, SqliteStore):
+        store._locks.close()
+    else:
+        workers = store._state.workers
+        workers[worker_id] = msgspec.structs.replace(workers[worker_id], expires_at=0)

@@ -1,0 +1,224 @@
+"""Starting: one id is one run, and whoever asks for something else says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import RunStatus
+from outlive._journal.event import RunCancelled
+from outlive.errors import InvalidRunIdError, RunExistsError
+from tests.engine.support import Place, crash, hold, in_time, note, stage, waits
+
+
+@outlive.workflow
+async def started(name: str, *, times: int = 1) -> str:
+    return "".join([await note(name) for _ in range(times)])
+
+
+@outlive.workflow
+async def started_and_held(name: str) -> str:
+    held = await hold(name)
+    await note(f"after {name}")
+    return held
+
+
+@outlive.workflow
+async def started_and_waiting(name: str) -> str:
+    stage.values.setdefault("lives", []).append(name)
+    return f"{name} {await outlive.wait_for_signal('go', str)}"
+
+
+@outlive.workflow
+async def started_parent(name: str) -> str:
+    return await started_and_held(name)
+
+
+async def test_a_started_run_gives_its_result(engine: outlive.Engine) -> None:
+    """A run started with an id has that id and returns what the workflow returns."""
+    run = await engine.start(started, "a", id="run-1")
+
+    assert "run-1" == run.id
+    assert "a" == await in_time(run.result())
+    assert await run.status() is RunStatus.SUCCEEDED
+
+
+async def test_a_run_without_an_id_gets_one_of_its_own(engine: outlive.Engine) -> None:
+    """Two starts without an id are two runs."""
+    first, second = await engine.start(started, "a"), await engine.start(started, "a")
+
+    assert first.id != second.id
+    assert ["a", "a"] == [await in_time(first.result()), await in_time(second.result())]
+
+
+async def test_keyword_arguments_are_bound_to_the_workflow(engine: outlive.Engine) -> None:
+    """`bind` carries what `start` would take for options of its own."""
+    run = await engine.start(started.bind("a", times=3))
+
+    assert "aaa" == await in_time(run.result())
+
+
+async def test_the_same_id_again_is_the_same_run(engine: outlive.Engine) -> None:
+    """Attaching to an open run neither starts another one nor disturbs it."""
+    first = await engine.start(started_and_held, "a", id="run-1")
+    await stage.gate("a").reached()
+    second = await engine.start(started_and_held, "b", id="run-1")
+    stage.gate("a").open()
+
+    assert ["a", "a"] == [await in_time(first.result()), await in_time(second.result())]
+    assert ["a", "after a"] == stage.calls
+
+
+async def test_attaching_to_a_finished_run_gives_its_result(engine: outlive.Engine) -> None:
+    """A start that comes after the end is answered with what was, also by another engine."""
+    await in_time((await engine.start(started, "a", id="run-1")).result())
+
+    again = await engine.start(started, "b", id="run-1")
+
+    assert "a" == await in_time(again.result())
+    assert ["a"] == stage.calls
+
+
+async def test_a_start_is_durable_when_it_returns(place: Place) -> None:
+    """An engine that dies right after a start has not lost the run."""
+    engine = await place.engine().__aenter__()
+    await engine.start(started, "a", id="run-1")
+    await crash(engine)
+
+    async with place.engine() as second:
+        assert "a" == await in_time(second.get("run-1").result())
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+async def test_reject_refuses_an_id_that_is_taken(engine: outlive.Engine, *, is_finished: bool) -> None:
+    """`reject` raises, whether the other run is open or finished, and says what it is doing."""
+    run = await engine.start(started_and_held, "a", id="run-1")
+    await stage.gate("a").reached()
+    if is_finished:
+        stage.gate("a").open()
+        await in_time(run.result())
+
+    with pytest.raises(RunExistsError, match="succeeded" if is_finished else "running"):
+        await engine.start(started_and_held, "b", id="run-1", on_conflict="reject")
+
+    stage.gate("a").open()
+    assert "a" == await in_time(run.result())
+
+
+async def test_reject_takes_an_id_that_is_free(engine: outlive.Engine) -> None:
+    """`reject` is an ordinary start when nobody has the id."""
+    run = await engine.start(started, "a", id="run-1", on_conflict="reject")
+
+    assert "a" == await in_time(run.result())
+
+
+async def test_replace_takes_the_id_of_a_finished_run(engine: outlive.Engine) -> None:
+    """The finished run stays in the store as it ended, under another name."""
+    await in_time((await engine.start(started, "a", id="run-1")).result())
+
+    new = await engine.start(started, "b", id="run-1", on_conflict="replace")
+
+    assert "b" == await in_time(new.result())
+    assert "a" == await in_time(engine.get("run-1~old1").result())
+    assert await engine.get("run-1~old1").status() is RunStatus.SUCCEEDED
+
+
+async def test_replace_cancels_the_steps_of_an_open_run(engine: outlive.Engine) -> None:
+    """A step of the replaced run is cancelled at once, and the new run has its own."""
+    await engine.start(started_and_held, "a", id="run-1")
+    await stage.gate("a").reached()
+
+    new = await engine.start(started, "b", id="run-1", on_conflict="replace")
+
+    assert "b" == await in_time(new.result())
+    old = engine.get("run-1~old1")
+    with pytest.raises(outlive.RunCancelled, match="replaced"):
+        await in_time(old.result())
+    assert ["a", "a cancelled", "b"] == sorted(stage.calls)
+
+
+async def test_the_late_result_of_a_replaced_run_is_discarded(place: Place) -> None:
+    """A step that runs elsewhere when its run is replaced ends in nothing."""
+    async with place.engine(poll_seconds=60) as worker, place.engine(worker=False) as client:
+        await worker.start(started_and_held, "a", id="run-1")
+        await stage.gate("a").reached()
+        await client.start(started, "b", id="run-1", on_conflict="replace")
+        stage.gate("a").open()
+        assert worker._station is not None
+        worker._station.ring()
+
+        assert "b" == await in_time(worker.get("run-1").result())
+        old = worker.get("run-1~old1")
+        with pytest.raises(outlive.RunCancelled):
+            await in_time(old.result())
+        last = (await old.history())[-1]
+        assert isinstance(last, RunCancelled)
+    assert 0 == stage.count("after a")
+
+
+async def test_replace_ends_a_suspended_run(engine: outlive.Engine) -> None:
+    """A signal sent after the replacement reaches the new run only."""
+    old = await engine.start(started_and_waiting, "a", id="run-1")
+    await waits(old)
+
+    new = await engine.start(started_and_waiting, "b", id="run-1", on_conflict="replace")
+    await engine.signal("run-1", "go", "!")
+
+    assert "b !" == await in_time(new.result())
+    assert await engine.get("run-1~old1").status() is RunStatus.CANCELLED
+
+
+async def test_replace_takes_the_children_along(engine: outlive.Engine) -> None:
+    """The tree of a replaced run is renamed as a whole, and none of it goes on."""
+    await engine.start(started_parent, "a", id="run-1")
+    await stage.gate("a").reached()
+
+    new = await engine.start(started_parent, "b", id="run-1", on_conflict="replace")
+    stage.gate("b").open()
+
+    assert "b" == await in_time(new.result())
+    old = await engine.get("run-1~old1~1").info()
+    assert (RunStatus.CANCELLED, "run-1~old1") == (old.status, old.parent_id)
+
+
+async def test_replacing_again_keeps_every_earlier_run(engine: outlive.Engine) -> None:
+    """Three lives under one id are three runs in the store."""
+    for name in "abc":
+        await in_time((await engine.start(started, name, id="run-1", on_conflict="replace")).result())
+
+    found = {run.id for run in await engine.list(workflow="started")}
+    assert {"run-1", "run-1~old1", "run-1~old2"} == found
+    results = [await in_time(engine.get(run_id).result()) for run_id in sorted(found)]
+    assert ["a", "b", "c"] == sorted(results)
+    assert "c" == await in_time(engine.get("run-1").result())
+
+
+async def test_an_unknown_way_to_resolve_a_conflict_is_refused(engine: outlive.Engine) -> None:
+    """A misspelt `on_conflict` replaces nothing."""
+    await in_time((await engine.start(started, "a", id="run-1")).result())
+    misspelt: Any = "rejct"
+
+    with pytest.raises(ValueError, match="rejct"):
+        await engine.start(started, "b", id="run-1", on_conflict=misspelt)
+
+    assert "a" == await in_time(engine.get("run-1").result())
+
+
+@pytest.mark.parametrize("run_id", ["", "a b", "a/b", "~a", "x" * 129, "run-1~old1"])
+async def test_an_id_that_is_no_name_is_refused(engine: outlive.Engine, run_id: str) -> None:
+    """Run ids appear in URLs and file names, so a bad one is refused at the start."""
+    with pytest.raises(InvalidRunIdError):
+        await engine.start(started, "a", id=run_id)
+
+
+async def test_runs_are_found_by_their_tags(engine: outlive.Engine) -> None:
+    """Tags are text for searching; anything else is refused."""
+    await in_time((await engine.start(started, "a", id="run-1", tags={"team": "blue"})).result())
+    await in_time((await engine.start(started, "b", id="run-2", tags={"team": "red"})).result())
+
+    assert ["run-2"] == [run.id for run in await engine.list(tags={"team": "red"}, status="succeeded")]
+    wrong: Any = {"team": 1}
+    with pytest.raises(TypeError, match="tags are text"):
+        await engine.start(started, "c", tags=wrong)

@@ -1,0 +1,214 @@
+"""What the children of the tests do: `python child.py JOB PATH [ARGUMENT...]`.
+
+A child says a line when it is ready and waits for a line before it goes on, so that no test has to sleep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from outlive._store.contract import Outcome
+from outlive._store.sqlite import SqliteStore
+from outlive.errors import CommitUnknownError, OutliveError, StoreError
+from outlive.testing.clock import EPOCH
+from outlive.testing.conformance.builders import begin, blob, claim, get_run, hire, new_tree, stepped
+
+NOBODY = 65_534
+
+
+def say(*words: object) -> None:
+    """Tell the test something."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def hear() -> str:
+    """Wait for the test."""
+    return sys.stdin.readline().strip()
+
+
+def store_at(path: str) -> SqliteStore:
+    """A store whose clock stands still."""
+    return SqliteStore(path, clock=lambda: EPOCH)
+
+
+# -- Jobs ------------------------------------------------------------------------------------------------------
+
+
+async def create(path: str, run_id: str) -> None:
+    """Open, together with all the others, and write."""
+    say("ready")
+    hear()
+    store = store_at(path)
+    await store.open()
+    await begin(store, run_id)
+    await store.close()
+    say("done")
+
+
+async def work(path: str, worker_id: str) -> None:
+    """Claim what is due, and live until told otherwise."""
+    store = store_at(path)
+    await store.open()
+    await hire(store, worker_id)
+    say(*await claim(store, worker_id))
+    hear()
+    await store.close()
+
+
+async def work_and_fork(path: str, worker_id: str) -> None:
+    """Claim what is due, and leave a forked child that outlives this process."""
+    store = store_at(path)
+    await store.open()
+    await hire(store, worker_id)
+    names = await claim(store, worker_id)
+    child = os.fork()
+    if not child:
+        hear()
+        os._exit(0)
+    say(child, *names)
+    signal.pause()
+
+
+def die_at_every_statement(path: str) -> None:
+    """Open a new file again and again, and be killed one statement later each time; say how often that was."""
+    for count in range(1, 1_000):
+        child = os.fork()
+        if not child:
+            apsw.connection_hooks.append(Countdown(count).watch)
+            asyncio.run(_open_and_close(f"{path}-{count}"))
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            say(count - 1, os.waitstatus_to_exitcode(status))
+            return
+
+
+class Countdown:
+    """Kills this process before the n-th statement of all its connections."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+
+    def watch(self, connection: apsw.Connection) -> None:
+        """Count the statements of a new connection too."""
+        connection.set_exec_trace(self._step)
+
+    def _step(self, *_: object) -> bool:
+        self._left -= 1
+        if not self._left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return True
+
+
+async def _open_and_close(path: str) -> None:
+    store = store_at(path)
+    await store.open()
+    await store.close()
+
+
+async def open_as_nobody(path: str) -> None:
+    """Try as a user who may not write here."""
+    if os.getuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    store = store_at(path)
+    try:
+        await store.open()
+    except OutliveError as error:
+        say(type(error).__name__, error)
+    else:
+        say("opened")
+
+
+async def create_without_umask(path: str) -> None:
+    """Say which rights the files have that a store makes, when nothing restricts them."""
+    os.umask(0)
+    store = store_at(path)
+    await store.open()
+    await begin(store)
+    for file in sorted(Path(path).parent.iterdir()):
+        say(file.name, oct(file.stat().st_mode & 0o777))
+    await store.close()
+    say("end")
+
+
+async def fail_to_write(path: str) -> None:
+    """Let every write beyond the present size of the WAL fail with an I/O error, then let it succeed again."""
+    store = store_at(path)
+    await store.open()
+    tree = await begin(store)
+    wal = Path(f"{path}-wal").stat().st_size
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (wal + 1_000, unlimited[1]))
+    for change in (tree.change(stepped(store)), tree.change(stepped(store), blobs=[blob(b"x" * 100_000)])):
+        try:
+            await store.commit([change])
+        except StoreError as error:
+            say(type(error) is CommitUnknownError, error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    say(len(await store.read_journal(tree.journal)))
+    say((await tree.try_write(stepped(store))).value, len(await store.read_journal(tree.journal)))
+    await store.close()
+
+
+async def use_after_fork(path: str) -> None:
+    """Fork while the store is at work, and use it in the child."""
+    store = store_at(path)
+    await store.open()
+    tree = await begin(store)
+    busy = asyncio.gather(*(store.commit([new_tree(store, f"run-{number}")]) for number in range(2, 500)))
+    await asyncio.sleep(0)
+    child = os.fork()
+    if not child:
+        _misuse(store, path)
+        sys.exit(0)  # The way out that frees everything, also the connections.
+    _, status = os.waitpid(child, 0)
+    outcomes = [outcome for ((outcome, _),) in await busy]
+    await tree.step()
+    say(os.waitstatus_to_exitcode(status), set(outcomes) == {Outcome.COMMITTED}, (await get_run(store, "run-1")).id)
+    await store.close()
+
+
+def _misuse(store: SqliteStore, path: str) -> None:
+    """Say what every way of using an inherited store brings, then use one of one's own."""
+    calls: list[Callable[[], Coroutine[Any, Any, object]]] = [
+        lambda: store.find_run("run-1"),
+        lambda: store.commit([new_tree(store, "child")]),
+        lambda: store.open(),
+    ]
+    for call in calls:
+        try:
+            call().send(None)
+        except StoreError as error:
+            say(error)
+        except StopIteration:
+            say("nothing")
+    try:
+        store.open_beat("worker")
+    except StoreError as error:
+        say(error)
+
+
+def main() -> None:
+    """Do the job that the command line names."""
+    job, *arguments = sys.argv[1:]
+    result = globals()[job](*arguments)
+    if result is not None:
+        asyncio.run(result)
+
+
+if __name__ == "__main__":
+    assert errno.EFBIG  # What a write beyond RLIMIT_FSIZE fails with.
+    main()

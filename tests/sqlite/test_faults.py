@@ -1,0 +1,195 @@
+"""What a store says when the disk, the file or a neighbour lets it down, and that it goes on afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from outlive._store.contract import Outcome
+from outlive._store.sqlite import SqliteStore, connection
+from outlive.errors import ConfigurationError, StoreError, StoreUnavailableError
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, hire, read_events
+
+Open = Callable[[], Awaitable[SqliteStore]]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MiB, where root can have one; any other user gets a file that may not grow."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+        yield folder
+        subprocess.run(["umount", str(folder)], check=True)
+        return
+
+    def limit(connection: apsw.Connection) -> None:
+        connection.pragma("max_page_count", 200)
+
+    apsw.connection_hooks.append(limit)
+    yield folder
+    apsw.connection_hooks.remove(limit)
+
+
+async def test_full_disk_refuses_and_forgets_nothing(small_disk: Path, clock: ManualClock) -> None:
+    """What was acknowledged is there, what was refused is not, reading goes on, and space heals it."""
+    store = SqliteStore(small_disk / "outlive.db", clock=clock)
+    await store.open()
+    tree = await begin(store)
+    ballast = small_disk / "ballast"
+    acknowledged = 1
+    with pytest.raises(StoreUnavailableError, match="make room on its disk"):
+        for number in range(1_000):
+            await tree.step(blobs=[blob(bytes([number % 256]) * 50_000 + str(number).encode())])
+            acknowledged += 1
+
+    assert acknowledged > 5
+    assert len(await read_events(tree)) == acknowledged
+    assert (await store.find_run("run-1")) is not None
+    ballast.unlink(missing_ok=True)
+    await store.close()
+    reopened = SqliteStore(small_disk / "outlive.db", clock=clock)
+    await reopened.open()
+    assert len(await read_events(tree.twin(reopened))) == acknowledged
+    await reopened.close()
+
+
+async def test_space_that_comes_back_is_used(store: SqliteStore) -> None:
+    """The same store goes on; nobody has to restart it."""
+    tree = await begin(store)
+    assert store._writer is not None
+    writing = store._writer.session.connection
+    pages = writing.pragma("page_count")
+    writing.pragma("max_page_count", pages)
+    with pytest.raises(StoreUnavailableError):
+        await tree.step(blobs=[blob(b"x" * 100_000)])
+
+    writing.pragma("max_page_count", pages + 1_000)
+    await tree.step(blobs=[blob(b"x" * 100_000)])
+
+    assert len(await read_events(tree)) == 2
+
+
+def test_failed_write_in_a_commit_is_unknown_and_the_store_goes_on(path: Path, spawn: Callable[..., Any]) -> None:
+    """An I/O error while committing is neither a yes nor a no; the connection is made anew."""
+    rows, batch, read, last = spawn("fail_to_write", path).hear_all()
+
+    assert rows.startswith("True ")
+    assert batch.startswith("True ")
+    assert "while committing" in rows
+    assert (read, last) == ("1", f"{Outcome.COMMITTED.value} 2")
+
+
+async def test_neighbour_that_keeps_the_lock_is_told(
+    path: Path, open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was written, and as soon as the lock is free everything is as before."""
+    monkeypatch.setattr(connection, "BUSY_MILLISECONDS", 20)
+    store = await open_store()
+    tree = await begin(store)
+    neighbour = apsw.Connection(str(path))
+    neighbour.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(StoreUnavailableError, match="another process"):
+        await tree.step()
+    with pytest.raises(StoreUnavailableError, match="another process"):
+        await hire(store, "worker-a")
+    assert len(await store.read_journal(tree.journal)) == 1
+
+    neighbour.execute("ROLLBACK")
+    await tree.step()
+    neighbour.close()
+
+
+async def test_damaged_page_is_told(path: Path, clock: ManualClock) -> None:
+    """The message names the file and says what helps."""
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    for number in range(200):
+        await begin(store, f"run-{number}")
+    await store.close()
+    content = bytearray(path.read_bytes())
+    content[4_096 * 5 :] = b"\xaa" * (len(content) - 4_096 * 5)
+    path.write_bytes(content)
+
+    await store.open()
+    with pytest.raises(StoreError, match="restore a backup"):
+        await store.find_runs([f"run-{number}" for number in range(200)])
+    await store.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_file_that_is_gone_stops_the_beat(path: Path, store: SqliteStore, replaced: bool) -> None:  # noqa: FBT001 (a parameter of the test)
+    """A worker must not go on writing to a file that nobody else can see."""
+    await hire(store, "worker-a")
+    beat = store.open_beat("worker-a")
+    assert beat.renew(lease_seconds=LEASE_SECONDS)
+    path.rename(path.with_name("moved.db"))
+    if replaced:
+        path.touch()
+
+    with pytest.raises(StoreUnavailableError, match="replaced" if replaced else "gone"):
+        beat.renew(lease_seconds=LEASE_SECONDS)
+    beat.close()
+
+
+async def test_beat_gets_through_while_the_writer_is_busy(store: SqliteStore, clock: ManualClock) -> None:
+    """A lease is renewed between two commits of the same process."""
+    import asyncio
+    import threading
+
+    await hire(store, "worker-a")
+    trees = [await begin(store, f"run-{number}") for number in range(20)]
+    renewed: list[bool] = []
+
+    def keep_renewing() -> None:
+        beat = store.open_beat("worker-a")
+        renewed.extend(beat.renew(lease_seconds=LEASE_SECONDS) for _ in range(20))
+        beat.close()
+
+    thread = threading.Thread(target=keep_renewing)
+    thread.start()
+    while thread.is_alive():
+        await asyncio.gather(*(tree.step() for tree in trees))
+
+    assert renewed == [True] * 20
+
+
+async def test_old_sqlite_is_refused(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In it, two processes could damage the file."""
+    monkeypatch.setattr(apsw, "SQLITE_VERSION_NUMBER", 3_051_002)
+
+    with pytest.raises(ConfigurationError, match="pip install --upgrade apsw"):
+        await SqliteStore(path, clock=clock).open()
+
+    assert not path.exists()
+
+
+async def test_closed_store_says_so(path: Path, clock: ManualClock) -> None:
+    """Before it was opened, and after it was closed."""
+    store = SqliteStore(path, clock=clock)
+    with pytest.raises(StoreError, match="not open"):
+        await store.find_run("run-1")
+    await store.open()
+    await store.close()
+    with pytest.raises(StoreError, match="not open"):
+        await store.retire_worker("worker-a")
+
+
+@pytest.mark.parametrize(("folder", "kind"), [("/data/deep", "nfs4"), ("/data", "nfs4"), ("/home", None), ("/", None)])
+def test_network_file_system_is_recognised(tmp_path: Path, folder: str, kind: str | None) -> None:
+    """SQLite's locks do not reach other machines."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+        "40 22 0:35 / /data rw,relatime shared:2 - nfs4 server:/export rw\n"
+    )
+
+    assert connection.find_network(Path(folder), mounts=mounts) == kind

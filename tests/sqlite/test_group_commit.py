@@ -1,0 +1,193 @@
+"""One transaction for everything that waits, and nobody suffers for somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+import pytest
+
+from outlive._store.contract import Change, Delivery, Outcome
+from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.writer import WriteVerb
+from outlive.testing.conformance.builders import begin, claim, get_run, hire, message, new_tree, send, stepped
+
+
+@contextmanager
+def writer_held(store: SqliteStore) -> Iterator[list[int]]:
+    """Keep the writer busy while jobs are queued; then a list with one entry for each transaction since."""
+    gate, commits = threading.Event(), list[int]()
+
+    def wait(session: Session, arguments: list[None], *, careful: bool) -> list[None]:
+        del careful
+        gate.wait()
+        session.connection.set_commit_hook(lambda: commits.append(1) or False)
+        return arguments
+
+    held = store._write(WriteVerb(wait), None)
+    yield commits
+    gate.set()
+    held.add_done_callback(lambda _: None)
+
+
+async def test_everything_that_waits_is_one_transaction(store: SqliteStore) -> None:
+    """A hundred callers of different verbs wait for the disk together."""
+    await hire(store, "worker-a")
+    trees = [await begin(store, f"run-{number}") for number in range(40)]
+    with writer_held(store) as commits:
+        jobs = asyncio.gather(
+            *(tree.step() for tree in trees),
+            *(begin(store, f"new-{number}") for number in range(40)),
+            *(send(store, message(store, tree.run_id)) for tree in trees[:18]),
+            claim(store, "worker-a", limit=10),
+            hire(store, "worker-b"),
+        )
+        await asyncio.sleep(0)
+
+    await jobs
+
+    assert len(commits) == 2  # That of the verb that held the writer, and one for all the others.
+    assert len(await store.find_runs([f"new-{number}" for number in range(40)])) == 40
+
+
+async def test_rows_alone_need_no_transaction_around_them(store: SqliteStore) -> None:
+    """Steps that end are one statement, whoever commits them."""
+    trees = [await begin(store, f"run-{number}") for number in range(20)]
+    statements: list[str] = []
+    with writer_held(store):
+        jobs = asyncio.gather(*(tree.step("a", "b") for tree in trees))
+        await asyncio.sleep(0)
+        store._writer.session.connection.set_exec_trace(  # type: ignore[union-attr]
+            lambda _, text, __: statements.append(text) or True
+        )
+
+    await jobs
+
+    assert [text.split("(")[0] for text in statements if "outlive" in text] == ["INSERT INTO outlive_events "]
+    assert len(statements) == 2  # The other one ends the transaction of the verb that held the writer.
+
+
+async def test_one_job_that_raises_hurts_nobody_else(store: SqliteStore) -> None:
+    """It gets its exception; the others are done again without it."""
+    trees = [await begin(store, f"run-{number}") for number in range(5)]
+    broken = Change(journal=trees[0].journal, after=0, rows=[(1, 1, 1, object())])  # type: ignore[list-item]
+    with writer_held(store):
+        jobs = asyncio.gather(
+            trees[1].step(),
+            store.commit([broken]),
+            *(tree.step(starts=[new_tree(store, f"{tree.run_id}-second")]) for tree in trees[2:]),
+            send(store, message(store, "run-0")),
+            return_exceptions=True,
+        )
+        await asyncio.sleep(0)
+
+    first, error, *others, delivery = await jobs
+
+    assert isinstance(error, TypeError)
+    assert (first, others, delivery) == (None, [None] * 3, [Delivery.ACCEPTED])
+    assert [len(await store.read_journal(tree.journal)) for tree in trees] == [1, 2, 2, 2, 2]
+    assert len(await store.find_runs([f"run-{number}-second" for number in (2, 3, 4)])) == 3
+
+
+async def test_conflict_of_one_caller_is_not_that_of_another(store: SqliteStore) -> None:
+    """Each commit gets its own answer, in the order of its own changes."""
+    trees = [await begin(store, f"run-{number}") for number in range(4)]
+    late = trees[1].twin()
+    await trees[1].step()
+    with writer_held(store):
+        jobs = asyncio.gather(
+            store.commit([trees[0].change(stepped(store)), late.change(stepped(store))]),
+            store.commit([trees[2].change(stepped(store)), trees[3].change(stepped(store))]),
+        )
+        await asyncio.sleep(0)
+
+    first, second = await jobs
+
+    assert [outcome for outcome, _ in first] == [Outcome.COMMITTED, Outcome.CONFLICT]
+    assert [outcome for outcome, _ in second] == [Outcome.COMMITTED] * 2
+
+
+async def test_caller_that_gives_up_does_not_stop_its_job(store: SqliteStore) -> None:
+    """A write is never half done because somebody stopped waiting."""
+    with writer_held(store):
+        job = asyncio.ensure_future(begin(store, "run-1"))
+        await asyncio.sleep(0)
+        job.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await job
+    await begin(store, "run-2")
+
+    assert await store.find_run("run-1") is not None
+
+
+async def test_reading_does_not_wait_for_the_writer(store: SqliteStore) -> None:
+    """A read that is asked for during a long transaction sees what was committed before."""
+    await begin(store, "run-1")
+    with writer_held(store):
+        job = asyncio.ensure_future(begin(store, "run-2"))
+        await asyncio.sleep(0)
+
+        found = await store.find_runs(["run-1", "run-2"])
+
+    assert found.keys() == {"run-1"}
+    await job
+
+
+async def test_batch_of_any_size_is_written(store: SqliteStore) -> None:
+    """More rows than one statement takes, of new trees and of old ones."""
+    outcomes = await store.commit([new_tree(store, f"run-{number}") for number in range(1_500)])
+    journals = [journal for _, journal in outcomes]
+    row = stepped(store)
+    trees = [await twin(store, f"run-{number}", journal) for number, journal in enumerate(journals)]
+
+    outcomes = await store.commit([tree.change(row) for tree in trees])
+
+    assert {outcome for outcome, _ in outcomes} == {Outcome.COMMITTED}
+    rows = await store.read_journals(journals)
+    assert {len(rows[journal]) for journal in journals} == {2}
+    assert (await get_run(store, "run-1499")).journal == journals[1499]
+
+
+async def test_wal_is_moved_into_the_file_and_does_not_grow_for_ever(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer makes checkpoints, and nobody else does."""
+    monkeypatch.setattr("outlive._store.sqlite.writer.CHECKPOINT_PAGES", 10)
+    wal = store._path.with_name("outlive.db-wal")
+    tree = await begin(store)
+    sizes = []
+    for _ in range(100):
+        await tree.step()
+        await store.find_run("run-1")
+        sizes.append(wal.stat().st_size)
+
+    assert max(sizes) < 30 * 4_200
+    assert store._path.stat().st_size > 4 * 4_096
+
+
+async def test_sole_user_leaves_one_file_behind(store: SqliteStore) -> None:
+    """What is closed can be copied as it is."""
+    await begin(store)
+
+    await store.close()
+
+    assert not store._path.with_name("outlive.db-wal").exists()
+    connection = apsw.Connection(f"file:{store._path}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    assert connection.execute("SELECT id FROM outlive_runs").fetchall() == [("run-1",)]
+    connection.close()
+
+
+async def twin(store: SqliteStore, run_id: str, journal: int) -> Any:
+    """The writer of a tree that was created by hand."""
+    from outlive.testing.conformance.builders import Writer
+
+    writer = Writer(store, run_id)
+    writer.journal, writer.seq = journal, 0
+    writer.fold.runs[0] = await get_run(store, run_id)
+    return writer

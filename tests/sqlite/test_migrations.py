@@ -1,0 +1,201 @@
+"""The schema and the file: made once, by anyone, whatever happens; nothing else is ever touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite.migrate import migrations
+from outlive.errors import NotADatabaseError, SchemaTooNewError, StoreUnavailableError
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import begin, get_run
+
+Spawn = Callable[..., Any]
+
+
+async def test_eight_processes_make_one_schema(path: Path, clock: ManualClock, spawn: Spawn) -> None:
+    """One of those that start at once migrates, and each can write when it has opened."""
+    children = [spawn("create", path, f"run-{number}") for number in range(8)]
+    for child in children:
+        assert child.hear() == "ready"
+    for child in children:
+        child.say()
+
+    assert [child.hear() for child in children] == ["done"] * 8
+    versions = [version for (version,) in apsw.Connection(str(path)).execute("SELECT version FROM outlive_migrations")]
+    assert versions == list(range(1, len(migrations()) + 1))
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    assert len(await store.find_runs([f"run-{number}" for number in range(8)])) == 8
+    await store.close()
+
+
+async def test_a_migration_killed_at_any_statement_is_done_by_the_next_one(
+    path: Path, clock: ManualClock, spawn: Spawn
+) -> None:
+    """Whatever the dead left behind, the next process opens it and writes."""
+    deaths, last_exit = map(int, spawn("die_at_every_statement", path).hear().split())
+
+    assert deaths > 30
+    assert last_exit == 0
+    for count in range(1, deaths + 1):
+        store = SqliteStore(f"{path}-{count}", clock=clock)
+        await store.open()
+        await begin(store)
+        await store.close()
+        assert apsw.Connection(f"{path}-{count}").pragma("integrity_check") == "ok"
+
+
+async def test_newer_schema_is_refused_before_anything_is_written(path: Path, clock: ManualClock) -> None:
+    """An older release says what to do and leaves the file as it is."""
+    await make_database(path, clock)
+    later = len(migrations()) + 1
+    connection = apsw.Connection(str(path))
+    connection.execute("INSERT INTO outlive_migrations VALUES (?, 'later', 0)", (later,))
+    connection.close()
+    before = look(path)
+
+    with pytest.raises(SchemaTooNewError, match="upgrade outlive") as caught:
+        await SqliteStore(path, clock=clock).open()
+
+    assert (caught.value.found, caught.value.known) == (later, later - 1)
+    assert look(path) == before
+
+
+@pytest.mark.parametrize("content", [b"Dear diary,\n", b"x" * 100_000, b"SQLite format 3\x00" + b"\xff" * 5_000])
+async def test_file_of_another_kind_is_left_as_it_is(path: Path, clock: ManualClock, content: bytes) -> None:
+    """Naming the wrong file costs nothing."""
+    path.write_bytes(content)
+
+    with pytest.raises(NotADatabaseError, match="name another file"):
+        await SqliteStore(path, clock=clock).open()
+
+    assert look(path) == {path.name: content}
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+async def test_database_of_another_program_is_left_as_it_is(path: Path, clock: ManualClock, mode: str) -> None:
+    """Also when that program is at work and has not moved everything from its WAL."""
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", mode)
+    connection.execute("CREATE TABLE customers (name TEXT); INSERT INTO customers VALUES ('Ann')")
+    before = path.read_bytes()
+
+    with pytest.raises(NotADatabaseError, match="another program"):
+        await SqliteStore(path, clock=clock).open()
+
+    assert path.read_bytes() == before
+    assert connection.execute("SELECT name FROM customers").fetchall() == [("Ann",)]
+    connection.close()
+    assert apsw.Connection(str(path)).execute("SELECT name FROM sqlite_schema").fetchall() == [("customers",)]
+
+
+async def test_empty_file_becomes_a_database(path: Path, clock: ManualClock) -> None:
+    """`touch orders.db` is a way to begin."""
+    path.touch()
+
+    await make_database(path, clock)
+
+    assert path.stat().st_size > 0
+
+
+async def test_file_is_marked_as_ours(path: Path, clock: ManualClock) -> None:
+    """`file orders.db` and other programs can tell whose it is."""
+    await make_database(path, clock)
+
+    assert path.read_bytes()[68:72] == b"Outl"
+
+
+async def test_folder_is_no_database(tmp_path: Path, clock: ManualClock) -> None:
+    """The message says what to name instead."""
+    with pytest.raises(StoreUnavailableError, match="name a file in it"):
+        await SqliteStore(tmp_path, clock=clock).open()
+
+
+async def test_missing_folder_is_not_made(tmp_path: Path, clock: ManualClock) -> None:
+    """A misspelt path is told, with the command that helps if it was meant."""
+    with pytest.raises(StoreUnavailableError, match=f"mkdir -p {tmp_path}/a/b"):
+        await SqliteStore(tmp_path / "a" / "b" / "c.db", clock=clock).open()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_folder_that_cannot_be_written_is_told(tmp_path: Path, spawn: Spawn) -> None:
+    """There is no file yet, and this user cannot make one."""
+    folder = open_up(tmp_path, "locked")
+    folder.chmod(0o555)
+
+    (answer,) = spawn("open_as_nobody", folder / "outlive.db").hear_all()
+
+    assert answer.startswith("StoreUnavailableError")
+    assert "needs the right to write" in answer
+
+
+@pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o777), (0o000, 0o777), (0o666, 0o555)])
+async def test_file_that_cannot_be_written_is_told(
+    tmp_path: Path, clock: ManualClock, spawn: Spawn, file_mode: int, folder_mode: int
+) -> None:
+    """The file is there and this user lacks a right to it or to its folder, where the WAL has to be."""
+    folder = open_up(tmp_path, "theirs")
+    await make_database(folder / "outlive.db", clock)
+    before = look(folder / "outlive.db")["outlive.db"]
+    (folder / "outlive.db").chmod(file_mode)
+    folder.chmod(folder_mode)
+
+    (answer,) = spawn("open_as_nobody", folder / "outlive.db").hear_all()
+
+    assert answer.startswith("StoreUnavailableError")
+    assert "needs the right to write" in answer
+    assert (folder / "outlive.db").read_bytes() == before
+
+
+def test_files_are_for_their_owner_only(path: Path, spawn: Spawn) -> None:
+    """Journals hold what users hold dear; no umask makes them public."""
+    *files, end = spawn("create_without_umask", path).hear_all()
+
+    assert end == "end"
+    assert files == [f"outlive.db{suffix} 0o600" for suffix in ("", "-shm", "-wal", "-workers")]
+
+
+async def test_relative_path_is_meant_from_here(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that changes its folder later goes on with the same file."""
+    monkeypatch.chdir(tmp_path)
+    store = SqliteStore("outlive.db", clock=clock)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    await store.open()
+    await begin(store)
+    await get_run(store, "run-1")
+    await store.close()
+
+    assert (tmp_path / "outlive.db").exists()
+
+
+async def make_database(path: Path, clock: ManualClock) -> None:
+    """Leave a database behind, with nothing in it."""
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    await store.close()
+
+
+def look(path: Path) -> dict[str, bytes]:
+    """Everything in the folder of the file."""
+    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+
+def open_up(tmp_path: Path, name: str) -> Path:
+    """A folder that another user can reach."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_mode & 0o055 != 0o055 and folder.owner() == Path.home().owner():
+            folder.chmod(0o755)
+    place = tmp_path / name
+    place.mkdir()
+    return place

@@ -1,0 +1,45 @@
+"""No verb looks at every run: the cost of a claim or a list does not grow with the runs that have ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite.query import SQL, bulk, sql
+
+SMALL = {
+    # Migrations and sessions are few, and are looked at as a whole.
+    "list_workers": "SCAN outlive_workers",
+    "prune_workers": "SCAN outlive_workers",
+    # One row: the last number given out.
+    "find_taken_ids": "SCAN sqlite_sequence",
+}
+PARTS = {"connect", "wanted", "read_identity", "read_version"}
+NAMES = sorted(file.stem for file in SQL.glob("*.sql") if file.stem not in PARTS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_statement_finds_its_rows_through_an_index(store: SqliteStore, path: Path, name: str) -> None:
+    """Every table that can be large is searched, and sorted only within a page."""
+    await store.find_run("run-1")
+    connection = apsw.Connection(str(path))
+    text = sql(name)
+    if "FROM (VALUES" in text:
+        ((text, _),) = bulk(name, [None] * text[text.index("(VALUES") :].partition("))")[0].count("?") * 3)
+
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", Anything())]
+
+    connection.close()
+    scans = [step for step in plan if (step.startswith("SCAN ") and " outlive_" in step) or "SCAN sqlite_" in step]
+    aliased = [step for step in plan if step.split()[:2] in [["SCAN", alias] for alias in ("run", "found", "mail")]]
+    assert [step for step in scans + aliased if step != SMALL.get(name) and "USING COVERING INDEX" not in step] == []
+
+
+class Anything(dict[str, None]):
+    """Something to bind to every name and number."""
+
+    def __missing__(self, key: str) -> None:
+        return None
