@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import apsw
 import pytest
@@ -15,7 +14,7 @@ from outlive._store.contract import Change, Delivery, Outcome
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.writer import WriteVerb
-from outlive.testing.conformance.builders import begin, claim, get_run, hire, message, new_tree, send, stepped
+from outlive.testing.conformance.builders import Writer, begin, claim, get_run, hire, message, new_tree, send, stepped
 
 
 @contextmanager
@@ -23,10 +22,14 @@ def writer_held(store: SqliteStore) -> Iterator[list[int]]:
     """Keep the writer busy while jobs are queued; then a list with one entry for each transaction since."""
     gate, commits = threading.Event(), list[int]()
 
+    def count() -> bool:
+        commits.append(1)
+        return False
+
     def wait(session: Session, arguments: list[None], *, careful: bool) -> list[None]:
         del careful
         gate.wait()
-        session.connection.set_commit_hook(lambda: commits.append(1) or False)
+        session.connection.set_commit_hook(count)
         return arguments
 
     held = store._write(WriteVerb(wait), None)
@@ -59,12 +62,15 @@ async def test_rows_alone_need_no_transaction_around_them(store: SqliteStore) ->
     """Steps that end are one statement, whoever commits them."""
     trees = [await begin(store, f"run-{number}") for number in range(20)]
     statements: list[str] = []
+
+    def trace(_cursor: object, text: str, _values: object) -> bool:
+        statements.append(text)
+        return True
+
     with writer_held(store):
         jobs = asyncio.gather(*(tree.step("a", "b") for tree in trees))
         await asyncio.sleep(0)
-        store._writer.session.connection.set_exec_trace(  # type: ignore[union-attr]
-            lambda _, text, __: statements.append(text) or True
-        )
+        writing(store).set_exec_trace(trace)
 
     await jobs
 
@@ -183,10 +189,14 @@ async def test_sole_user_leaves_one_file_behind(store: SqliteStore) -> None:
     connection.close()
 
 
-async def twin(store: SqliteStore, run_id: str, journal: int) -> Any:
-    """The writer of a tree that was created by hand."""
-    from outlive.testing.conformance.builders import Writer
+def writing(store: SqliteStore) -> apsw.Connection:
+    """The connection of the writer."""
+    assert store._writer is not None
+    return store._writer.session.connection
 
+
+async def twin(store: SqliteStore, run_id: str, journal: int) -> Writer:
+    """The writer of a tree that was created by hand."""
     writer = Writer(store, run_id)
     writer.journal, writer.seq = journal, 0
     writer.fold.runs[0] = await get_run(store, run_id)

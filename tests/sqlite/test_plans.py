@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from outlive._store.sqlite import SqliteStore
-from outlive._store.sqlite.query import SQL, bulk, sql
+from outlive._store.sqlite.query import SQL, Value, bulk, sql
 
 SMALL = {
     # Migrations and sessions are few, and are looked at as a whole.
@@ -28,7 +28,9 @@ async def test_statement_finds_its_rows_through_an_index(store: SqliteStore, pat
     connection = apsw.Connection(str(path))
     text = sql(name)
     if "FROM (VALUES" in text:
-        ((text, _),) = bulk(name, [None] * text[text.index("(VALUES") :].partition("))")[0].count("?") * 3)
+        columns = text[text.index("(VALUES") :].partition("))")[0].count("?")
+        values: list[Value] = [None] * columns * 3
+        ((text, _),) = bulk(name, values)
 
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", Anything())]
 

@@ -6,7 +6,7 @@ A journal row is `(seq, format, crc, body)`:
 
 * `seq`: 0, 1, 2, ... without a gap; unique in the journal.
 * `format`: the version of the layout of `body`; this release writes `FORMAT` and reads every earlier one.
-* `crc`: CRC-32 (zlib) over `nonce` (8 bytes, big endian), `seq` (8 bytes, big endian) and `body`, in this order.
+* `crc`: CRC-32 (zlib) over `nonce` (8 bytes, big endian), the ASCII text `<seq>/<format>/` and `body`, in this order.
   The nonce is random and made with the tree, so a row that was flipped, cut, swapped with another row of this
   journal or brought from another journal does not verify.
 * `body`: one JSON object, UTF-8. `t` is the event kind, `at` the microseconds since 1970 UTC, `run` the number of
@@ -50,7 +50,7 @@ def salt_of(nonce: int) -> int:
 def seal(event: Event, *, salt: int, seq: int) -> Row:
     """Write an event as the row of a journal."""
     body = _encode(event)
-    return seq, FORMAT, crc32(body, crc32(seq.to_bytes(8, "big"), salt)), body
+    return seq, FORMAT, _checksum(seq, FORMAT, body, salt), body
 
 
 def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
@@ -61,7 +61,7 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
         FormatTooNewError: a later release wrote it.
     """
     seq, format_, crc, body = row
-    if crc != crc32(body, crc32(seq.to_bytes(8, "big"), salt)):
+    if crc != _checksum(seq, format_, body, salt):
         raise CorruptJournalError(run_id, seq, "checksum does not match")
     if format_ != FORMAT:
         return _open_other_format(row, run_id)
@@ -70,8 +70,12 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
     except msgspec.ValidationError as error:
         # The checksum holds, so these are the bytes that somebody wrote: a kind or field of a later release.
         raise FormatTooNewError(run_id, seq, str(error)) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptJournalError(run_id, seq, str(error)) from error
+
+
+def _checksum(seq: int, format_: int, body: bytes, salt: int) -> int:
+    return crc32(body, crc32(b"%d/%d/" % (seq, format_), salt))
 
 
 def open_journal(rows: Iterable[Row], *, nonce: int, run_id: str) -> list[AnyEvent]:

@@ -57,9 +57,12 @@ class Fold:
         if type(event) is StepSucceeded:  # By far the most frequent one.
             return self._progress(event) if self.runs[0].attempts else None
         match event:
-            case StepSucceeded() | TimerFired() | SignalReceived() | StepFailed() | AttemptFailed():
+            case StepSucceeded() | StepFailed() | AttemptFailed():
                 return self._progress(event) if self.runs[0].attempts else None
-            case StepProgressed() | CancelRequested() | DetachedStarted() | DetachedEnded():
+            case TimerFired() | SignalReceived() | CancelRequested() | DetachedStarted() | DetachedEnded():
+                # No progress: these are written before the code that they wake has done anything.
+                return None
+            case StepProgressed():
                 return None
             case RunCreated():
                 return self._create(event)

@@ -1,8 +1,8 @@
 """How the coroutines of a dropped run are closed: all of them, at once, and without a word.
 
-Python runs `finally` blocks when it closes a coroutine, and closes whatever is left when it collects garbage. By then the
-run's loop is not running any more, and a step called in such a block would be the plain function, with its effects. So no
-coroutine may be left over, whatever the workflow does to stay alive.
+Python runs `finally` blocks when it closes a coroutine, and closes whatever is left when it collects garbage. By then
+the run's loop is not running any more, and a step called in such a block would be the plain function, with its effects.
+So no coroutine may be left over, whatever the workflow does to stay alive.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextvars
 import gc
 import inspect
 import types
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 from outlive.telemetry import log
@@ -25,7 +25,9 @@ _UNCLOSABLE: list[Any] = []
 """Coroutines that swallow everything: Python must not try to close them either."""
 
 
-def close_quietly(coro: Coroutine[Any, Any, Any] | None, context: contextvars.Context) -> None:
+def close_quietly(
+    coro: Coroutine[Any, Any, Any] | Generator[Any, Any, Any] | None, context: contextvars.Context
+) -> None:
     """Close a coroutine in its own context; nobody hears of what its blocks do."""
     if coro is None:
         return

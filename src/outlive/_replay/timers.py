@@ -9,7 +9,7 @@ from outlive._replay.loop import Timer
 
 
 class Timers:
-    """Timers by run and name, and a heap for the earliest one; cancelled ones leave the heap when they reach its top."""
+    """Timers by run and name, and a heap for the earliest; cancelled ones leave the heap when they reach its top."""
 
     __slots__ = ("_by_run", "_heap", "_made")
 

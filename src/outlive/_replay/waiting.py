@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterable, Mapping
 
 from outlive._model import Wait, WaitKind
@@ -32,7 +33,8 @@ def stuck_at(frames: Mapping[int, Frame]) -> str | None:
         return None
     # A parent hangs in its child.
     frame = [frame for frame in frames.values() if not frame.children][-1]
-    stack = next((task.get_stack() for task in frame.tasks if not task.done()), [])
+    task = next((task for task in frame.tasks if not task.done()), None)
+    stack: list[types.FrameType] = task.get_stack() if task is not None else []
     if not stack:
         return frame.spec.name
     code = stack[-1].f_code

@@ -115,6 +115,11 @@ class Station:
         """Whether a root run is in motion here and its end will be announced."""
         return self._worker is not None and self._worker.moves(run_id)
 
+    def disown(self, journal: int) -> None:
+        """A tree was ended from outside: what runs of it here stops."""
+        if self._worker is not None:
+            self._worker.disown(journal)
+
     def ring(self) -> None:
         """Something may be due."""
         if self._claimer is not None:

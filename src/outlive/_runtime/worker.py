@@ -353,6 +353,11 @@ class Worker:
         self._holdings.remove(live)
         live.execution.drop()
 
+    def disown(self, journal: int) -> None:
+        """A tree was ended from outside: what runs of it here stops."""
+        if (live := self._holdings.find(journal)) is not None:
+            self.discard(live)
+
     def discard_all(self) -> None:
         """This worker must assume that others own its runs: stop everything, commit nothing more."""
         for live in self._holdings.active():

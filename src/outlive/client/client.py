@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -29,6 +29,7 @@ from outlive.client.handle import RunHandle
 from outlive.client.waiters import Waiters
 from outlive.client.why import why
 from outlive.errors import (
+    ConfigurationError,
     InboxFullError,
     OutliveError,
     ResultTimeoutError,
@@ -67,6 +68,7 @@ class Client:
         begin: Begin,
         ring: Callable[[], None],
         moves_here: Callable[[str], bool],
+        disown: Callable[[int], None],
     ) -> None:
         self._store = store
         self._packer = packer
@@ -78,6 +80,7 @@ class Client:
         self._begin = begin
         self._ring = ring
         self._moves_here = moves_here
+        self._disown = disown
 
     # -- Starting --------------------------------------------------------------------------------------------
 
@@ -91,6 +94,8 @@ class Client:
         tags: dict[str, str] | None = None,
     ) -> RunHandle[R]:
         """Start a run. See `Engine.start`."""
+        if on_conflict not in get_args(OnConflict):
+            raise ConfigurationError(f"on_conflict={on_conflict!r} is none of {', '.join(get_args(OnConflict))}")
         bound = workflow if isinstance(workflow, Bound) else Bound(workflow, args, {})
         run_id = self._new_id() if id is None else check_run_id(id)
         event, blobs = self._created(bound, timeout, tags)
@@ -130,18 +135,32 @@ class Client:
     async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
         if on_conflict == "attach":
             return
-        for attempt in range(1, REPLACES_MAX):
+        for _ in range(REPLACES_MAX):
             run = await self._store.find_run(run_id)
             if run is not None and on_conflict == "reject":
                 raise RunExistsError(run_id, run.status.value)
             changes = [birth(run_id, event, blobs)]
             if run is not None:
-                changes = await self._make_room(run, changes[0], name=f"{run_id}~old{attempt}")
+                changes = await self._make_room(run, changes[0], name=await self._free_name(run_id))
             outcomes = await self._store.commit(changes)
-            self._ring()
             if outcomes[-1][0] is Outcome.COMMITTED:
+                if run is not None:
+                    # Whoever runs the old one elsewhere finds its next seq taken; here it stops at once.
+                    self._disown(run.journal)
+                self._ring()
                 return
         raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")
+
+    async def _free_name(self, run_id: str) -> str:
+        """The name that the next replaced run of this id gets: `~old1` for the first."""
+        first = 1
+        while True:
+            names = [f"{run_id}~old{number}" for number in range(first, first + REPLACES_MAX)]
+            taken = await self._store.find_runs(names)
+            for name in names:
+                if name not in taken:
+                    return name
+            first += REPLACES_MAX
 
     async def _make_room(self, run: Run, new: Change, *, name: str) -> list[Change]:
         """End the run that has the id, if it is open, and give its tree another name."""

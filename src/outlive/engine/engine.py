@@ -162,6 +162,7 @@ class Engine:
             begin=self._begin,
             ring=self._ring,
             moves_here=self._moves_here,
+            disown=self._disown,
         )
 
     def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
@@ -179,6 +180,10 @@ class Engine:
 
     def _moves_here(self, run_id: str) -> bool:
         return self._station is not None and self._station.moves(run_id)
+
+    def _disown(self, journal: int) -> None:
+        if self._station is not None:
+            self._station.disown(journal)
 
     @property
     def _verbs(self) -> Client:

@@ -1,0 +1,110 @@
+"""The reference is complete: every public name, error, limit, counter and kind of event stands where it should."""
+
+import dataclasses
+import inspect
+import re
+import typing
+from pathlib import Path
+
+import pytest
+
+import outlive
+from outlive import errors
+from outlive._journal.event import AnyEvent
+from outlive.telemetry import Counters
+from tests.docs.page import DOCS, first_cells, section_of
+
+REFERENCE = DOCS / "reference.md"
+ERRORS = DOCS / "guides" / "errors.md"
+OPERATING = DOCS / "guides" / "operating.md"
+FORMAT = DOCS / "internals" / "journal-format.md"
+DECISIONS = DOCS / "decisions"
+DECISION_LINES_MAX = 40
+
+
+def test_reference_has_every_public_name() -> None:
+    """Each name of `outlive.__all__` has a section, and no section is about something else."""
+    sections = re.findall(r"^### `([\w.]+)`$", REFERENCE.read_text("utf-8"), flags=re.MULTILINE)
+
+    assert sorted(sections) == sorted(outlive.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in outlive.__all__ if callable(getattr(outlive, name))])
+def test_reference_names_every_argument(name: str) -> None:
+    """The signature in the reference is that of the code."""
+    section = section_of(REFERENCE, f"### `{name}`")
+    missing = [argument for argument in arguments_of(getattr(outlive, name)) if not has_word(section, argument)]
+
+    assert not missing
+
+
+@pytest.mark.parametrize("cls", [outlive.Engine, outlive.RunHandle, outlive.Run, outlive.Workflow, outlive.Step])
+def test_reference_names_every_member(cls: type) -> None:
+    """Public methods, with their arguments, and public attributes."""
+    section = section_of(REFERENCE, f"### `{cls.__name__}`")
+    wanted = {name for name in [*vars(cls), *cls.__annotations__] if not name.startswith("_")} - {"spec"}
+    for name in list(wanted):
+        if inspect.isfunction(member := getattr(cls, name, None)):
+            wanted |= set(arguments_of(member))
+
+    assert sorted(name for name in wanted if not has_word(section, name)) == []
+
+
+def test_every_error_is_explained() -> None:
+    """Each class of `outlive.errors` has one row: when it comes, and what to do."""
+    classes = [name for name, it in vars(errors).items() if inspect.isclass(it) and it.__module__ == errors.__name__]
+
+    assert sorted(first_cells(ERRORS.read_text("utf-8"))) == sorted(classes)
+
+
+def test_every_limit_is_listed_with_its_value() -> None:
+    """In the table of the operating guide, as the code has it."""
+    rows = re.findall(r"^\| `(\w+_max)` \| ([\d,]+)", OPERATING.read_text("utf-8"), flags=re.MULTILINE)
+
+    told = {name: int(value.replace(",", "")) for name, value in rows}
+    assert told == {field.name: field.default for field in dataclasses.fields(outlive.Limits)}
+
+
+def test_every_counter_is_listed() -> None:
+    """In the operating guide."""
+    listed = first_cells(section_of(OPERATING, "## Counters"))
+
+    assert sorted(listed) == sorted(field.name for field in dataclasses.fields(Counters))
+
+
+def test_every_kind_of_event_is_described() -> None:
+    """In the page about the bytes of the journal, with its own fields."""
+    told = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", FORMAT.read_text("utf-8"), flags=re.MULTILINE))
+    kinds = typing.get_args(AnyEvent)
+
+    assert sorted(told) == sorted(kind.__name__ for kind in kinds)
+    for kind in kinds:
+        fields = set(kind.__struct_fields__) - {"at", "run"}
+        assert set(re.findall(r"`(\w+)`", told[kind.__name__])) == fields, kind.__name__
+
+
+@pytest.mark.parametrize("page", sorted(DECISIONS.glob("*.md")), ids=lambda page: page.stem)
+def test_decision_is_short_and_complete(page: Path) -> None:
+    """Status, context, decision, consequences, in less than a screen."""
+    text = page.read_text("utf-8")
+
+    assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == ["Status", "Context", "Decision", "Consequences"]
+    assert len(text.splitlines()) < DECISION_LINES_MAX
+
+
+def arguments_of(function: typing.Any) -> list[str]:
+    """The names of the arguments of a function, a class or a method; those that only collect others left out."""
+    if isinstance(function, type) and issubclass(function, BaseException):
+        return []
+    if isinstance(function, type) and function in (outlive.Step, outlive.Workflow, outlive.RunHandle):
+        return []  # Users never make these themselves.
+    if isinstance(function, type) and issubclass(function, outlive.RunStatus):
+        return []
+    parameters = inspect.signature(function).parameters.values()
+    gathered = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [it.name for it in parameters if it.name != "self" and it.kind not in gathered]
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether a text has a word."""
+    return re.search(rf"\b{re.escape(word)}\b", text) is not None

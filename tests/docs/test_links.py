@@ -1,0 +1,46 @@
+"""Links between the pages lead somewhere, and every page can be reached."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page import README, ROOT, anchors_of, find_pages, links_of, name_of
+
+ELSEWHERE = ("https://", "http://", "mailto:")
+
+
+@pytest.mark.parametrize("page", find_pages(), ids=name_of)
+def test_links_resolve(page: Path) -> None:
+    """A link names a file that exists and, behind the '#', one of its headings."""
+    broken = [link for link in links_of(page) if not link.startswith(ELSEWHERE) and not is_good(page, link)]
+
+    assert not broken
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    """A page that no other page names is a page that nobody reads."""
+    reached: set[Path] = set()
+    todo = [README]
+    while todo:
+        page = todo.pop()
+        if page not in reached:
+            reached.add(page)
+            todo += targets_of(page)
+
+    assert [name_of(page) for page in find_pages() if page not in reached] == []
+
+
+def is_good(page: Path, link: str) -> bool:
+    """Whether a link leads to a file of this repository and to a heading that it has."""
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    if not target.exists() or not target.is_relative_to(ROOT):
+        return False
+    return not anchor or (target.suffix == ".md" and anchor in anchors_of(target))
+
+
+def targets_of(page: Path) -> list[Path]:
+    """The pages that a page links to."""
+    paths = (link.partition("#")[0] for link in links_of(page) if not link.startswith(ELSEWHERE))
+    targets = ((page.parent / path).resolve() for path in paths if path)
+    return [target for target in targets if target in set(find_pages())]
