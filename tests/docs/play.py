@@ -67,6 +67,7 @@ def run(code: CodeType, module: ModuleType, runner: asyncio.Runner) -> str:
 def check(page: Path, block: Block, wanted: str | None, printed: str) -> None:
     """Compare what a block printed with what the page says."""
     checker = doctest.OutputChecker()
+    printed = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
     if wanted is not None and not checker.check_output(wanted, printed, doctest.ELLIPSIS):
         sys.exit(f"{name_of(page)}:{block.line}: the page says\n{wanted}\nand the example printed\n{printed}")
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,19 +16,35 @@ INFOS = {RUN, ONLY_COMPILE, OUTPUT, "text", "sh", "sql"}
 PAGES_WITH_EXAMPLES = [page for page in find_pages() if any(block.info == RUN for block, _ in examples(page))]
 
 
-@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=name_of)
-def test_examples_run(page: Path, tmp_path: Path) -> None:
-    """Each page in a process and a folder of its own, so that no page leans on another one."""
-    played = subprocess.run(
+@pytest.fixture(scope="module")
+def playing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, subprocess.Popen[str]]]:
+    """All pages at once, as some of them sleep; each in a process and a folder of its own, so that none leans on another."""
+    playing = {page: start(page, tmp_path_factory.mktemp(page.stem)) for page in PAGES_WITH_EXAMPLES}
+    yield playing
+    for process in playing.values():
+        process.kill()
+        process.communicate()
+
+
+def start(page: Path, folder: Path) -> subprocess.Popen[str]:
+    """Begin to play one page."""
+    return subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "tests.docs.play", str(page)],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=SECONDS_MAX,
     )
 
-    assert played.returncode == 0, played.stderr
+
+@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=name_of)
+def test_examples_run(page: Path, playing: dict[Path, subprocess.Popen[str]]) -> None:
+    """From the first to the last, and each prints what the page says."""
+    process = playing[page]
+    _, told = process.communicate(timeout=SECONDS_MAX)
+
+    assert process.returncode == 0, told
 
 
 @pytest.mark.parametrize("page", find_pages(), ids=name_of)

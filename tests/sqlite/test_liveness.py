@@ -119,8 +119,9 @@ async def test_system_without_such_locks_has_the_leases(
     store: SqliteStore, open_store: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing but the speed of a take-over depends on the locks."""
-    monkeypatch.setattr(lock, "_SET", None)
-    plain = await open_store()
+    with monkeypatch.context() as patch:
+        patch.setattr(lock, "_SET", None)
+        plain = await open_store()
     await hire(plain, "worker-a")
     await begin(plain, "run-1", worker="worker-a")
     await hire(store, "worker-b", lease_seconds=10 * LEASE_SECONDS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,12 +126,11 @@ async def test_missing_folder_is_not_made(tmp_path: Path, clock: ManualClock) ->
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_folder_that_cannot_be_written_is_told(tmp_path: Path, spawn: Spawn) -> None:
+async def test_folder_that_cannot_be_written_is_told(reachable: Path, spawn: Spawn) -> None:
     """There is no file yet, and this user cannot make one."""
-    folder = open_up(tmp_path, "locked")
-    folder.chmod(0o555)
+    reachable.chmod(0o555)
 
-    (answer,) = spawn("open_as_nobody", folder / "outlive.db").hear_all()
+    (answer,) = spawn("open_as_nobody", reachable / "outlive.db").hear_all()
 
     assert answer.startswith("StoreUnavailableError")
     assert "needs the right to write" in answer
@@ -138,20 +138,21 @@ async def test_folder_that_cannot_be_written_is_told(tmp_path: Path, spawn: Spaw
 
 @pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o777), (0o000, 0o777), (0o666, 0o555)])
 async def test_file_that_cannot_be_written_is_told(
-    tmp_path: Path, clock: ManualClock, spawn: Spawn, file_mode: int, folder_mode: int
+    reachable: Path, clock: ManualClock, spawn: Spawn, file_mode: int, folder_mode: int
 ) -> None:
     """The file is there and this user lacks a right to it or to its folder, where the WAL has to be."""
-    folder = open_up(tmp_path, "theirs")
-    await make_database(folder / "outlive.db", clock)
-    before = look(folder / "outlive.db")["outlive.db"]
-    (folder / "outlive.db").chmod(file_mode)
-    folder.chmod(folder_mode)
+    path = reachable / "outlive.db"
+    await make_database(path, clock)
+    before = path.read_bytes()
+    path.chmod(file_mode)
+    reachable.chmod(folder_mode)
 
-    (answer,) = spawn("open_as_nobody", folder / "outlive.db").hear_all()
+    (answer,) = spawn("open_as_nobody", path).hear_all()
 
     assert answer.startswith("StoreUnavailableError")
     assert "needs the right to write" in answer
-    assert (folder / "outlive.db").read_bytes() == before
+    path.chmod(0o600)
+    assert path.read_bytes() == before
 
 
 def test_files_are_for_their_owner_only(path: Path, spawn: Spawn) -> None:
@@ -191,11 +192,12 @@ def look(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in path.parent.iterdir()}
 
 
-def open_up(tmp_path: Path, name: str) -> Path:
-    """A folder that another user can reach."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_mode & 0o055 != 0o055 and folder.owner() == Path.home().owner():
-            folder.chmod(0o755)
-    place = tmp_path / name
-    place.mkdir()
-    return place
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that every user can reach, as those of pytest are not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        folder = Path(name) / "folder"
+        folder.mkdir()
+        yield folder
+        folder.chmod(0o755)

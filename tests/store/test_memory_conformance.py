@@ -4,11 +4,11 @@ import pytest
 
 from outlive._store.memory import MemoryStore
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance import MemoryFactory, StoreConformance, StoreFactory
+from outlive.testing.conformance import LocalStoreConformance, MemoryFactory, StoreFactory
 from outlive.testing.conformance.builders import begin
 
 
-class TestMemoryStore(StoreConformance):
+class TestMemoryStore(LocalStoreConformance):
     """The oracle."""
 
     @pytest.fixture

@@ -50,7 +50,7 @@ def salt_of(nonce: int) -> int:
 def seal(event: Event, *, salt: int, seq: int) -> Row:
     """Write an event as the row of a journal."""
     body = _encode(event)
-    return seq, FORMAT, _checksum(seq, FORMAT, body, salt), body
+    return seq, FORMAT, checksum(seq, FORMAT, body, salt), body
 
 
 def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
@@ -61,7 +61,7 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
         FormatTooNewError: a later release wrote it.
     """
     seq, format_, crc, body = row
-    if crc != _checksum(seq, format_, body, salt):
+    if crc != checksum(seq, format_, body, salt):
         raise CorruptJournalError(run_id, seq, "checksum does not match")
     if format_ != FORMAT:
         return _open_other_format(row, run_id)
@@ -74,7 +74,8 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
         raise CorruptJournalError(run_id, seq, str(error)) from error
 
 
-def _checksum(seq: int, format_: int, body: bytes, salt: int) -> int:
+def checksum(seq: int, format_: int, body: bytes, salt: int) -> int:
+    """The `crc` of a row."""
     return crc32(body, crc32(b"%d/%d/" % (seq, format_), salt))
 
 

@@ -148,25 +148,22 @@ def create_file(path: Path) -> None:
     Raises:
         StoreUnavailableError: no database can be here.
     """
-    place = str(path)
-    if path.is_dir():
-        raise StoreUnavailableError(place, "it is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise StoreUnavailableError(place, f"there is no folder {path.parent}; create it first: mkdir -p {path.parent}")
-    if (network := find_network(path.parent)) is not None:
-        raise StoreUnavailableError(
-            place, f"it is on a network file system ({network}), which cannot lock as SQLite needs; use a local disk"
-        )
-    with _opening:
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
-        except FileExistsError:
-            pass
-        except OSError as error:
+    place, folder = str(path), path.parent
+    try:
+        if path.is_dir():
+            raise StoreUnavailableError(place, "it is a folder; name a file in it")
+        if not folder.is_dir():
+            raise StoreUnavailableError(place, f"there is no folder {folder}; create it first: mkdir -p {folder}")
+        if (network := find_network(folder)) is not None:
             raise StoreUnavailableError(
-                place,
-                f"the file cannot be created: {error.strerror}; give this user the right to write to {path.parent}",
-            ) from error
+                place, f"it is on a network file system ({network}), and SQLite's locks need a local one"
+            )
+        with _opening, suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
+    except OSError as error:
+        raise StoreUnavailableError(
+            place, f"{error.strerror}; this user needs the right to write to the folder {folder}"
+        ) from error
 
 
 def find_network(folder: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
@@ -186,6 +183,10 @@ def find_network(folder: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -
 def connect(path: Path, role: Role) -> apsw.Connection:
     """Open a connection to a file that exists. Nothing is written."""
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
+    if connection.readonly("main"):
+        # SQLite makes do with what it can get; nothing of ours works without writing.
+        connection.close(True)
+        raise apsw.ReadOnlyError("the file is read-only for this user")
     if role is Role.READER:
         connection.pragma("query_only", True)
     if role is not Role.WRITER:
@@ -200,26 +201,31 @@ def read_identity(path: Path) -> tuple[int, int, int]:
     Raises:
         NotADatabaseError: it is not a SQLite database.
     """
-    # Read-only, because a foreign database may have a transaction to roll back or a WAL to checkpoint.
-    connection = _open(path, apsw.SQLITE_OPEN_READONLY)
     try:
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        ((application_id, objects, ours),) = connection.execute(sql("read_identity"))
+        # Read-only, because a foreign database may have a transaction to roll back or a WAL to checkpoint.
+        connection = _open(path, apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            ((application_id, objects, ours),) = connection.execute(sql("read_identity"))
+        finally:
+            connection.close(True)
     except apsw.NotADBError as error:
         raise NotADatabaseError(str(path), "it is a file of another kind") from error
-    finally:
-        connection.close(True)
     return application_id, objects, ours
 
 
 def _open(path: Path, flags: int) -> apsw.Connection:
     with _opening:
         connection = apsw.Connection(str(path), flags, statementcachesize=STATEMENTS_CACHED)
-    connection.set_busy_timeout(BUSY_MILLISECONDS)
-    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
-    # A pragma that answers with a row stops there until the row is taken: fetch them all.
-    connection.execute(sql("connect")).fetchall()
+    try:
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        # A pragma that answers with a row stops there until the row is taken: fetch them all.
+        connection.execute(sql("connect")).fetchall()
+    except BaseException:
+        connection.close(True)
+        raise
     return connection
 
 

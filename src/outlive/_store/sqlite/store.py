@@ -54,6 +54,7 @@ class SqliteStore:
 
     async def open(self) -> None:
         """See `Store`."""
+        self._check_process()
         if self._writer is not None:
             return
         check_version()

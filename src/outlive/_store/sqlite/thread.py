@@ -75,6 +75,8 @@ class Lane:
         opening = Job(None, None, ready)
         try:
             _attempt(self.session, opening, prepare)
+            if opening.error is not None:
+                self.session.close()
             self._call(_settle, [opening])
             if opening.error is None:
                 self._work_through_queue()

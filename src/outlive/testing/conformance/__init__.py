@@ -14,9 +14,9 @@ To check a store, write one test module with one class and one fixture, and run 
 
 That is all: `StoreConformance` is made of one class for each facet of the contract, and each has its tests. The
 factory is the one thing that the suite must know about your store. It has an empty place for each test, opens stores
-there (`open`), and holds the clock that they go by (`clock`, a `ManualClock`: no test sleeps). A store that is
-`persistent` is also tried from several processes, so its factory must be picklable; `PersistentFactory` is, if
-your store class can be imported. A store with other needs brings its own class: `StoreFactory` says what it must have.
+there (`open`), and holds the clock that they go by (`clock`, a `ManualClock`: no test sleeps). The store is also
+tried from several processes, so its factory must be picklable; `PersistentFactory` is, if your store class can be
+imported. (A store that lives in one process derives from `LocalStoreConformance` instead.) A store with other needs brings its own class: `StoreFactory` says what it must have.
 
     runs         rows, and commits of many changes
     starts       trees that a change starts, and ended runs that make room
@@ -61,7 +61,15 @@ FACETS = (
 pytest.register_assert_rewrite(*(f"{__name__}.{facet}" for facet in ("builders", *FACETS)))
 
 from outlive.testing.conformance.factory import MemoryFactory, PersistentFactory, StoreFactory  # noqa: E402 (see above)
-from outlive.testing.conformance.suite import StoreConformance  # noqa: E402 (see above)
+from outlive.testing.conformance.suite import LocalStoreConformance, StoreConformance  # noqa: E402 (see above)
 from outlive.testing.conformance.trial import find_failures  # noqa: E402 (see above)
 
-__all__ = ["FACETS", "MemoryFactory", "PersistentFactory", "StoreConformance", "StoreFactory", "find_failures"]
+__all__ = [
+    "FACETS",
+    "LocalStoreConformance",
+    "MemoryFactory",
+    "PersistentFactory",
+    "StoreConformance",
+    "StoreFactory",
+    "find_failures",
+]

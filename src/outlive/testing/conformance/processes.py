@@ -14,8 +14,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-import pytest
-
 from outlive._store.contract import Outcome, Store
 from outlive.testing.conformance.builders import (
     begin,
@@ -55,18 +53,11 @@ Job = Callable[[Store, Meeting, int], Coroutine[Any, Any, T]]
 class ProcessesConformance(Facet):
     """All writing verbs, called from several processes at once."""
 
-    @pytest.fixture
-    def shared(self, factory: StoreFactory) -> StoreFactory:
-        """The factory, if another process can see its data."""
-        if not factory.persistent:
-            pytest.skip("the store keeps its data in this process")
-        return factory
-
-    async def test_one_process_wins_each_seq(self, shared: StoreFactory, store: Store) -> None:
+    async def test_one_process_wins_each_seq(self, factory: StoreFactory, store: Store) -> None:
         """The journal has no gap, and a loser leaves neither an event nor anything that hangs on it. [CA-K9]"""
         tree = await begin(store)
 
-        outcomes = in_processes(shared, append_in_rounds)
+        outcomes = in_processes(factory, append_in_rounds)
 
         _, *winners = [getattr(event, "call", None) for event in await read_events(tree)]
         assert len(winners) == ROUNDS
@@ -78,46 +69,46 @@ class ProcessesConformance(Facet):
         blobs = await store.get_blobs([blob(name.encode()).id for name in everything])
         assert {data.decode() for data in blobs.values()} == set(winners)
 
-    async def test_processes_write_different_journals_side_by_side(self, shared: StoreFactory, store: Store) -> None:
+    async def test_processes_write_different_journals_side_by_side(self, factory: StoreFactory, store: Store) -> None:
         """Everything lands, in order, and nothing in another journal. [CA-K8]"""
-        in_processes(shared, write_own_journal)
+        in_processes(factory, write_own_journal)
 
         for number in range(PROCESSES):
             tree = await follow(store, f"own-{number}")
             calls = [getattr(event, "call", None) for event in await read_events(tree)]
             assert calls == ["", *(f"{number}-{turn}" for turn in range(ROUNDS))]
 
-    async def test_processes_claim_disjoint_runs(self, shared: StoreFactory, store: Store) -> None:
+    async def test_processes_claim_disjoint_runs(self, factory: StoreFactory, store: Store) -> None:
         """Every run goes to exactly one of many hosts. [AK-L8]"""
         runs = [f"run-{number}" for number in range(10 * PROCESSES)]
         await store.commit([new_tree(store, run_id) for run_id in runs])
         for number in range(PROCESSES):
             await hire(store, f"worker-{number}")
 
-        claimed = in_processes(shared, claim_in_rounds)
+        claimed = in_processes(factory, claim_in_rounds)
 
         assert sorted(run_id for mine in claimed for run_id in mine) == sorted(runs)
         for number, mine in enumerate(claimed):
             owners = {run.owner for run in (await store.find_runs(mine)).values()}
             assert owners <= {f"worker-{number}"}
 
-    async def test_processes_deliver_one_message_once(self, shared: StoreFactory, store: Store) -> None:
+    async def test_processes_deliver_one_message_once(self, factory: StoreFactory, store: Store) -> None:
         """Many senders of one key are one sender, and all messages without a key arrive."""
         tree = await begin(store)
 
-        in_processes(shared, deliver_same_key)
+        in_processes(factory, deliver_same_key)
 
         names = await read_names(store, tree)
         assert names.count("keyed") == 1
         assert names.count("plain") == PROCESSES
 
-    async def test_processes_open_a_new_place_at_once(self, shared: StoreFactory) -> None:
+    async def test_processes_open_a_new_place_at_once(self, factory: StoreFactory) -> None:
         """The schema is made by one of them, and all can write."""
-        assert in_processes(shared, write_own_journal, count=8) == [Outcome.COMMITTED.value] * 8
+        assert in_processes(factory, write_own_journal, count=8) == [Outcome.COMMITTED.value] * 8
 
-    async def test_acknowledged_write_survives_a_kill(self, shared: StoreFactory, store: Store) -> None:
+    async def test_acknowledged_write_survives_a_kill(self, factory: StoreFactory, store: Store) -> None:
         """A process that dies the moment its verbs have returned has lost nothing."""
-        child = multiprocessing.get_context("spawn").Process(target=write_and_die, args=(shared,))
+        child = multiprocessing.get_context("spawn").Process(target=write_and_die, args=(factory,))
         child.start()
         child.join(PATIENCE_SECONDS)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import Any, get_args
-from zlib import crc32
 
 import pytest
 
-from outlive._journal.codec import FORMAT, Row, open_row, salt_of, seal
+from outlive._journal.codec import FORMAT, Row, checksum, open_row, salt_of, seal
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._store.contract import Change, Store
 from outlive.errors import CorruptJournalError, FormatTooNewError
@@ -175,7 +174,7 @@ def first_row(store: Store) -> Row:
 
 def sealed(body: bytes, *, seq: int, format_: int = FORMAT) -> Row:
     """A row whose checksum is right, whatever its body says."""
-    return seq, format_, crc32(body, crc32(seq.to_bytes(8, "big"), SALT)), body
+    return seq, format_, checksum(seq, format_, body, SALT), body
 
 
 async def begin_with_rows(store: Store, rows: list[Row]) -> Writer:

@@ -1,4 +1,4 @@
-"""All facets in one class."""
+"""All facets, in two classes: what every store keeps, and what only a store that processes share can keep."""
 
 from outlive.testing.conformance.blobs import BlobsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
@@ -16,7 +16,7 @@ from outlive.testing.conformance.waits import WaitsConformance
 from outlive.testing.conformance.workers import WorkersConformance
 
 
-class StoreConformance(
+class LocalStoreConformance(
     RunsConformance,
     StartsConformance,
     JournalConformance,
@@ -30,6 +30,9 @@ class StoreConformance(
     WorkersConformance,
     QueriesConformance,
     MigrationsConformance,
-    ProcessesConformance,
 ):
+    """The contract of a store that lives in one process."""
+
+
+class StoreConformance(LocalStoreConformance, ProcessesConformance):
     """The whole contract; a class that derives from it and has a fixture `factory` runs it."""

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from outlive.testing.conformance.factory import StoreFactory
-from outlive.testing.conformance.suite import StoreConformance
+from outlive.testing.conformance.suite import LocalStoreConformance
 
 
 def find_failures(make_factory: Callable[[], StoreFactory]) -> set[str]:
@@ -26,7 +26,7 @@ def find_failures(make_factory: Callable[[], StoreFactory]) -> set[str]:
 
 def list_tests() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every test that needs no processes, once for each set of its parameters."""
-    for name, test in inspect.getmembers(StoreConformance, inspect.iscoroutinefunction):
+    for name, test in inspect.getmembers(LocalStoreConformance, inspect.iscoroutinefunction):
         if name.startswith("test_") and "shared" not in inspect.signature(test).parameters:
             yield from ((name, arguments) for arguments in _list_parameters(test))
 
@@ -40,7 +40,7 @@ def _list_parameters(test: Callable[..., Any]) -> list[dict[str, Any]]:
 
 async def _call(name: str, factory: StoreFactory, arguments: dict[str, Any]) -> None:
     """Do for one test what the fixtures of the suite do."""
-    test = getattr(StoreConformance(), name)
+    test = getattr(LocalStoreConformance(), name)
     store, other = await factory.open(), await factory.open()
     fixtures = {"factory": factory, "clock": factory.clock, "store": store, "other": other}
     wanted = inspect.signature(test).parameters

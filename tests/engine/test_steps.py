@@ -1,0 +1,302 @@
+"""Steps: plain functions whose outcomes are journaled."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from uuid import UUID
+
+import pytest
+
+import outlive
+from outlive._journal.event import StepSucceeded
+from outlive.errors import NotInRunError, StepFailed
+from tests.engine.support import Place, crash, events_of, hold, in_time, stage
+
+
+class Size(Enum):
+    SMALL = "s"
+    LARGE = "l"
+
+
+@dataclass(frozen=True)
+class Parcel:
+    id: UUID
+    size: Size
+    price: Decimal
+    packed_at: datetime
+    photo: bytes
+    tags: frozenset[str]
+
+
+class OutOfStockError(Exception):
+    """Registered by a step, so it reaches the workflow as itself."""
+
+    def __init__(self, sku: str, left: int) -> None:
+        self.sku, self.left = sku, left
+        super().__init__(f"only {left} of {sku} left")
+
+
+class SecretError(Exception):
+    """Registered by nobody."""
+
+
+PARCEL = Parcel(UUID(int=7), Size.LARGE, Decimal("1.10"), datetime(2025, 6, 1, tzinfo=UTC), b"\0\xff", frozenset("ab"))
+
+
+@outlive.step
+async def repack(parcel: Parcel, *, size: Size = Size.SMALL) -> Parcel:
+    stage.call(parcel)
+    return Parcel(parcel.id, size, parcel.price, parcel.packed_at, parcel.photo, parcel.tags)
+
+
+@outlive.step
+def whose_thread(name: str) -> str:
+    stage.call(outlive.current_step().name)
+    return threading.current_thread().name if name == "mine" else name
+
+
+@outlive.step
+def double(number: float) -> float:
+    return 2 * number
+
+
+@outlive.step
+def hold_thread(name: str) -> str:
+    stage.gate(name).pass_on_thread()
+    return name
+
+
+@outlive.step(raises=(OutOfStockError,))
+async def reserve_or_fail(sku: str) -> None:
+    try:
+        raise KeyError(sku)
+    except KeyError as error:
+        raise OutOfStockError(sku, 3) from error
+
+
+@outlive.step
+async def fail_in_secret() -> None:
+    error = SecretError("hidden", 42)
+    error.code = 7  # type: ignore[attr-defined]
+    error.add_note("a note")
+    raise error from OSError(5, "disk")
+
+
+@outlive.step
+async def give_up() -> None:
+    raise SystemExit(3)
+
+
+@outlive.step
+def give_up_on_thread() -> None:
+    raise SystemExit(3)
+
+
+@outlive.step
+async def cancel_oneself() -> None:
+    raise asyncio.CancelledError
+
+
+@outlive.step
+async def who_am_i() -> list[str | int]:
+    me = outlive.current_step()
+    return [me.run_id, me.name, me.attempt, me.idempotency_key]
+
+
+@outlive.workflow
+async def stepping_parcel(parcel: Parcel) -> Parcel:
+    return await repack(await repack(parcel), size=Size.LARGE)
+
+
+@outlive.workflow
+async def stepping_thread() -> str:
+    return await whose_thread("mine")
+
+
+@outlive.workflow
+async def stepping_held_thread(name: str) -> str:
+    return await hold_thread(name)
+
+
+@outlive.workflow
+async def stepping_out_of_stock() -> str:
+    try:
+        await reserve_or_fail("shoe")
+    except OutOfStockError as error:
+        assert isinstance(error.__cause__, KeyError)
+        return f"{error}; {error.sku} {error.left}; {error.__cause__.args[0]}"
+    return "in stock"
+
+
+@outlive.workflow
+async def stepping_secret() -> dict[str, object]:
+    try:
+        await fail_in_secret()
+    except StepFailed as error:
+        return {
+            "text": str(error),
+            "type": error.type_name,
+            "attributes": error.attributes,
+            "notes": error.__notes__,
+            "cause": repr(error.__cause__),
+            "is_traceback": "in fail_in_secret" in error.traceback_text,
+        }
+    return {}
+
+
+@outlive.workflow
+async def stepping_give_up(on_thread: bool) -> str:  # noqa: FBT001
+    try:
+        await (give_up_on_thread() if on_thread else give_up())
+    except SystemExit as error:
+        return f"exit {error}"
+    return "went on"
+
+
+@outlive.workflow
+async def stepping_self_cancel() -> str:
+    try:
+        await cancel_oneself()
+    except StepFailed as error:
+        return error.type_name
+    return "went on"
+
+
+@outlive.workflow
+async def stepping_identity(times: int) -> list[list[str | int]]:
+    first = [await who_am_i() for _ in range(times)]
+    return first + list(await asyncio.gather(who_am_i(), who_am_i()))
+
+
+@outlive.workflow
+async def stepping_interrupted_identity(name: str) -> list[str | int]:
+    await hold(name)
+    return await who_am_i()
+
+
+async def test_arguments_and_results_are_typed_by_annotations(engine: outlive.Engine) -> None:
+    """A step is given and gives back dataclasses, enums, decimals, datetimes, bytes and sets as they were."""
+    run = await engine.start(stepping_parcel, PARCEL)
+
+    assert PARCEL == await in_time(run.result())
+    small = Parcel(PARCEL.id, Size.SMALL, PARCEL.price, PARCEL.packed_at, PARCEL.photo, PARCEL.tags)
+    assert [PARCEL, small] == stage.calls
+
+
+async def test_a_step_outside_a_run_is_the_plain_function() -> None:
+    """Steps and workflows can be called and tested without an engine."""
+    assert 5 == double.fn(2.5)
+    assert PARCEL == await stepping_parcel(PARCEL)
+
+
+async def test_a_sync_step_runs_on_a_thread_and_knows_itself(engine: outlive.Engine) -> None:
+    """A sync step finds its own context on a thread of the engine."""
+    run = await engine.start(stepping_thread)
+
+    assert (await in_time(run.result())).startswith("outlive-step-")
+    assert ["whose_thread"] == stage.calls
+
+
+async def test_a_blocked_sync_step_does_not_stall_the_engine(engine: outlive.Engine) -> None:
+    """While one sync step blocks its thread, other runs with sync steps start and finish."""
+    blocked = await engine.start(stepping_held_thread, "a")
+    await stage.gate("a").reached()
+
+    assert (await in_time((await engine.start(stepping_thread)).result())).startswith("outlive-step-")
+    stage.gate("a").open()
+    assert "a" == await in_time(blocked.result())
+
+
+async def test_a_registered_exception_reaches_the_workflow_as_itself(engine: outlive.Engine) -> None:
+    """Class, message, attributes and cause are those of the exception that the step raised."""
+    run = await engine.start(stepping_out_of_stock)
+
+    assert "only 3 of shoe left; shoe 3; shoe" == await in_time(run.result())
+
+
+async def test_an_unregistered_exception_reaches_the_workflow_as_step_failed(engine: outlive.Engine) -> None:
+    """Nothing of it is lost: type, message, attributes, notes, cause and traceback are on `StepFailed`."""
+    told = await in_time((await engine.start(stepping_secret)).result())
+
+    assert f"{__name__}.SecretError" == told["type"]
+    assert "('hidden', 42)" in str(told["text"])
+    assert {"code": 7} == told["attributes"]
+    assert ["a note"] == told["notes"]
+    assert "OSError(5, 'disk')" == told["cause"]
+    assert told["is_traceback"]
+
+
+@pytest.mark.parametrize("on_thread", [False, True])
+async def test_a_step_that_exits_has_failed(engine: outlive.Engine, *, on_thread: bool) -> None:
+    """`sys.exit()` in a step neither ends the process nor leaves the run stuck."""
+    run = await engine.start(stepping_give_up, on_thread)
+
+    assert "exit 3" == await in_time(run.result())
+
+
+async def test_a_step_that_lets_a_cancellation_escape_has_failed(engine: outlive.Engine) -> None:
+    """A `CancelledError` that nobody asked for is a failure of the step and not the end of the run."""
+    run = await engine.start(stepping_self_cancel)
+
+    assert (await in_time(run.result())).endswith("CancelledError")
+
+
+async def test_an_idempotency_key_belongs_to_one_call(engine: outlive.Engine) -> None:
+    """No two calls share a key: not in one run, not in two branches, not in two runs of one workflow."""
+    first = await in_time((await engine.start(stepping_identity, 3, id="run-1")).result())
+    second = await in_time((await engine.start(stepping_identity, 3, id="run-2")).result())
+
+    keys = [key for *_, key in first + second]
+    assert len(set(keys)) == len(keys) == 10
+    assert ["run-1", "who_am_i", 1] == first[0][:3]
+
+
+async def test_a_replaced_run_has_other_idempotency_keys(engine: outlive.Engine) -> None:
+    """The same call of a new run under the same id is another effect."""
+    keys = [
+        (await in_time((await engine.start(stepping_identity, 1, id="run-1", on_conflict="replace")).result()))[0][3]
+        for _ in range(2)
+    ]
+
+    assert keys[0] != keys[1]
+
+
+async def test_an_interrupted_step_keeps_its_idempotency_key(place: Place) -> None:
+    """The attempt after a crash has the key of the attempt before it, so the world can tell that they are one."""
+    first = await place.engine().__aenter__()
+    await first.start(stepping_key, id="run-1")
+    await stage.gate("key").reached()
+    await crash(first)
+
+    async with place.engine() as second:
+        await stage.gate("key").reached()
+        stage.gate("key").open()
+        run = second.get("run-1")
+        await in_time(run.result())
+        assert 1 == len(await events_of(run, StepSucceeded))
+    (key, epoch), (again, later_epoch) = stage.calls
+    assert key == again
+    assert later_epoch == epoch + 1
+
+
+@outlive.step
+async def tell_key() -> None:
+    me = outlive.current_step()
+    stage.call((me.idempotency_key, me.epoch))
+    await stage.gate("key").pass_through()
+
+
+@outlive.workflow
+async def stepping_key() -> None:
+    await tell_key()
+
+
+async def test_a_context_belongs_to_one_step() -> None:
+    """`current_step()` outside a step says so."""
+    with pytest.raises(NotInRunError, match="outside a step"):
+        outlive.current_step()
