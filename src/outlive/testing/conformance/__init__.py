@@ -16,7 +16,8 @@ That is all: `StoreConformance` is made of one class for each facet of the contr
 factory is the one thing that the suite must know about your store. It has an empty place for each test, opens stores
 there (`open`), and holds the clock that they go by (`clock`, a `ManualClock`: no test sleeps). The store is also
 tried from several processes, so its factory must be picklable; `PersistentFactory` is, if your store class can be
-imported. (A store that lives in one process derives from `LocalStoreConformance` instead.) A store with other needs brings its own class: `StoreFactory` says what it must have.
+imported. (A store that lives in one process derives from `LocalStoreConformance` instead.) A store with other needs
+brings its own class: `StoreFactory` says what it must have.
 
     runs         rows, and commits of many changes
     starts       trees that a change starts, and ended runs that make room
