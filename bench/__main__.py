@@ -27,9 +27,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--stores", default="sqlite", help="sqlite,postgresql")
     parser.add_argument("--postgres-url", help="a database of a role that may create databases")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "out")
-    parser.add_argument(
-        "--dir", type=Path, default=Path(tempfile.gettempdir()), help="where databases are put"
-    )
+    parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="for databases")
     parser.add_argument("--skip-rival", action="store_true", help="leave DBOS out")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="which of them, by comma")
     return parser.parse_args()
@@ -70,10 +68,8 @@ def progress(sample: Sample) -> str:
     place = f"round {sample.turn} {sample.store} {sample.workload} {sample.system} n={sample.n:,}"
     if sample.failure is not None:
         return f"{place}: FAILED {sample.failure.splitlines()[-1]}"
-    said = (
-        f"{key}={number(value)}" for key, value in sample.figures.items() if isinstance(value, int | float)
-    )
-    return f"{place}: {' '.join(said)}"
+    numbers = {key: value for key, value in sample.figures.items() if isinstance(value, int | float)}
+    return f"{place}: {' '.join(f'{key}={number(value)}' for key, value in numbers.items())}"
 
 
 def main() -> None:
@@ -88,23 +84,23 @@ def main() -> None:
     heading = header(facts, rounds=given.rounds, scale=given.scale)
     print(heading, end="\n\n", flush=True)
     if facts["file_system"] in {"tmpfs", "ramfs"}:
-        print(
-            "WARNING: the databases lie in memory, where a commit costs nothing: use --dir.", file=sys.stderr
-        )
+        print("WARNING: these databases lie in memory, where a commit is free: use --dir.", file=sys.stderr)
 
     bench = Bench(directory=given.dir, postgres_url=given.postgres_url, scale=given.scale)
     samples = take_all(bench, workloads, systems=systems, stores=stores, rounds=given.rounds)
     lines: list[Line] = []
+    import_samples_ms: list[float] = []
     for store in stores:
         lines += (of_store := list(lines_of(samples, workloads, store=store)))
         print(f"{store}\n{table(of_store)}\n")
     if "outlive" in systems and (not given.only or "import" in given.only.split(",")):
-        lines.append(import_line(import_milliseconds("outlive")))
+        import_samples_ms = import_milliseconds("outlive")
+        lines.append(import_line(import_samples_ms))
         print(table(lines[-1:]), end="\n\n")
     print("\n".join(f"FAILED {failure}" for failure in failures(samples)))
 
     written = [given.out / "result.json"]
-    write_json(written[0], facts=facts, samples=samples, lines=lines)
+    write_json(written[0], facts=facts, samples=samples, import_samples_ms=import_samples_ms, lines=lines)
     for store in stores:
         own = [line for line in lines if line.medians.store == store]
         written += draw(own, directory=given.out, name=f"result-{store}")

@@ -21,6 +21,8 @@ from bench.stage import STAGE
 
 SYNCHRONOUS_FULL = 2
 WAITERS_MAX = 1000
+ASKED_MAX = 200
+POLL_SECONDS = 0.01
 
 connections: list[Any] = []
 
@@ -156,9 +158,9 @@ def watch_connections() -> None:
     apsw.connection_hooks.append(connections.append)
 
 
-def durability() -> str:
+async def durability() -> str:
     """What the engine's writing connections say of themselves."""
-    said = set(filter(None, map(pragmas_of, connections)))
+    said = {pragmas for connection in connections if (pragmas := await pragmas_of(connection)) is not None}
     if not said:
         return "not seen: no apsw connection that writes"
     assert all(mode == "wal" and synchronous >= SYNCHRONOUS_FULL for mode, synchronous in said), (
@@ -167,16 +169,20 @@ def durability() -> str:
     return "WAL, synchronous=FULL"
 
 
-def pragmas_of(connection: Any) -> tuple[str, int] | None:
+async def pragmas_of(connection: Any) -> tuple[str, int] | None:
     """Journal mode and synchronous of a connection that is open and can write."""
     import apsw
 
-    try:
-        if connection.readonly("main") or connection.pragma("query_only"):
+    for _ in range(ASKED_MAX):
+        try:
+            if connection.readonly("main") or connection.pragma("query_only"):
+                return None
+            return connection.pragma("journal_mode"), connection.pragma("synchronous")
+        except apsw.ConnectionClosedError:
             return None
-        return connection.pragma("journal_mode"), connection.pragma("synchronous")
-    except apsw.ConnectionClosedError:
-        return None
+        except apsw.ThreadingViolationError:  # It is in use by its thread this very moment.
+            await asyncio.sleep(POLL_SECONDS)
+    raise AssertionError("a connection of Outlive is never at rest")
 
 
 def measure(order: Order) -> Figures:
@@ -186,7 +192,7 @@ def measure(order: Order) -> Figures:
         async with outlive.Engine(order.database) as engine:
             figures = await drive(order, OutliveSystem(order, engine))
             if order.sqlite_path is not None:
-                figures["durability"] = durability()
+                figures["durability"] = await durability()
         return figures
 
     if order.sqlite_path is not None:

@@ -64,9 +64,8 @@ def draw_panel(panel: Any, line: Line) -> None:
         return
     names = [f"{label}\nn={line.sizes[systems[label]]:,}" for label in present]
     bars = panel.bar(names, list(present.values()), color=[COLOURS[label] for label in present], log=True)
-    panel.bar_label(
-        bars, [number(value, line.figure.unit) for value in present.values()], fontsize=7, padding=2
-    )
+    texts = [number(value, line.figure.unit) for value in present.values()]
+    panel.bar_label(bars, texts, fontsize=7, padding=2)
     better = "more" if line.figure.higher_is_better else "less"
     panel.set_title(f"{line.workload}: {line.figure.label}\n({better} is better)", fontsize=8)
     panel.set_ylim(min(present.values()) / 3, max(present.values()) * 4)

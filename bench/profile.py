@@ -88,9 +88,7 @@ def main() -> None:
         order = Order(workload=given.workload, phase="run", n=n, database=url)
         figures = asyncio.run(profile_loop(order, profile))
 
-    name = (
-        "event loop" if IS_PER_THREAD else "whole process (this Python's cProfile cannot tell threads apart)"
-    )
+    name = "event loop" if IS_PER_THREAD else "all threads: this Python's cProfile cannot tell them apart"
     parts = [f"{given.workload}, n={n:,}, under the profiler: {figures}", text_of(name, profile)]
     parts += [text_of(f"thread {name}", own) for name, own in thread_profiles if own.getstats()]
     given.out.mkdir(parents=True, exist_ok=True)

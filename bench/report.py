@@ -63,9 +63,8 @@ def lines_of(samples: Sequence[Sample], workloads: Sequence[Workload], *, store:
                 raw=median_of(by_system["raw"], figure.key),
                 store=store,
             )
-            yield Line(
-                workload=workload.name, title=workload.title, figure=figure, medians=medians, sizes=sizes
-            )
+            name, title = workload.name, workload.title
+            yield Line(workload=name, title=title, figure=figure, medians=medians, sizes=sizes)
 
 
 def import_line(samples_ms: Sequence[float]) -> Line:
@@ -161,7 +160,14 @@ def durability_of(samples: Sequence[Sample]) -> dict[str, list[str]]:
     return {system: sorted(said) for system, said in found.items()}
 
 
-def write_json(path: Path, *, facts: Facts, samples: Sequence[Sample], lines: Sequence[Line]) -> None:
+def write_json(
+    path: Path,
+    *,
+    facts: Facts,
+    samples: Sequence[Sample],
+    import_samples_ms: Sequence[float],
+    lines: Sequence[Line],
+) -> None:
     """Everything, raw samples included, for the next comparison."""
     document = {
         "machine": facts,
@@ -182,6 +188,7 @@ def write_json(path: Path, *, facts: Facts, samples: Sequence[Sample], lines: Se
             }
             for line in lines
         ],
+        "import_samples_ms": list(import_samples_ms),
         "samples": [dataclasses.asdict(sample) for sample in samples],
     }
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

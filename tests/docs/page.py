@@ -35,7 +35,7 @@ def find_pages() -> list[Path]:
 
 def name_of(page: Path) -> str:
     """A page as people call it."""
-    return page.relative_to(ROOT).as_posix()
+    return (page.relative_to(ROOT) if page.is_relative_to(ROOT) else page).as_posix()
 
 
 def blocks_of(page: Path) -> Iterator[Block]:

@@ -1,8 +1,8 @@
 """Plays the examples of one page: `python -m tests.docs.play docs/guides/steps.md`.
 
-All `python` blocks of a page run in order, in one process and one namespace, as if they stood in one script. A block with
-a bare `await` runs as it would in `python -m asyncio`. What a block prints is compared with the `text output` block behind
-it, if there is one; `...` there stands for anything. Blocks marked `python no-run` are only compiled.
+All `python` blocks of a page run in order, in one process and one namespace, as if they stood in one script. A block
+with a bare `await` runs as it would in `python -m asyncio`. What a block prints is compared with the `text output`
+block behind it, if there is one; `...` there stands for anything. Blocks marked `python no-run` are only compiled.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import outlive
 from outlive import errors
 from outlive._journal.event import AnyEvent
 from outlive.telemetry import Counters
-from tests.docs.page import DOCS, first_cells, section_of
+from tests.docs.page import DOCS, ROOT, first_cells, section_of
 
 REFERENCE = DOCS / "reference.md"
 ERRORS = DOCS / "guides" / "errors.md"
@@ -81,6 +81,15 @@ def test_every_kind_of_event_is_described() -> None:
     for kind in kinds:
         fields = set(kind.__struct_fields__) - {"at", "run"}
         assert set(re.findall(r"`(\w+)`", told[kind.__name__])) == fields, kind.__name__
+
+
+@pytest.mark.parametrize("page", sorted([*DECISIONS.glob("*.md"), *FORMAT.parent.glob("*.md")]), ids=lambda it: it.stem)
+def test_files_that_are_named_exist(page: Path) -> None:
+    """A page about the inside names no file that has gone; a path may leave out the folders in front."""
+    named = set(re.findall(r"`([\w./-]+\.(?:py|sql))`", page.read_text("utf-8")))
+    files = [path.as_posix() for folder in ("src/outlive", "bench", "tests") for path in (ROOT / folder).rglob("*.*")]
+
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
 
 
 @pytest.mark.parametrize("page", sorted(DECISIONS.glob("*.md")), ids=lambda page: page.stem)

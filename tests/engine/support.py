@@ -28,7 +28,7 @@ from outlive.client.handle import RunHandle
 T = TypeVar("T")
 EventT = TypeVar("EventT", bound=AnyEvent)
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 5
 """How long a test waits for what must happen; only a failing test waits that long."""
 LEASE_SECONDS = 10_000_000
 """Longer than any test skips, so that skipping time costs no lease; tests of leases state their own."""
@@ -98,8 +98,8 @@ async def events_of(run: RunHandle[Any], kind: type[EventT]) -> list[EventT]:
 class Gate:
     """Where steps wait until the test lets them pass."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._arrived = asyncio.Semaphore(0)
         self._opened = asyncio.Event()
         self._opened_for_threads = threading.Event()
@@ -126,8 +126,9 @@ class Gate:
 
 @dataclass
 class Stage:
-    """What the steps of a test tell it, and where they wait for it."""
+    """What the steps of a test tell it, and where they wait for it; steps on threads may use it too."""
 
+    loop: asyncio.AbstractEventLoop | None = None
     calls: list[Any] = field(default_factory=list)
     gates: dict[str, Gate] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
@@ -142,12 +143,14 @@ class Stage:
 
     def gate(self, name: str = "") -> Gate:
         """The gate of this name."""
+        assert self.loop is not None
         if name not in self.gates:
-            self.gates[name] = Gate()
+            self.gates[name] = Gate(self.loop)
         return self.gates[name]
 
     def clear(self) -> None:
-        """Begin anew; whoever still waits may go."""
+        """Begin anew, on the running loop; whoever still waits may go."""
+        self.loop = asyncio.get_running_loop()
         for gate in self.gates.values():
             gate.open()
         self.calls, self.gates, self.values = [], {}, {}

@@ -38,6 +38,6 @@ def evidence(trial: Trial) -> Evidence:
 
 async def _do_all(trial: Trial) -> None:
     todo = [Ack(op="trying", number=number, at=time.time(), pid=os.getpid()) for number in range(1, JOBS + 1)]
-    async with outlive.Engine(trial.url) as engine:
+    async with asyncio.timeout(40), outlive.Engine(trial.url) as engine:
         await Client(engine, AckLog(trial.acks), trial.seed, todo).run(open_max=JOBS, is_draining=True)
         assert not await wait_for_all(trial.url, seconds=20)

@@ -1,7 +1,9 @@
 """Each check of a trial holds on healthy evidence and complains about doctored evidence."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,7 +20,7 @@ from outlive._model import Payload, Run, RunStatus
 from outlive.testing.fsck import Problem
 from outlive.testing.kill import checks
 from outlive.testing.kill.checks import CHECKS
-from outlive.testing.kill.evidence import Evidence
+from outlive.testing.kill.evidence import Evidence, collect
 from outlive.testing.kill.plan import job
 from outlive.testing.kill.report import report
 from outlive.testing.kill.supervisor import Kill, Trial
@@ -28,6 +30,10 @@ Doctor = Callable[[Evidence], None]
 
 def a_process_dies(it: Evidence) -> None:
     it.lost.append("process 7 ended with code 1")
+
+
+def a_log_has_a_traceback(it: Evidence) -> None:
+    it.tracebacks.append("worker-1.log: AssertionError: planted (1 times)")
 
 
 def a_run_is_parked(it: Evidence) -> None:
@@ -133,6 +139,7 @@ def next_to_nothing_is_done(it: Evidence) -> None:
 
 DOCTORED: list[tuple[Doctor, str]] = [
     (a_process_dies, "nobody_died_by_itself"),
+    (a_log_has_a_traceback, "nothing_surprised_a_process"),
     (a_run_is_parked, "every_run_ended"),
     (a_result_is_wrong, "accepted_runs_ended_as_planned"),
     (a_run_is_gone, "accepted_runs_ended_as_planned"),
@@ -175,6 +182,17 @@ def test_a_doctored_trial_fails(trial: Trial, evidence: Evidence, doctor: Doctor
 def test_every_check_is_shown_to_fail() -> None:
     """A check that nothing can fail protects nothing."""
     assert {check.__name__ for check in CHECKS} == {check for _, check in DOCTORED}
+
+
+def test_tracebacks_are_found_in_logs(tmp_path: Path, trial: Trial) -> None:
+    """Whatever a process wrote about an exception is counted, also when a kill cut it off."""
+    trace = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\n'
+    (tmp_path / "worker-0.log").write_text(f"started\n{trace}KeyError: 7\n{trace}KeyError: 7\n{trace}", "utf-8")
+    evidence = Evidence(seed=trial.seed)
+
+    asyncio.run(collect(replace(trial, folder=tmp_path), evidence))
+
+    assert ["worker-0.log: KeyError: 7 (2 times)", "worker-0.log: cut off by a kill (1 times)"] == evidence.tracebacks
 
 
 def test_a_job_is_the_same_in_every_process() -> None:

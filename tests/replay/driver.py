@@ -80,7 +80,7 @@ class Driver:
             code: what is deployed, when that is more than `of`.
             seed: in which order things happen; None for the simplest order.
             outcomes: what the attempts of a step return or raise, by its identity or name; else its function is called.
-            inject: messages to deliver as event number k.
+            inject: messages to deliver one after the other from event number k on.
             messages: to deliver in this order, whenever the seed says so (without one: before the clock moves).
             crash_at: the worker dies before these events.
             timeout: seconds that the run may take.
@@ -162,9 +162,9 @@ class Driver:
     # -- What may happen now -----------------------------------------------------------------------------------
 
     def _next_event(self) -> AnyEvent | None:
-        due = self._inject.get(len(self.life.journal))
-        if due:
-            return self._deliver(due.pop(0))
+        for at, messages in self._inject.items():
+            if messages and at <= len(self.life.journal):
+                return self._deliver(messages.pop(0))
         choices = self._choices()
         if not choices:
             return None

@@ -72,10 +72,13 @@ async def work_and_fork(path: str, worker_id: str) -> None:
     await store.open()
     await hire(store, worker_id)
     names = await claim(store, worker_id)
+    reading, writing = os.pipe()
     child = os.fork()
     if not child:
+        os.write(writing, b"born")
         hear()
         os._exit(0)
+    os.read(reading, 4)
     say(child, *names)
     signal.pause()
 
@@ -179,7 +182,7 @@ def use_after_fork(path: str) -> None:
     is_at_work.wait()
     child = os.fork()
     if not child:
-        _misuse(store)
+        _misuse(store, path)
         return  # The way out that frees everything, also the connections.
     code = wait_for(child)
     thread.join()
@@ -192,24 +195,24 @@ def wait_for(child: int) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _misuse(store: SqliteStore) -> None:
-    """Say what every way of using an inherited store brings."""
+def _misuse(store: SqliteStore, path: str) -> None:
+    """Say what every way of using an inherited file brings, then use another file."""
     calls: list[Callable[[], Coroutine[Any, Any, object]]] = [
         lambda: store.find_run("run-1"),
         lambda: store.commit([new_tree(store, "child")]),
         store.open,
+        lambda: _open_and_close(path),
     ]
     for call in calls:
         try:
-            call().send(None)
+            asyncio.run(call())
         except StoreError as error:
             say(error)
-        except StopIteration:
-            say("nothing")
     try:
         store.open_beat("worker")
     except StoreError as error:
         say(error)
+    asyncio.run(_open_and_close(f"{path}-of-child"))
 
 
 def main() -> None:

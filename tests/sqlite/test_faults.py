@@ -94,7 +94,7 @@ async def test_neighbour_that_keeps_the_lock_is_told(
     path: Path, open_store: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was written, and as soon as the lock is free everything is as before."""
-    monkeypatch.setattr(connection, "BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.01)
     store = await open_store()
     tree = await begin(store)
     neighbour = apsw.Connection(str(path))

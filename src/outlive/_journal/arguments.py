@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -53,6 +53,7 @@ class Signature:
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 self._rest = codec
         self.result: ValueCodec = codec_for(hints.get("return", Any))
+        self._needs_keywords = any(each.kind is each.KEYWORD_ONLY and each.default is each.empty for each in parameters)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The arguments as JSON.
@@ -61,9 +62,8 @@ class Signature:
             TypeError: the function does not take these arguments.
             UnserialisableError: one of them has no exact stored form.
         """
-        if kwargs or len(args) != len(self._positional):
-            self._signature.bind(*args, **kwargs)
-        elif not args:
+        self._check_fit(args, kwargs)
+        if not args and not kwargs:
             return NONE
         array = b"[" + b",".join(self._encode_positional(args)) + b"]"
         if not kwargs:
@@ -80,19 +80,25 @@ class Signature:
         Raises:
             UnreadableError: the function's annotations do not fit what is stored.
         """
-        if data == NONE:
-            return [], {}
         what = f"an argument of {self._name}"
         try:
-            if bytes(memoryview(data)[:1]) == b"[":
+            if data == NONE:
+                raws, named = [], {}
+            elif bytes(memoryview(data)[:1]) == b"[":
                 raws, named = _split(data), {}
             else:
                 both = _split_named(data)
                 raws, named = both.a, both.k
-        except msgspec.DecodeError as error:
-            raise UnreadableError(what, "arguments", str(error)) from error
+            self._check_fit(raws, named)
+        except (msgspec.DecodeError, TypeError) as error:
+            what = f"the arguments of {self._name}"
+            raise UnreadableError(what, f"{self._name}{self._signature}", str(error)) from error
         args = [self._positional_codec(index).decode(raw, what) for index, raw in enumerate(raws)]
         return args, {key: self._codec_of(key).decode(raw, what) for key, raw in named.items()}
+
+    def _check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if kwargs or len(args) != len(self._positional) or self._needs_keywords:
+            self._signature.bind(*args, **kwargs)
 
     def _encode_positional(self, args: tuple[Any, ...]) -> list[bytes]:
         return [

@@ -262,9 +262,12 @@ class RunLoop(asyncio.AbstractEventLoop):
                     try:
                         turn.context.run(turn.call, *turn.args)
                     except SystemExit:
-                        # A task re-raises it after it has recorded it as its outcome: that outcome is the run's. (Not so
-                        # KeyboardInterrupt: that is a person stopping the process, and no end of a run.)
+                        # A task re-raises it after it has recorded it as its outcome: that outcome is the run's.
                         pass
+                    except KeyboardInterrupt:
+                        # A person stops the process. That is no end of a run: nobody may look at this outcome.
+                        ready.clear()
+                        raise
                     except BaseException:  # A callback has nobody above it but the worker.
                         log.exception("a callback of a workflow failed: %r", turn)
                 turns -= 1

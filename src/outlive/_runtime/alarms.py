@@ -1,4 +1,4 @@
-"""Alarms: when to look again at a run that waits hot."""
+"""Alarms: when to look again at a run that is in motion and has timers or retries ahead."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.live import LiveRun
 
 
+LOOK_AGAIN_SECONDS = 30.0
+"""A run is looked at after this long even if its timer is far: an alarm for a month would keep an ended run in memory."""
+
+
 class Alarms:
     """Calls back when a run's next timer or retry is due; one timer of the event loop serves all of them."""
 
@@ -18,12 +22,23 @@ class Alarms:
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._heap: list[tuple[int, int, LiveRun]] = []
+        self._next: dict[LiveRun, int] = {}
+        """The earliest alarm of each run."""
         self._order = 0
         self._handle: asyncio.TimerHandle | None = None
         self._armed_at = 0
 
-    def set(self, live: LiveRun, at: int) -> None:
-        """Ring for a run at an instant; alarms that came to nothing do no harm."""
+    def set(self, live: LiveRun, at: int | None) -> None:
+        """Ring for a run at an instant, or earlier; alarms that came to nothing do no harm."""
+        if at is None:
+            return
+        known_at = self._next.get(live)
+        if known_at is not None and known_at <= at:
+            return
+        at = min(at, self._clock.now() + round(LOOK_AGAIN_SECONDS * MICROSECONDS))
+        if known_at is not None and known_at <= at:
+            return
+        self._next[live] = at
         self._order += 1
         heapq.heappush(self._heap, (at, self._order, live))
         if self._handle is None or at < self._armed_at:
@@ -34,6 +49,7 @@ class Alarms:
         if self._handle is not None:
             self._handle.cancel()
         self._heap.clear()
+        self._next.clear()
 
     def _arm(self, at: int) -> None:
         if self._handle is not None:
@@ -46,6 +62,9 @@ class Alarms:
         self._handle = None
         now_at = self._clock.now()
         while self._heap and self._heap[0][0] <= now_at:
-            self._ring(heapq.heappop(self._heap)[2])
+            at, _, live = heapq.heappop(self._heap)
+            if self._next.get(live) == at:
+                del self._next[live]
+            self._ring(live)
         if self._heap:
             self._arm(self._heap[0][0])

@@ -9,6 +9,7 @@ from typing import Any
 from outlive._journal.value import TAGGED
 from outlive._model import Run
 from outlive._replay.command import RunStep
+from outlive.errors import PayloadTooLargeError
 
 Save = Callable[["Attempt", bytes], None]
 
@@ -16,9 +17,29 @@ Save = Callable[["Attempt", bytes], None]
 class Attempt:
     """A running step: what was asked, the task that does it, and what the step may know of itself."""
 
-    __slots__ = ("_epoch", "_loop", "_run", "_save", "command", "is_saving", "is_wanted", "progress", "task")
+    __slots__ = (
+        "_epoch",
+        "_loop",
+        "_progress_bytes_max",
+        "_run",
+        "_save",
+        "command",
+        "is_saving",
+        "is_wanted",
+        "progress",
+        "task",
+    )
 
-    def __init__(self, command: RunStep, *, run: Run, epoch: int, loop: asyncio.AbstractEventLoop, save: Save) -> None:
+    def __init__(
+        self,
+        command: RunStep,
+        *,
+        run: Run,
+        epoch: int,
+        loop: asyncio.AbstractEventLoop,
+        save: Save,
+        progress_bytes_max: int,
+    ) -> None:
         self.command = command
         self.task: asyncio.Task[None] | None = None
         self.is_wanted = True
@@ -31,6 +52,7 @@ class Attempt:
         self._epoch = epoch
         self._loop = loop
         self._save = save
+        self._progress_bytes_max = progress_bytes_max
 
     def cancel(self) -> None:
         """Nobody waits for it any more. Cooperative: what it still does is not heard."""
@@ -79,5 +101,8 @@ class Attempt:
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""
         if progress is not None and self.is_wanted:
-            data = TAGGED.encode(progress, f"the progress of step {self.command.call}")
+            what = f"the progress of step {self.command.call}"
+            data = TAGGED.encode(progress, what)
+            if len(data) > self._progress_bytes_max:
+                raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
             self._loop.call_soon_threadsafe(self._save, self, data)

@@ -43,6 +43,7 @@ class Executor:
         threads: ThreadLane,
         counters: Counters,
         steps_max: int,
+        progress_bytes_max: int,
         report: Report,
         save_progress: Callable[[LiveRun, Attempt], None],
     ) -> None:
@@ -50,6 +51,7 @@ class Executor:
         self._threads = threads
         self._counters = counters
         self._steps_max = steps_max
+        self._progress_bytes_max = progress_bytes_max
         self._report = report
         self._save_progress = save_progress
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
@@ -66,6 +68,7 @@ class Executor:
             epoch=runs[0].epoch,
             loop=self._loop,
             save=partial(self._progress, live),
+            progress_bytes_max=self._progress_bytes_max,
         )
         live.attempts[command.run, command.call] = attempt
         self._queue.append((live, attempt))

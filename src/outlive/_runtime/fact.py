@@ -21,6 +21,7 @@ from outlive._journal.event import (
 from outlive._model import Payload, Run, RunStatus
 from outlive._replay.command import EndRun, RunStep, StartChild
 from outlive._store.contract import Ended, Inbound, Message, MessageKind
+from outlive.client.message_key import sender_key
 
 _STATUS: dict[type, RunStatus] = {
     RunSucceeded: RunStatus.SUCCEEDED,
@@ -35,7 +36,8 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
     match message.kind:
         case MessageKind.SIGNAL:
             assert message.payload is not None
-            return SignalReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=message.key)
+            key = sender_key(message.key, message.name)
+            return SignalReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=key)
         case MessageKind.CANCEL:
             return CancelRequested(at=at, run=message.run, reason=message.name)
         case MessageKind.RESUME:

@@ -48,7 +48,8 @@ class ThreadLane:
         while (job := self._queue.get()) is not None:
             fn, context, loop, future = job
             try:
-                result, error = context.run(fn), None
+                # A call that was cancelled while it waited for a thread is not made any more.
+                result, error = None if future.done() else context.run(fn), None
             except BaseException as raised:  # Whatever a step raises is its outcome; the thread lives on.
                 result, error = None, raised
             try:

@@ -86,6 +86,7 @@ class Worker:
             threads=self._threads,
             counters=counters,
             steps_max=limits.steps_running_max,
+            progress_bytes_max=limits.payload_bytes_max,
             report=self._on_outcome,
             save_progress=self._save_progress,
         )
@@ -122,8 +123,8 @@ class Worker:
         live.store_blobs(blobs)
         try:
             live.happen(msgspec.structs.replace(event, worker=self.id))
-            if live.moving == 0 and not live.is_over:
-                self._rest(live)
+            if live.moving == 0 and not live.is_over and not self._is_near(live.wake_at()):
+                live.suspend()
         except Exception:
             # The run must exist all the same; whoever claims it will say what is wrong with it.
             log.exception("run %s could not be begun", run_id)
@@ -142,6 +143,9 @@ class Worker:
             self._holdings.add(journal, live)
         answer(outcome, journal)
         self._on_committed(live, draft, outcome, journal)
+        if not live.is_over and not live.is_lost:
+            # Its timers count from its creation on, but nothing of it may move before that is durable.
+            self._settle(live)
 
     # -- Claims ----------------------------------------------------------------------------------------------
 
@@ -220,9 +224,10 @@ class Worker:
         return fact_of_success(command, at=self._clock.now(), result=payload)
 
     def _save_progress(self, live: LiveRun, attempt: Attempt) -> None:
-        if live.is_lost or live.is_over or attempt.progress is None:
-            return
         command, data = attempt.command, attempt.progress
+        # The step may have ended, or been given up, while its last progress waited for its turn.
+        if live.is_lost or live.is_over or data is None or not live.execution.expects(command.run, command.call):
+            return
         attempt.progress, attempt.is_saving = None, True
         with self._guarding(live):
             payload = live.pack(data, f"the progress of step {command.call}")
@@ -263,20 +268,19 @@ class Worker:
     # -- What a run does next --------------------------------------------------------------------------------
 
     def _settle(self, live: LiveRun) -> None:
-        """Decide what becomes of a run that has just moved."""
-        if live.moving == 0 and not live.is_over and not live.attempts:
-            self._rest(live)
+        """Decide what becomes of a run that has just moved: wait hot for what is near or runs, else let go."""
+        if not live.is_over:
+            wake_at = live.wake_at()
+            if live.moving or live.attempts or self._is_near(wake_at):
+                self._alarms.set(live, wake_at)
+            else:
+                live.suspend()
         draft = live.take_draft()
         if draft is not None:
             self._committer.submit(draft.close(), partial(self._on_committed, live, draft))
 
-    def _rest(self, live: LiveRun) -> None:
-        """Nothing runs: wait hot for a near timer, else let go."""
-        wake_at = live.wake_at()
-        if wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS:
-            self._alarms.set(live, wake_at)
-        else:
-            live.suspend()
+    def _is_near(self, wake_at: int | None) -> bool:
+        return wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
 
     def _on_committed(self, live: LiveRun, draft: Draft, outcome: Outcome, journal: int) -> None:
         if outcome is Outcome.CONFLICT:
@@ -322,9 +326,6 @@ class Worker:
 
     def _settle_later(self, live: LiveRun) -> None:
         if not live.is_lost and not live.is_over and live.retries:
-            wake_at = live.wake_at()
-            if live.moving and wake_at is not None:
-                self._alarms.set(live, wake_at)
             self._settle(live)
 
     def _let_go(self, live: LiveRun) -> None:

@@ -26,6 +26,7 @@ from outlive._store.contract import Change, Delivery, Message, MessageKind, Outc
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
+from outlive.client.message_key import key_of_cancel, key_of_signal
 from outlive.client.waiters import Waiters
 from outlive.client.why import why
 from outlive.errors import (
@@ -197,7 +198,12 @@ class Client:
         data = await self._encode_signal(run_id, name, payload, spec)
         stored, blob = self._packer.pack(data, f"signal {name!r}")
         message = Message(
-            run_id=run_id, kind=MessageKind.SIGNAL, at=self._store.now(), name=name, key=key or "", payload=stored
+            run_id=run_id,
+            kind=MessageKind.SIGNAL,
+            at=self._store.now(),
+            name=name,
+            key=key_of_signal(run_id, name, key),
+            payload=stored,
         )
         await self._deliver(message, start=change, blobs=[blob] if blob else [])
 
@@ -233,9 +239,8 @@ class Client:
         root = run if run.number == 0 else await self.info(run.root_id)
         if root.status is RunStatus.PARKED and await self._end_parked(root, reason):
             return
-        # One key for every cancel of a run: asking twice is asking once.
         message = Message(
-            run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=f"@cancel/{run.number}"
+            run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key_of_cancel(run.number)
         )
         await self._deliver(message)
 

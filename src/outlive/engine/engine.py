@@ -232,7 +232,7 @@ class Engine:
         """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
 
         Args:
-            key: the same key again is the same signal.
+            key: the same key again, for this run and name, is the same signal.
             start: `(workflow, *args)`: create the run in the same transaction if there is none.
 
         Raises:

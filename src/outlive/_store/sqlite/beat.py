@@ -5,14 +5,13 @@ So neither a busy event loop nor a long queue stands between a worker and its le
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 
 from outlive._store.sqlite.claim import expiry
-from outlive._store.sqlite.connection import Role, Session, is_connection_lost, translate
+from outlive._store.sqlite.connection import Role, Session, file_of, is_connection_lost, translate
 from outlive.errors import StoreUnavailableError
 
 
@@ -44,7 +43,7 @@ class SqliteBeat:
     def _check_file(self) -> None:
         """Somebody may delete or replace the file; this process would go on writing to one that nobody else sees."""
         try:
-            inode = os.stat(self._session.path).st_ino  # noqa: PTH116 (the type of what Path.stat gives is the same)
+            _, inode = file_of(self._session.path)
         except OSError as error:
             raise StoreUnavailableError(str(self._session.path), f"the file is gone: {error.strerror}") from error
         if inode != self._inode:

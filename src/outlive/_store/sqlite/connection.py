@@ -4,9 +4,11 @@ Durability: WAL with `synchronous=FULL`, so a commit that was answered survives 
 checkpoints by itself; the writer does it, between commits. The version gate is for the WAL-reset race that every
 SQLite before 3.51.3 has, in which two processes can damage the file.
 
-A connection must not cross a fork: the child would share file descriptors with its parent but not its locks. The child
-gets an error from the store, and its copies of the connections are made immortal, because closing one could wait
-for ever for a mutex that a thread of the parent held, or write to the file.
+A connection must not cross a fork: the child has a copy of what SQLite remembers of its locks, and not the locks. That
+holds for the file, not only for the connection: a new connection of the child would rely on the same memory. So
+the child gets an error, whatever it does with a file that its parent had open, and its copies of the connections
+are made immortal, because closing one could write to the file, or wait for ever for a mutex of a thread that the
+child does not have.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import os
+import select
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +31,9 @@ from outlive.errors import CommitUnknownError, ConfigurationError, NotADatabaseE
 from outlive.telemetry import log
 
 SQLITE_VERSION_MIN = 3_051_003
-BUSY_MILLISECONDS = 5_000
+BUSY_SECONDS = 5.0
+"""How long to wait while others write, give or take."""
+BUSY_LOOK_SECONDS = 0.0005
 STATEMENTS_CACHED = 256
 APPLICATION_ID = 1_333_097_580
 FILE_MODE = 0o600
@@ -52,6 +57,8 @@ UNAVAILABLE = (
 # one, so no other store of this process may open its connections in between.
 _opening = threading.Lock()
 _sessions: WeakSet[Session] = WeakSet()
+_inherited: set[tuple[int, int]] = set()
+"""Files, by device and inode, that were open when this process was forked."""
 
 
 class Role(enum.Enum):
@@ -72,6 +79,7 @@ class Session:
         self.clock = clock
         self._role = role
         self._connection: apsw.Connection | None = None
+        self._file = (0, 0)
         _sessions.add(self)
 
     @property
@@ -79,6 +87,7 @@ class Session:
         """The open connection."""
         if self._connection is None:
             self._connection = connect(self.path, self._role)
+            self._file = file_of(self.path)
         return self._connection
 
     def open(self) -> None:
@@ -131,6 +140,7 @@ class Session:
         if self._connection is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
             self._connection = None
+            _inherited.add(self._file)
 
 
 def check_version() -> None:
@@ -174,8 +184,8 @@ def find_network(folder: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -
         return None
     kinds = {}
     for line in lines:
-        fields, _, rest = line.partition(" - ")
-        kinds[Path(fields.split()[4])] = rest.split()[0]
+        mount, _, kind = line.partition(" - ")
+        kinds[Path(mount.split()[4])] = kind.split()[0]
     nearest = next((place for place in (folder, *folder.parents) if place in kinds), None)
     return kinds[nearest] if nearest is not None and kinds[nearest] in NETWORKS else None
 
@@ -214,11 +224,32 @@ def read_identity(path: Path) -> tuple[int, int, int]:
     return application_id, objects, ours
 
 
+def wait_for_turn(tries: int) -> bool:
+    """Wait until the lock may be free; False when it is time to give up. SQLite asks when somebody else writes.
+
+    SQLite's own timeout looks ever more seldom, up to ten times a second, and between two commits of a busy process the
+    lock is free for microseconds: it can starve for seconds. Looking often makes it a lottery that everybody wins soon.
+    """
+    select.select([], [], [], BUSY_LOOK_SECONDS)
+    return tries * BUSY_LOOK_SECONDS < BUSY_SECONDS
+
+
+def file_of(path: Path) -> tuple[int, int]:
+    """Which file this is, whatever its name."""
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
 def _open(path: Path, flags: int) -> apsw.Connection:
+    if _inherited and path.exists() and file_of(path) in _inherited:
+        raise StoreError(
+            f"{path} was open when process {os.getpid()} was forked, and SQLite's locks do not survive that; "
+            f"open it after the fork only, or start the process another way (spawn)"
+        )
     with _opening:
         connection = apsw.Connection(str(path), flags, statementcachesize=STATEMENTS_CACHED)
     try:
-        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.set_busy_handler(wait_for_turn)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         # A pragma that answers with a row stops there until the row is taken: fetch them all.
@@ -246,9 +277,7 @@ def translate(error: apsw.Error, path: Path, *, is_committing: bool = False) -> 
                 place, f"{reason}; this user needs the right to write to the file and to its folder"
             )
         case apsw.BusyError() | apsw.LockedError():
-            return StoreUnavailableError(
-                place, f"{reason}; another process has been writing for {BUSY_MILLISECONDS // 1000} s"
-            )
+            return StoreUnavailableError(place, f"{reason}; another process has been writing for {BUSY_SECONDS:g} s")
         case apsw.IOError() | apsw.ProtocolError() | apsw.NoMemError():
             return StoreUnavailableError(place, reason)
         case apsw.CorruptError() | apsw.NotADBError():
@@ -263,6 +292,8 @@ def is_connection_lost(error: apsw.Error) -> bool:
 
 
 def _abandon_sessions() -> None:
+    global _opening  # noqa: PLW0603 (another thread of the parent may have held it at the moment of the fork)
+    _opening = threading.Lock()
     for session in list(_sessions):
         with suppress(Exception):  # The child has to live on, whatever state it was born with.
             session.abandon()

@@ -25,7 +25,7 @@ from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.claim import Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER
-from outlive._store.sqlite.connection import Role, Session, check_version
+from outlive._store.sqlite.connection import Role, Session, check_version, file_of
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
 from outlive._store.sqlite.thread import Reader, ReadVerb
@@ -74,7 +74,7 @@ class SqliteStore:
 
     def _prepare(self, session: Session) -> None:
         open_database(session)
-        self._inode = self._path.stat().st_ino
+        _, self._inode = file_of(self._path)
         self._locks.open()
 
     async def close(self) -> None:
@@ -112,7 +112,7 @@ class SqliteStore:
         if self._process and self._process != os.getpid():
             raise StoreError(
                 f"{self._path} was opened by process {self._process} and is used by its fork {os.getpid()}; "
-                f"a connection cannot cross a fork: open a store of your own in the child"
+                f"open it after the fork only, or start the process another way (spawn)"
             )
 
     # -- Writing -------------------------------------------------------------------------------------------

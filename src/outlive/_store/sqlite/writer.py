@@ -72,8 +72,9 @@ class Writer(Lane):
             for job in jobs:
                 self._write_alone(job, tries=(True,) if len(jobs) == 1 else (False, True))
         except Exception as error:
+            explained = explain(self.session, error)
             if len(jobs) == 1:
-                jobs[0].error = explain(self.session, error)
+                jobs[0].error = explained
                 return
             for job in jobs:
                 self._write_alone(job, tries=(False, True))
@@ -148,6 +149,8 @@ class Writer(Lane):
             if pages - self._pages_at_checkpoint > (CHECKPOINT_PAGES_MAX if is_busy else CHECKPOINT_PAGES):
                 self._pages_at_checkpoint = pages
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.BusyError:
+            """Another process is making one."""
         except apsw.Error as error:
             log.warning("%s: the checkpoint has to wait: %s", self.session.path, error)
             recover(self.session, error)
@@ -163,7 +166,9 @@ class Refused(Exception):
     def explain(self, session: Session) -> StoreError:
         """What to tell one of them."""
         recover(session, self.error)
-        return translate(self.error, session.path, is_committing=self.is_committing)
+        explained = translate(self.error, session.path, is_committing=self.is_committing)
+        explained.__cause__ = self.error
+        return explained
 
 
 def _note(jobs: list[Job], results: Sequence[Any]) -> None:

@@ -26,6 +26,11 @@ def nobody_died_by_itself(it: Evidence) -> Iterator[str]:
     yield from it.lost
 
 
+def nothing_surprised_a_process(it: Evidence) -> Iterator[str]:
+    """No log has a traceback: whatever a kill leaves behind is an ordinary thing to the others."""
+    yield from it.tracebacks
+
+
 def every_run_ended(it: Evidence) -> Iterator[str]:
     """No run is stuck, parked or otherwise open."""
     yield from it.stuck
@@ -173,6 +178,7 @@ def enough_was_done(it: Evidence) -> Iterator[str]:
 
 CHECKS: list[Callable[[Evidence], Iterator[str]]] = [
     nobody_died_by_itself,
+    nothing_surprised_a_process,
     every_run_ended,
     accepted_runs_ended_as_planned,
     nothing_was_invented,

@@ -130,6 +130,7 @@ async def main(url: str, acks: Path, seed: int, open_max: int, *, is_draining: b
         if driving.done():
             driving.result()
         driving.cancel()
+        await asyncio.wait([driving])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
@@ -39,6 +41,8 @@ class Evidence:
     kills: list[Kill] = field(default_factory=list)
     freezes: list[Freeze] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    tracebacks: list[str] = field(default_factory=list)
+    """The last line of each traceback in a log, with how often it is there."""
     stuck: list[str] = field(default_factory=list)
     """Runs that did not end in time, with everything that could explain it."""
     seconds: float = 0.0
@@ -69,6 +73,7 @@ async def collect(trial: Trial, into: Evidence) -> None:
     """Read the files and the store."""
     into.acks = read(trial.acks, Ack)
     into.effects = read(trial.effects, Effect)
+    into.tracebacks = _find_tracebacks(trial.folder)
     async with opened(trial.url) as store:
         into.problems = await check_store(store)
         async for root in each_root(store):
@@ -78,3 +83,15 @@ async def collect(trial: Trial, into: Evidence) -> None:
                 into.journals[root.id] = open_journal(rows, nonce=root.nonce, run_id=root.id)
             except OutliveError:
                 continue
+
+
+def _find_tracebacks(folder: Path) -> list[str]:
+    """What processes wrote to their logs because something surprised them; to be killed is no surprise."""
+    found: Counter[str] = Counter()
+    for log in sorted(folder.glob("*.log")):
+        _, *traces = log.read_text("utf-8", "replace").split("Traceback (most recent call last):\n")
+        for trace in traces:
+            # Frames are indented; the first line that is not says which exception it was.
+            raised = next((line for line in trace.splitlines() if not line.startswith(" ")), "cut off by a kill")
+            found[f"{log.name}: {raised}"] += 1
+    return [f"{what} ({times} times)" for what, times in found.most_common()]

@@ -1,0 +1,22 @@
+"""Keys of messages: two messages to one tree with the same key are one message, so a key says what it is the key of.
+
+What a user calls a key counts for one name of signal and one run. A tree has many runs, and a webhook may well send
+two signals for one event: neither may swallow the other, and neither may pass for a cancel.
+"""
+
+from __future__ import annotations
+
+
+def key_of_signal(run_id: str, name: str, key: str | None) -> str:
+    """The key of a signal; empty if its sender gave none. A run id has no '/'."""
+    return f"{run_id}/{name}/{key}" if key else ""
+
+
+def key_of_cancel(number: int) -> str:
+    """One key for every cancel of a run: asking twice is asking once."""
+    return f"@cancel/{number}"
+
+
+def sender_key(message_key: str, name: str) -> str:
+    """What the sender of a signal called its key."""
+    return message_key.partition("/")[2].removeprefix(f"{name}/")

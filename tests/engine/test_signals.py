@@ -1,0 +1,283 @@
+"""Signals: accepted means durable, consumed means once, early means buffered."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Limits, RunStatus
+from outlive._journal.event import SignalReceived
+from outlive.client.handle import RunHandle
+from outlive.errors import InboxFullError, RunFinishedError, RunNotFoundError, SignalTypeError
+from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, parks, reaches, stage, until, waits
+
+
+@dataclass(frozen=True)
+class Payment:
+    cents: int
+    by: str = "card"
+
+
+@outlive.workflow
+async def listening(times: int) -> list[Any]:
+    return [await outlive.wait_for_signal("said") for _ in range(times)]
+
+
+@outlive.workflow
+async def listening_late(times: int) -> list[Any]:
+    await hold("first")
+    return [await outlive.wait_for_signal("said") for _ in range(times)]
+
+
+@outlive.workflow
+async def listening_to_two() -> list[str]:
+    other = await outlive.wait_for_signal("other", str)
+    return [other, await outlive.wait_for_signal("said", str)]
+
+
+@outlive.workflow
+async def listening_typed() -> Payment:
+    return await outlive.wait_for_signal("paid", Payment)
+
+
+@outlive.workflow(signals={"paid": Payment, "count": int})
+async def listening_declared() -> Payment:
+    return await outlive.wait_for_signal("paid", Payment)
+
+
+@outlive.workflow
+async def listening_with_patience(seconds: float) -> str:
+    try:
+        async with asyncio.timeout(seconds):
+            return str(await outlive.wait_for_signal("said", str))
+    except TimeoutError:
+        return await note("nobody said anything")
+
+
+@outlive.workflow
+async def listening_child() -> Any:
+    return await outlive.wait_for_signal("said")
+
+
+@outlive.workflow
+async def listening_parent() -> list[Any]:
+    return list(await asyncio.gather(listening_child(), listening_child(), outlive.wait_for_signal("said")))
+
+
+async def test_a_signal_wakes_its_run(engine: outlive.Engine) -> None:
+    """A suspended run goes on with the payload that was sent."""
+    run = await engine.start(listening, 1)
+    await waits(run)
+
+    await run.signal("said", {"answer": 42, "sum": Decimal("1.5")})
+    assert [{"answer": 42, "sum": Decimal("1.5")}] == await in_time(run.result())
+
+
+async def test_early_signals_are_buffered_first_in_first_out(engine: outlive.Engine) -> None:
+    """What comes before the run asks for it is kept, in order."""
+    run = await engine.start(listening_late, 3)
+    await stage.gate("first").reached()
+    for number in range(3):
+        await run.signal("said", number)
+    stage.gate("first").open()
+
+    assert [0, 1, 2] == await in_time(run.result())
+
+
+async def test_signals_of_other_names_wait_their_turn(engine: outlive.Engine) -> None:
+    """A signal is kept for whoever asks for its name."""
+    run = await engine.start(listening_to_two)
+    await waits(run)
+    await run.signal("said", "b")
+    await run.signal("other", "a")
+
+    assert ["a", "b"] == await in_time(run.result())
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_an_accepted_signal_survives_a_restart(place: Place, *, is_killed: bool) -> None:
+    """A signal that was sent when nobody ran, or just before its engine died, is delivered once."""
+    first = await place.engine().__aenter__()
+    run = await first.start(listening_late, 2, id="run-1")
+    await stage.gate("first").reached()
+    await run.signal("said", "before")
+    await (crash(first) if is_killed else first.__aexit__(None, None, None))
+    async with place.engine(worker=False) as client:
+        await client.signal("run-1", "said", "between")
+    stage.gate("first").open()
+
+    async with place.engine() as second:
+        assert ["before", "between"] == await in_time(second.get("run-1").result())
+        assert 2 == len(await events_of(second.get("run-1"), SignalReceived))
+
+
+async def test_a_typed_signal_comes_as_its_type(engine: outlive.Engine) -> None:
+    """The receiver's type decides, whether the sender used it or plain values."""
+    first, second = await engine.start(listening_typed), await engine.start(listening_typed)
+    await first.signal("paid", Payment(5, "cash"))
+    await second.signal("paid", {"cents": 7})
+
+    assert Payment(5, "cash") == await in_time(first.result())
+    assert Payment(7) == await in_time(second.result())
+
+
+async def test_a_key_makes_a_signal_one(engine: outlive.Engine) -> None:
+    """The same key again is the same signal: before it is consumed, after it, and after the end of the run."""
+    run = await engine.start(listening, 2)
+    await run.signal("said", "once", key="evt-1")
+    await run.signal("said", "once", key="evt-1")
+    await has_taken(run, 1)
+
+    await run.signal("said", "once", key="evt-1")
+    await run.signal("said", "twice", key="evt-2")
+    assert ["once", "twice"] == await in_time(run.result())
+    await run.signal("said", "twice", key="evt-2")
+    assert ["evt-1", "evt-2"] == [event.key for event in await events_of(run, SignalReceived)]
+
+
+async def has_taken(run: RunHandle[Any], signals: int) -> None:
+    """Return when a run has consumed this many signals and waits for more."""
+
+    async def is_so() -> bool:
+        taken = await events_of(run, SignalReceived)
+        return len(taken) == signals and await run.status() is RunStatus.WAITING
+
+    await until(is_so)
+
+
+async def test_a_key_counts_for_one_name(engine: outlive.Engine) -> None:
+    """A webhook that sends two signals for one event loses neither."""
+    run = await engine.start(listening_to_two)
+    await run.signal("said", "b", key="evt-1")
+    await run.signal("other", "a", key="evt-1")
+
+    assert ["a", "b"] == await in_time(run.result())
+
+
+async def test_a_signal_may_start_its_run(engine: outlive.Engine) -> None:
+    """`start` creates the run with the signal if there is none, and is no more than a signal if there is one."""
+    for number in range(3):
+        await engine.signal("run-1", "said", number, start=(listening, 3))
+
+    assert [0, 1, 2] == await in_time(engine.get("run-1").result())
+    assert ["run-1"] == [run.id for run in await engine.list(workflow="listening")]
+
+
+async def test_a_signal_may_win_against_a_timeout(engine: outlive.Engine) -> None:
+    """A wait with a durable timeout ends with the signal if it comes first."""
+    run = await engine.start(listening_with_patience, DAY)
+    await waits(run)
+    await run.signal("said", "in time")
+
+    assert "in time" == await in_time(run.result())
+
+
+async def test_a_timeout_may_win_against_a_signal(place: Place) -> None:
+    """When nobody says anything the other branch runs; a later signal changes nothing."""
+    async with place.engine() as engine:
+        run = await engine.start(listening_with_patience, DAY)
+        await waits(run)
+        place.clock.skip(seconds=DAY)
+
+        assert "nobody said anything" == await in_time(run.result())
+
+
+async def test_a_run_of_a_tree_has_signals_of_its_own(engine: outlive.Engine) -> None:
+    """A signal to a child's id reaches that child and nobody else."""
+    run = await engine.start(listening_parent, id="run-1")
+    await waits(run)
+    await engine.signal("run-1~2", "said", "second")
+    await engine.signal("run-1", "said", "parent")
+    await engine.signal("run-1~1", "said", "first")
+
+    assert ["first", "second", "parent"] == await in_time(run.result())
+
+
+async def test_one_key_may_go_to_two_runs_of_a_tree(engine: outlive.Engine) -> None:
+    """A sender who forwards one event to a parent and its children reaches each of them once."""
+    run = await engine.start(listening_parent, id="run-1")
+    await waits(run)
+    for run_id in ("run-1", "run-1~1", "run-1~2"):
+        await engine.signal(run_id, "said", run_id, key="evt-1")
+
+    assert ["run-1~1", "run-1~2", "run-1"] == await in_time(run.result())
+
+
+async def test_a_finished_run_refuses_signals(engine: outlive.Engine) -> None:
+    """The sender is told, for the root and for a child that has ended."""
+    run = await engine.start(listening_parent, id="run-1")
+    await waits(run)
+    await engine.signal("run-1~1", "said", 1)
+    await reaches(engine.get("run-1~1"), RunStatus.SUCCEEDED)
+    with pytest.raises(RunFinishedError, match="succeeded"):
+        await engine.signal("run-1~1", "said", 2)
+    await engine.signal("run-1~2", "said", 1)
+    await engine.signal("run-1", "said", 1)
+    await in_time(run.result())
+
+    with pytest.raises(RunFinishedError, match="'run-1' has ended"):
+        await run.signal("said", 2)
+
+
+async def test_an_unknown_run_refuses_signals(engine: outlive.Engine) -> None:
+    """The error says how to create the run with the signal."""
+    with pytest.raises(RunNotFoundError, match="start="):
+        await engine.signal("nobody", "said", 1)
+
+
+@pytest.mark.parametrize("payload", ["five", {"cents": "five"}, None, Payment("five")])  # type: ignore[arg-type]
+async def test_a_declared_type_is_checked_at_the_sender(engine: outlive.Engine, payload: Any) -> None:
+    """A workflow that declares its signals never gets one of another type; nothing is stored."""
+    run = await engine.start(listening_declared, id="run-1")
+
+    with pytest.raises(SignalTypeError, match="signal 'paid' of workflow listening_declared"):
+        await run.signal("paid", payload)
+    with pytest.raises(SignalTypeError):
+        await engine.signal("run-2", "paid", payload, start=(listening_declared,))
+
+    await run.signal("paid", Payment(1))
+    assert Payment(1) == await in_time(run.result())
+    assert ["run-1"] == [run.id for run in await engine.list(workflow="listening_declared")]
+
+
+async def test_an_undeclared_wrong_type_parks_the_receiver(place: Place) -> None:
+    """The signal is a fact and is not lost: code that can read it goes on with it after a resume."""
+    async with place.engine() as first:
+        run = await first.start(listening_typed, id="run-1")
+        await run.signal("paid", {"cents": "five"})
+
+        assert "signal 'paid' cannot be read as Payment" in await parks(run)
+        await run.resume()
+        await parks(run)
+    fixed = outlive._define.registry.Registry()
+    spec = listening_typed.spec
+    fixed.add_workflow(type(spec)(name=spec.name, version=1, fn=listen_to_text, signature=spec.signature))
+    async with place.engine(registry=fixed) as second:
+        await second.resume("run-1")
+        assert Payment(5) == await in_time(second.get("run-1").result())
+
+
+async def listen_to_text() -> Payment:
+    said = await outlive.wait_for_signal("paid", dict)
+    return Payment({"five": 5}[said["cents"]])
+
+
+async def test_an_inbox_has_an_end(place: Place) -> None:
+    """One signal more than the limit is refused; after the run has taken some there is room again."""
+    async with place.engine(limits=Limits(inbox_messages_max=3), worker=False) as client:
+        await client.start(listening, 4, id="run-1")
+        for number in range(3):
+            await client.signal("run-1", "said", number)
+        with pytest.raises(InboxFullError, match="3 messages wait"):
+            await client.signal("run-1", "said", 3)
+
+        async with place.engine():
+            run = client.get("run-1")
+            await waits(run)
+            await client.signal("run-1", "said", 3)
+            assert [0, 1, 2, 3] == await in_time(run.result())

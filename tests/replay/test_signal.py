@@ -1,0 +1,283 @@
+"""Signals: early ones are kept, first in first out; none is lost, none is given twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from outlive._define.inside import start, wait_for_signal
+from outlive._define.workflow import Workflow
+from outlive._journal.event import RunParked, RunResumed
+from tests.replay.define import START_AT, Code, created, plain, signal, step, workflow
+from tests.replay.driver import live
+from tests.replay.life import assert_replays, fed
+
+SEEDS = [None, *range(10)]
+
+
+@step()
+async def work(n: int) -> int:
+    """Something to wait for."""
+    return n
+
+
+@workflow()
+async def takes_three() -> list[Any]:
+    """Three signals of one name, with work in between."""
+    got = []
+    for n in range(3):
+        await work(n)
+        got.append(await wait_for_signal("go"))
+    return got
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_signals_of_one_name_come_in_the_order_in_which_they_were_sent(seed: int | None) -> None:
+    """Early or late, whenever they arrive between the steps."""
+    life = live(takes_three, seed=seed, messages=[signal("go", n) for n in range(3)], crash_at=range(100))
+
+    assert life.result == [0, 1, 2]
+    assert_replays(life)
+
+
+def test_signals_that_came_before_anybody_asked_are_kept() -> None:
+    """All three arrive before the first step has ended."""
+    life = live(takes_three, inject={1: [signal("go", n) for n in "abc"], 2: [signal("noise")]})
+
+    assert life.result == ["a", "b", "c"]
+
+
+def test_a_signal_of_another_name_wakes_nobody() -> None:
+    """The run still waits, and says for what."""
+    life = live(takes_three, messages=[signal("come", 1)])
+
+    assert life.status == "waiting"
+    assert [wait.name for wait in life.books[-1].waits] == ["go"]
+
+
+@workflow()
+async def many_waiters() -> list[Any]:
+    """Three tasks wait for one name."""
+
+    async def waiter(name: str) -> str:
+        return f"{name}{await wait_for_signal('go')}"
+
+    return await asyncio.gather(*(waiter(name) for name in "abc"))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_who_has_waited_longest_gets_the_next_signal(seed: int | None) -> None:
+    """Several waiters are served first come, first served."""
+    life = live(many_waiters, seed=seed, messages=[signal("go", n) for n in (1, 2, 3)], crash_at=range(100))
+
+    assert life.result == ["a1", "b2", "c3"]
+    assert_replays(life)
+
+
+@workflow()
+async def gives_up() -> list[Any]:
+    """The first of two waiters gives up; the second stays."""
+    impatient = asyncio.create_task(wait_for_signal("go"))
+    patient = asyncio.create_task(wait_for_signal("go"))
+    await asyncio.sleep(1)
+    impatient.cancel()
+    return [await patient, await wait_for_signal("go")]
+
+
+def test_a_waiter_that_gave_up_takes_no_signal() -> None:
+    """Its place in the row is free when the signal comes."""
+    life = live(gives_up, inject={2: [signal("go", 1), signal("go", 2)]})
+
+    assert life.result == [1, 2]
+    assert_replays(life)
+
+
+def test_a_waiter_cancelled_with_the_signal_in_its_hands_gives_it_to_the_next() -> None:
+    """Between taking a signal and running on it a task may be cancelled; the signal is older than all that follow."""
+    code = Code(gives_up)
+    with fed(code, [created(gives_up)]) as execution:
+        frame = execution.frames[0]
+        frame.take_signal(plain("first"), "go")
+        impatient = frame.tasks[1]
+        impatient.cancel()
+        execution.loop.drain()
+
+        assert [wait.name for wait in execution.waits()] == ["@timer"], "the patient one has it now"
+
+        frame.take_signal(plain("second"), "go")
+        assert frame.buffered_signal("go") == plain("second")
+
+
+def test_a_signal_handed_back_without_another_waiter_is_first_in_the_row() -> None:
+    """It goes before what came after it."""
+    code = Code(takes_three)
+    with fed(code, [created(takes_three)]) as execution:
+        frame = execution.frames[0]
+        frame.take_signal(plain("second"), "go")
+        frame.put_back_signal(plain("first"), "go")
+
+        assert [frame.buffered_signal("go"), frame.buffered_signal("go")] == [plain("first"), plain("second")]
+
+
+# -- Races ----------------------------------------------------------------------------------------------------
+
+
+@workflow()
+async def signal_against_timer() -> str:
+    """Whatever comes first wins, and a step hears who."""
+    try:
+        async with asyncio.timeout(10):
+            await wait_for_signal("go")
+            winner = "signal"
+    except TimeoutError:
+        winner = "timer"
+    await work(len(winner))
+    return winner
+
+
+def test_a_race_between_signal_and_timer_replays_as_it_happened() -> None:
+    """Over many orders both win sometimes, and each journal replays with its own winner."""
+    winners = set()
+    for seed in range(30):
+        life = live(signal_against_timer, seed=seed, messages=[signal("go")], crash_at=range(100))
+        assert_replays(life)
+        winners.add(life.result)
+
+    assert winners == {"signal", "timer"}
+
+
+@workflow()
+async def step_against_step() -> list[int]:
+    """Two steps race twice; the order of completion is part of the result."""
+    order = []
+    for turn in range(2):
+        tasks = {asyncio.create_task(work(10 * turn + n)) for n in range(3)}
+        while tasks:
+            done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            order += [task.result() for task in done]
+    return order
+
+
+def test_the_order_of_completion_is_the_order_of_the_journal() -> None:
+    """Steps that end in another order give another result, and each of them replays."""
+    results = set()
+    for seed in range(30):
+        life = live(step_against_step, seed=seed, crash_at=range(100))
+        assert_replays(life)
+        results.add(tuple(life.result))
+
+    assert len(results) > 10
+
+
+@workflow()
+async def timers_of_one_instant() -> list[str]:
+    """Timers that are due at the same time, made in an order of their own."""
+    seen: list[str] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        seen.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        for name in "cab":
+            group.create_task(sleeper(name, 5))
+        group.create_task(sleeper("early", 4))
+    return seen
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_timers_of_one_instant_fire_in_the_order_in_which_they_were_made(seed: int | None) -> None:
+    """Not by name, not by chance."""
+    life = live(timers_of_one_instant, seed=seed, crash_at=range(100))
+
+    assert life.result == ["early", "c", "a", "b"]
+    assert_replays(life)
+
+
+# -- Children and types ---------------------------------------------------------------------------------------
+
+
+@workflow()
+async def listening_child() -> str:
+    """A child with a signal of the same name as its parent's."""
+    return f"child {await wait_for_signal('go')}"
+
+
+@workflow()
+async def listening_parent() -> list[str]:
+    """A parent that listens too."""
+    child = await start(listening_child)
+    return [f"parent {await wait_for_signal('go')}", await child.result()]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_signal_belongs_to_one_run_of_the_tree(seed: int | None) -> None:
+    """Parent and child each get the one that was sent to them."""
+    code = Code(listening_parent, listening_child)
+    messages = {2: [signal("go", "for 1", run=1), signal("go", "for 0")]}
+    life = live(listening_parent, code=code, seed=seed, inject=messages, crash_at=range(100))
+
+    assert life.result == ["parent for 0", "child for 1"]
+    assert_replays(life)
+
+
+def test_a_signal_for_a_run_that_has_ended_is_ignored() -> None:
+    """The child is gone; nobody is disturbed."""
+    code = Code(listening_parent, listening_child)
+    inject = {2: [signal("go", 1, run=1)], 4: [signal("go", 2, run=1), signal("go", 3)]}
+    life = live(listening_parent, code=code, inject=inject)
+
+    assert life.result == ["parent 3", "child 1"]
+
+
+@workflow(name="typed")
+async def typed() -> int:
+    """Waits for a whole number, while other work goes on."""
+    other = asyncio.create_task(work(1))
+    number = await wait_for_signal("number", int)
+    return number + await other
+
+
+@workflow(name="typed")
+async def typed_loosely() -> int:
+    """The same workflow, deployed with a wider type."""
+    other = asyncio.create_task(work(1))
+    text: int | str = await wait_for_signal("number", int | str)  # type: ignore[arg-type]
+    return int(text) + await other
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_an_unreadable_signal_parks_the_run(at: int) -> None:
+    """Failing the run would throw the signal away: it stops, says why, and asks for nothing more."""
+    life = live(typed, inject={at: [signal("number", "12")]})
+
+    assert life.status == "parked"
+    assert life.park is not None
+    assert "signal 'number' cannot be read as int" in life.park
+    assert f"typed@1 stopped at event {at}" in life.park
+    assert life.asked[-1] == [("park", life.park)]
+    assert life.books[-1].outstanding == ()
+
+
+@pytest.mark.parametrize(("of", "status"), [(typed_loosely, "succeeded"), (typed, "parked")])
+def test_new_code_reads_the_signal_after_a_resume(of: Workflow[[], int], status: str) -> None:
+    """The journal is the same; code that can read the signal goes on, code that cannot is parked again."""
+    life = live(typed, inject={2: [signal("number", "12")]})
+    journal = [*life.journal, RunParked(at=START_AT, reason=life.park or ""), RunResumed(at=START_AT)]
+
+    with fed(Code(of), journal) as execution:
+        assert execution.is_parked == (status == "parked")
+        assert [command.result for command in execution.outstanding()] == (  # type: ignore[union-attr]
+            [] if execution.is_parked else [b"13"]
+        )
+
+
+def test_nothing_is_asked_after_the_run_was_parked() -> None:
+    """Neither in the same event by other tasks, nor by later events."""
+    life = live(typed, inject={1: [signal("number", "12")]})
+
+    with fed(Code(typed), life.journal) as execution:
+        assert execution.feed(signal("number", 5)) == []
+        assert execution.events == len(life.journal) + 1
