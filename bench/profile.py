@@ -21,8 +21,6 @@ import tempfile
 import threading
 from pathlib import Path
 
-import outlive
-from bench import outlive_side
 from bench.database import fresh
 from bench.drive import drive
 from bench.meter import Figures, Order
@@ -52,6 +50,9 @@ plain_run = threading.Thread.run
 
 async def profile_loop(order: Order, profile: cProfile.Profile) -> Figures:
     """The workload, with the event-loop thread under the profiler while it runs."""
+    import outlive
+    from bench import outlive_side
+
     async with outlive.Engine(order.database) as engine:
         profile.enable()
         try:
@@ -78,6 +79,8 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.3)
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "out")
     given = parser.parse_args()
+    # As in a measured process: the working tree, installed or not.
+    sys.path.insert(0, str(ROOT / "src"))
     workload = next(workload for workload in WORKLOADS if workload.name == given.workload)
     n = workload.size("outlive", given.scale)
     assert n is not None

@@ -214,7 +214,7 @@ class ResultTimeoutError(OutliveError, TimeoutError):
 
     def __init__(self, run_id: str, seconds: float, why: str) -> None:
         self.run_id, self.seconds, self.why = run_id, seconds, why
-        super().__init__(f"run {run_id} has not ended within {seconds:g} s ({why}); it goes on, ask again later")
+        super().__init__(f"run {run_id} has not ended within {seconds:g} s ({why}); ask again later")
 
 
 # -- Inside a workflow ---------------------------------------------------------------------------------------

@@ -12,8 +12,10 @@ import pytest
 import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.event import SignalReceived
+from outlive._store.contract import Store
 from outlive.client.handle import RunHandle
 from outlive.errors import InboxFullError, RunFinishedError, RunNotFoundError, SignalTypeError
+from tests.engine.faults import FaultyStore
 from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, parks, reaches, stage, until, waits
 
 
@@ -281,3 +283,44 @@ async def test_an_inbox_has_an_end(place: Place) -> None:
             await waits(run)
             await client.signal("run-1", "said", 3)
             assert [0, 1, 2, 3] == await in_time(run.result())
+
+
+async def test_a_signal_on_its_way_into_the_journal_is_not_taken_again(place: Place) -> None:
+    """A worker that looks at the inbox while an earlier look is still being committed takes nothing twice."""
+    stores: list[FaultyStore] = []
+
+    def wrap(inner: Store) -> Any:
+        stores.append(FaultyStore(inner))
+        return stores[-1]
+
+    async with place.engine(wrap=wrap) as engine:
+        (store,) = stores
+        run = await engine.start(listening_beside_a_step, 2)
+        await stage.gate("first").reached()
+        store.gates["commit"] = asyncio.Event()
+        await run.signal("said", 1)
+        await in_time(store.waiting["commit"].wait())
+        await run.signal("said", 2)
+        for _ in range(3):
+            looks = store.calls["find_mail"]
+            await until_more(store, "find_mail", looks + 1)
+        store.gates.pop("commit").set()
+        stage.gate("first").open()
+
+        assert [1, 2] == await in_time(run.result())
+        assert 2 == len(await events_of(run, SignalReceived))
+
+
+async def until_more(store: FaultyStore, verb: str, calls: int) -> None:
+    """Return when a verb was called this often."""
+
+    async def is_so() -> bool:
+        return store.calls[verb] >= calls
+
+    await until(is_so)
+
+
+@outlive.workflow
+async def listening_beside_a_step(times: int) -> list[Any]:
+    _, said = await asyncio.gather(hold("first"), listening(times))
+    return list(said)

@@ -24,7 +24,7 @@ from outlive._replay.ask import (
 )
 from outlive._replay.ending import failed_error
 from outlive._replay.frame import SCOPE
-from outlive.errors import NotInRunError, RunCancelled, RunTimedOut
+from outlive.errors import ConfigurationError, NotInRunError, RunCancelled, RunTimedOut
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -112,6 +112,8 @@ async def start(
     bound = workflow if isinstance(workflow, Bound) else Bound(workflow, args, {})
     spec = bound.workflow.spec
     if not detached:
+        if id is not None or tags is not None:
+            raise ConfigurationError("id= and tags= are for runs of their own: outlive.start(..., detached=True)")
         call = start_child(execution, spec, bound.args, bound.kwargs, timeout_seconds=timeout)
         return Child(child_id(execution.root_id, call.command.run), lambda: child_result(execution, call))
     run_id = await start_detached(

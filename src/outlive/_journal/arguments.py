@@ -81,14 +81,14 @@ class Signature:
             UnreadableError: the function's annotations do not fit what is stored.
         """
         what = f"an argument of {self._name}"
+        raws: list[msgspec.Raw] = []
+        named: dict[str, msgspec.Raw] = {}
         try:
-            if data == NONE:
-                raws, named = [], {}
-            elif bytes(memoryview(data)[:1]) == b"[":
-                raws, named = _split(data), {}
-            else:
+            if bytes(memoryview(data)[:1]) != b"[":
                 both = _split_named(data)
                 raws, named = both.a, both.k
+            elif data != NONE:
+                raws = _split(data)
             self._check_fit(raws, named)
         except (msgspec.DecodeError, TypeError) as error:
             what = f"the arguments of {self._name}"

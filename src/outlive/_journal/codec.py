@@ -16,7 +16,7 @@ A journal row is `(seq, format, crc, body)`:
 
 A reader verifies the checksum before it parses anything. A row of an older format is parsed to plain JSON and goes
 through the upcasts, oldest first; a row of a newer format, or of a kind this release does not know, is refused with
-`FormatTooNewError`: the run is left for a newer worker.
+`FormatTooNewError`: the run is parked, and a newer worker can resume it.
 """
 
 from __future__ import annotations

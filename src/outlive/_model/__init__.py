@@ -1,7 +1,7 @@
 """Frozen values that every room speaks: ids, runs, waits, policies, payloads, failures.
 
 Nothing here does anything. Instants are whole microseconds since 1970 UTC (`at`, `..._at`): integers compare,
-add and store without surprises, and the public API turns them into aware datetimes at its edge.
+add and store without surprises.
 """
 
 from outlive._model.failure import Failure

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.live import LiveRun
 
-
 LOOK_AGAIN_SECONDS = 30.0
-"""A run is looked at after this long even if its timer is far: an alarm for a month would keep an ended run in memory."""
+"""A run is looked at after this long even if its timer is far: a far alarm would keep an ended run in memory."""
 
 
 class Alarms:

@@ -25,6 +25,7 @@ class Attempt:
         "_save",
         "command",
         "is_saving",
+        "is_timed_out",
         "is_wanted",
         "progress",
         "task",
@@ -44,6 +45,8 @@ class Attempt:
         self.task: asyncio.Task[None] | None = None
         self.is_wanted = True
         """Whether anybody waits for its outcome."""
+        self.is_timed_out = False
+        """Whether its time is over; a thread cannot be stopped, but it can look."""
         self.progress: bytes | None = None
         """Progress that is not in the journal yet; the latest wins."""
         self.is_saving = False
@@ -96,7 +99,7 @@ class Attempt:
     @property
     def is_cancelled(self) -> bool:
         """See `StepContext`."""
-        return not self.is_wanted
+        return not self.is_wanted or self.is_timed_out
 
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""

@@ -14,10 +14,11 @@ from functools import partial
 from outlive._journal.codec import Row
 from outlive._model import Limits
 from outlive._runtime.bell import Bell
-from outlive._runtime.blobs import blob_ids
 from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.fact import end_of
+from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.live import LiveRun
-from outlive._runtime.worker import Found, Worker
+from outlive._runtime.worker import Worker
 from outlive._store.contract import Claim, Inbound, Store
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import log
@@ -43,6 +44,7 @@ class Claimer:
         self._is_stopping = False
         self._next_wake_at: int | None = None
         self._has_more = False
+        self._lookups: list[tuple[str, list[str]]] = []
         self._is_hungry = False
         """Whether the last look ended for want of room."""
 
@@ -52,6 +54,11 @@ class Claimer:
 
     def ring(self) -> None:
         """Something may be due: look now."""
+        self._bell.ring()
+
+    def look_up(self, root_id: str, run_ids: list[str]) -> None:
+        """See whether runs that a tree started detached will tell it of their end."""
+        self._lookups.append((root_id, run_ids))
         self._bell.ring()
 
     def has_room(self) -> None:
@@ -101,6 +108,8 @@ class Claimer:
         self._has_more = bool(limit) and self._is_hungry
         if claims:
             await self._revive(claims)
+        if self._lookups:
+            await self._bring_ends()
         await self._bring_mail({claim.run.journal for claim in claims})
         return len(claims)
 
@@ -117,6 +126,16 @@ class Claimer:
     def _hand_over(self, claims: list[Claim], hot: dict[int, LiveRun | None], found: Found) -> None:
         for claim in claims:
             self._worker.revive(claim, hot[claim.run.journal], found)
+
+    async def _bring_ends(self) -> None:
+        """Tell trees of detached runs that will not do so themselves: they have ended, or belong to somebody else."""
+        lookups, self._lookups = self._lookups, []
+        now_at = self._clock.now()
+        for root_id, run_ids in lookups:
+            runs = await self._store.find_runs(run_ids)
+            messages = [message for run in runs.values() if (message := end_of(run, root_id, at=now_at)) is not None]
+            if messages:
+                await self._store.deliver(messages, inbox_messages_max=self._limits.inbox_messages_max)
 
     async def _bring_mail(self, just_claimed: set[int]) -> None:
         journals = [

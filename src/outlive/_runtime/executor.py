@@ -26,6 +26,7 @@ from outlive._runtime.threads import ThreadLane
 from outlive.errors import OutliveError, StepTimeoutError
 from outlive.telemetry import Counters
 
+LOOK_AGAIN_SECONDS = 0.05
 STEPS_PER_LANE_MAX = 100
 """Steps that one lane runs before the event loop gets a turn."""
 
@@ -44,6 +45,7 @@ class Executor:
         counters: Counters,
         steps_max: int,
         progress_bytes_max: int,
+        may_begin: Callable[[], bool],
         report: Report,
         save_progress: Callable[[LiveRun, Attempt], None],
     ) -> None:
@@ -52,6 +54,7 @@ class Executor:
         self._counters = counters
         self._steps_max = steps_max
         self._progress_bytes_max = progress_bytes_max
+        self._may_begin = may_begin
         self._report = report
         self._save_progress = save_progress
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
@@ -96,7 +99,11 @@ class Executor:
     def _open_lane(self) -> None:
         """Open a lane if steps wait; look again once it has run as far as it can, for if it waits they need another."""
         self._is_opening = False
-        if self._queue and self.running < self._steps_max:
+        if self._queue and not self._may_begin():
+            # The lease may be gone: nothing new begins until it is renewed, or these runs are given up.
+            self._is_opening = True
+            self._loop.call_later(LOOK_AGAIN_SECONDS, self._open_lane)
+        elif self._queue and self.running < self._steps_max:
             lane: list[asyncio.Task[None]] = []
             # Not loop.create_task: a host application's task factory has no business with our steps.
             lane.append(asyncio.Task(self._run_lane(lane), loop=self._loop, name="outlive-steps"))
@@ -104,7 +111,7 @@ class Executor:
 
     async def _run_lane(self, lane: list[asyncio.Task[None]]) -> None:
         for _ in range(STEPS_PER_LANE_MAX):
-            if not self._queue or self.running >= self._steps_max:
+            if not self._queue or self.running >= self._steps_max or not self._may_begin():
                 break
             live, attempt = self._queue.popleft()
             if attempt.is_wanted:
@@ -161,6 +168,7 @@ class Executor:
         except TimeoutError as error:
             if not patience.expired():
                 raise
+            attempt.is_timed_out = True
             raise StepTimeoutError(step.name, seconds) from error
 
     def _progress(self, live: LiveRun, attempt: Attempt, data: bytes) -> None:

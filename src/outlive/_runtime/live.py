@@ -188,6 +188,8 @@ class LiveRun:
             for command in self.execution.feed(event):
                 self._follow(command)
         todo.clear()
+        if self.seq >= self._history_max and not self.is_over:
+            self.park(str(HistoryTooLongError(self.id, self.seq + 1, self._history_max)))
 
     def follow_all(self, commands: list[Command]) -> None:
         """Take up what a replay left to do."""
@@ -302,8 +304,6 @@ class LiveRun:
             case RunStep():
                 self.moving += 1
                 self._open_draft().effects.append(command)
-                if self.seq >= self._history_max:
-                    self._park_full()
             case CancelStep():
                 if self.retries.pop((command.run, command.call), None) is None:
                     self.moving -= 1
@@ -315,10 +315,6 @@ class LiveRun:
                 self._todo.append(RunParked(at=self._clock.now(), reason=command.reason))
             case _:
                 assert_never(command)
-
-    def _park_full(self) -> None:
-        error = HistoryTooLongError(self.id, self.seq + 1, self._history_max)
-        self._todo.append(RunParked(at=self._clock.now(), reason=str(error)))
 
     def _fact_of(self, command: StartChild | StartDetached | EndRun) -> AnyEvent:
         try:

@@ -76,6 +76,8 @@ class Station:
             limits=self._limits,
             counters=self._counters,
             ended=self._announce,
+            may_begin=self._is_trusted,
+            look_up=self._look_up,
             ring=self.ring,
             has_room=self._has_room,
         )
@@ -124,6 +126,13 @@ class Station:
         """Something may be due."""
         if self._claimer is not None:
             self._claimer.ring()
+
+    def _is_trusted(self) -> bool:
+        return self._keeper is not None and self._keeper.is_trusted
+
+    def _look_up(self, root_id: str, run_ids: list[str]) -> None:
+        if self._claimer is not None:
+            self._claimer.look_up(root_id, run_ids)
 
     def _has_room(self) -> None:
         if self._claimer is not None:

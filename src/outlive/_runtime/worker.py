@@ -18,7 +18,6 @@ from functools import partial
 
 import msgspec
 
-from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunCreated, StepProgressed
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Run, RunStatus
@@ -31,26 +30,17 @@ from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.draft import Draft
 from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
+from outlive._runtime.found import Found
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
-from outlive._store.contract import Claim, Inbound, Outcome
+from outlive._store.contract import Claim, Inbound, MessageKind, Outcome
 from outlive.client.birth import birth
 from outlive.errors import PayloadTooLargeError
 from outlive.telemetry import Counters, log
 
 LINGER_SECONDS = 1.0
 """A run whose next timer is nearer than this stays in memory and keeps its owner: suspending it would cost more."""
-
-Ended = Callable[[Run], None]
-
-
-class Found(msgspec.Struct):
-    """What was read from the store for some claims: journals, messages, and the blobs that both refer to."""
-
-    journals: dict[int, list[Row]]
-    mail: dict[int, list[Inbound]]
-    blobs: dict[str, bytes]
 
 
 class Worker:
@@ -65,7 +55,9 @@ class Worker:
         resolve: Callable[[str, int], WorkflowSpec],
         limits: Limits,
         counters: Counters,
-        ended: Ended,
+        ended: Callable[[Run], None],
+        may_begin: Callable[[], bool],
+        look_up: Callable[[str, list[str]], None],
         ring: Callable[[], None],
         has_room: Callable[[], None],
     ) -> None:
@@ -77,6 +69,7 @@ class Worker:
         self._limits = limits
         self._counters = counters
         self._ended = ended
+        self._look_up = look_up
         self._ring = ring
         self._has_room = has_room
         self._loop = asyncio.get_running_loop()
@@ -87,6 +80,7 @@ class Worker:
             counters=counters,
             steps_max=limits.steps_running_max,
             progress_bytes_max=limits.payload_bytes_max,
+            may_begin=may_begin,
             report=self._on_outcome,
             save_progress=self._save_progress,
         )
@@ -167,8 +161,11 @@ class Worker:
             live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max)
             live.spend_resumes(mail)
             self._release_durable(live)
+            if live.execution.end_waiters:
+                self._look_up(live.id, list(live.execution.end_waiters))
         with self._guarding(live):
             for message in mail:
+                self._counters.signals_taken += message.kind is MessageKind.SIGNAL
                 live.take_message(message)
             live.fire_due()
             self._start_due_retries(live)
@@ -189,6 +186,7 @@ class Worker:
         live.add_blobs(blobs)
         with self._guarding(live):
             for message in mail:
+                self._counters.signals_taken += message.kind is MessageKind.SIGNAL
                 live.take_message(message)
         self._settle(live)
 
@@ -291,6 +289,8 @@ class Worker:
         if live.is_lost:
             return
         self._release(live, draft)
+        if draft.change.starts:
+            self._look_up(live.id, [start.runs[0].id for start in draft.change.starts])
         if draft.change.starts or draft.change.messages:
             # Another tree is due now, and this worker may be the one to run it.
             self._ring()

@@ -58,7 +58,7 @@ class Workers:
         dead = {owner.id for owner in owners if not self._is_live(owner, now)}
         if worker_id in dead:
             return Claims([], None)
-        streams = session.fetch_json("find_due", to_json(["", *dead]), to_json(definitions), now, limit)
+        streams = session.fetch_json("find_due", to_json(["", *dead]), to_json(sorted(set(definitions))), now, limit)
         found = sorted(chain.from_iterable(decode_streams(streams)))
         due = [key for wake_at, key in found if wake_at <= now][:limit]
         later = found[len(due) :]

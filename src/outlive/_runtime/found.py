@@ -1,9 +1,11 @@
-"""Which blobs a journal or a message refers to, found without decoding either."""
+"""What is read from the store for claimed trees, and which blobs that refers to, found without decoding it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+
+import msgspec
 
 from outlive._journal.codec import Row
 from outlive._store.contract import Inbound
@@ -11,6 +13,14 @@ from outlive._store.contract import Inbound
 # Payload objects are written by one encoder, so a reference always looks like this. A user's text that happens to look
 # the same costs one look-up that finds nothing.
 _REFERENCE = re.compile(rb'"blob":"([0-9a-f]{64})"')
+
+
+class Found(msgspec.Struct):
+    """What was read from the store for some claims: journals, messages, and the blobs that both refer to."""
+
+    journals: dict[int, list[Row]]
+    mail: dict[int, list[Inbound]]
+    blobs: dict[str, bytes]
 
 
 def blob_ids(journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> set[str]:
