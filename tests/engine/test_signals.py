@@ -322,5 +322,8 @@ async def until_more(store: FaultyStore, verb: str, calls: int) -> None:
 
 @outlive.workflow
 async def listening_beside_a_step(times: int) -> list[Any]:
-    _, said = await asyncio.gather(hold("first"), listening(times))
-    return list(said)
+    async def hear() -> list[Any]:
+        return [await outlive.wait_for_signal("said") for _ in range(times)]
+
+    _, said = await asyncio.gather(hold("first"), hear())
+    return said

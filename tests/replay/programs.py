@@ -1,7 +1,7 @@
 """Random workflows as data: one interpreter, a strategy that makes programs for it, and a prediction in plain Python.
 
-A program is JSON: `["gather", ["step", 1], ["sleep", 5]]`. The interpreter is an ordinary workflow, so everything that it
-does goes through the public surface: steps, children, signals, asyncio.
+A program is JSON: `["gather", ["step", 1], ["sleep", 5]]`. The interpreter is an ordinary workflow, so everything that
+it does goes through the public surface: steps, children, signals, asyncio.
 """
 
 from __future__ import annotations
@@ -258,13 +258,12 @@ def nodes(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-PROGRAMS: st.SearchStrategy[Any] = st.recursive(LEAVES, nodes, max_leaves=10).map(lambda tree: as_json(tree))
-
-
 def as_json(tree: Any) -> Any:
     """Tuples are lists in JSON."""
     return [as_json(part) for part in tree] if isinstance(tree, tuple) else tree
 
+
+PROGRAMS: st.SearchStrategy[Any] = st.recursive(LEAVES, nodes, max_leaves=10).map(as_json)
 
 # -- What must come out ---------------------------------------------------------------------------------------
 

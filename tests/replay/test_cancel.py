@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import suppress
 from typing import Any
 
@@ -217,6 +218,18 @@ def test_a_child_ends_with_its_parent_at_the_latest(seed: int | None, seconds: f
     assert life.kinds[-2:] == ["RunCancelled", "RunSucceeded"]
     assert life.books[-1].waits == ()
     assert_replays(life)
+
+
+@pytest.mark.parametrize("how", ["leaves_its_child", "parent_that_gives_up"])
+def test_the_end_of_a_child_that_nobody_waits_for_is_not_logged(how: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is in the child's own row; asyncio would complain of an exception that nobody looked at."""
+    if how == "leaves_its_child":
+        live(leaves_its_child, 5, code=Code(leaves_its_child, child))
+    else:
+        live(parent_that_gives_up, code=Code(parent_that_gives_up, child))
+    gc.collect()
+
+    assert caplog.text == ""
 
 
 @workflow()

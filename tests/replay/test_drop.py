@@ -7,8 +7,8 @@ import contextvars
 import gc
 import sys
 import warnings
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from outlive._define.inside import start, wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, TimerFired
+from outlive._replay import closing
 from tests.replay.define import START_AT, Code, created, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import describe, fed
@@ -76,6 +77,37 @@ async def sleeps_in_finally() -> str:
         await asyncio.sleep(0)
         await asyncio.sleep(5)
         await effect("after the sleep")
+
+
+@workflow()
+async def sleeps_deep_inside() -> str:
+    """The same further down: the chain of awaits must not be cut in the middle."""
+
+    async def deepest() -> str:
+        try:
+            return await sleeps_in_finally.fn()
+        finally:
+            await asyncio.sleep(0)
+            await effect("deep")
+
+    try:
+        return await deepest()
+    finally:
+        await asyncio.sleep(0)
+        await effect("less deep")
+
+
+@workflow()
+async def waits_in_finally() -> str:
+    """Hands coroutines to functions of asyncio in its clean-up."""
+    try:
+        return await effect("wait")
+    finally:
+        try:
+            await asyncio.wait_for(effect("a"), 5)
+        finally:
+            async with asyncio.timeout(5):
+                await asyncio.shield(effect("b"))
 
 
 @workflow()
@@ -197,19 +229,34 @@ async def in_context_managers() -> str:
             return await effect("wait")
 
 
-async def generator() -> AsyncIterator[str]:
+async def generator() -> AsyncGenerator[str, None]:
     """A generator with a clean-up."""
     try:
         yield await effect("wait")
         yield await effect("more")
     finally:
-        await effect("generator's finally")
+        try:
+            await effect("generator's finally")
+        finally:
+            await effect("generator's very last")
 
 
 @workflow()
 async def in_generator() -> list[str]:
     """Waits inside an async generator."""
     return [item async for item in generator()]
+
+
+@workflow()
+async def closing_generator() -> str:
+    """Waits for the clean-up of a generator that it has let go of, or closes itself."""
+    async for item in generator():
+        forgotten = item
+        break
+    async with aclosing(generator()) as some:
+        async for item in some:
+            return item + forgotten
+    return "nothing"
 
 
 @workflow()
@@ -296,6 +343,8 @@ WORKFLOWS: list[Workflow[..., Any]] = [
     in_finally,
     in_except,
     sleeps_in_finally,
+    sleeps_deep_inside,
+    waits_in_finally,
     everything_in_finally,
     gathers_in_finally,
     groups_in_finally,
@@ -305,6 +354,7 @@ WORKFLOWS: list[Workflow[..., Any]] = [
     in_lock,
     in_context_managers,
     in_generator,
+    closing_generator,
     between_items,
     unawaited,
     unawaited_in_loop,
@@ -386,17 +436,17 @@ def test_a_block_of_a_dropped_run_sees_its_own_context() -> None:
 @workflow()
 async def swallows_everything() -> None:
     """Cannot be stopped by any exception."""
-    while True:
+    while SEEN != ["the end"]:
         try:
             await effect("wait")
         except BaseException:
-            SEEN.append("swallowed")
+            continue
 
 
 @workflow()
 async def swallows_and_sleeps() -> None:
     """The same, but it answers every exception with a wait."""
-    while True:
+    while SEEN != ["the end"]:
         with suppress(BaseException):
             await asyncio.sleep(0)
             await effect("wait")
@@ -407,11 +457,21 @@ async def swallows_and_sleeps() -> None:
 @workflow()
 async def swallows_with_child() -> None:
     """The same with a child."""
-    while True:
+    while SEEN != ["the end"]:
         with suppress(BaseException):
             await child()
 
 
+@pytest.fixture
+def an_end() -> Iterator[None]:
+    """What cannot be closed would stay until the process exits, and is let go here."""
+    yield
+    SEEN[:] = ["the end"]
+    while closing._UNCLOSABLE:
+        closing._UNCLOSABLE.pop().close()
+
+
+@pytest.mark.usefixtures("an_end")
 @pytest.mark.parametrize("of", [swallows_everything, swallows_and_sleeps, swallows_with_child], ids=lambda of: of.name)
 def test_a_workflow_that_swallows_everything_can_be_dropped(
     of: Workflow[..., Any], capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture

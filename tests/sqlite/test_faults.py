@@ -13,10 +13,10 @@ import apsw
 import pytest
 
 from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore, connection
+from outlive._store.sqlite import SqliteStore, connection, place
 from outlive.errors import ConfigurationError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, hire, read_events
+from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, claim, hire, read_events
 
 Open = Callable[[], Awaitable[SqliteStore]]
 
@@ -128,6 +128,27 @@ async def test_damaged_page_is_told(path: Path, clock: ManualClock) -> None:
     await store.close()
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE outlive_runs SET waits = '[{' WHERE id = 'run-2'",
+        "UPDATE outlive_runs SET status = 'confused' WHERE id = 'run-2'",
+        "DELETE FROM outlive_events WHERE journal = 2",
+        "UPDATE outlive_events SET is_last = 1 WHERE journal = 2",
+    ],
+)
+async def test_one_damaged_run_does_not_keep_others_from_being_claimed(
+    path: Path, store: SqliteStore, damage: str
+) -> None:
+    """One bad run hurts only itself."""
+    await hire(store, "worker-a")
+    for number in (1, 2, 3):
+        await begin(store, f"run-{number}")
+    apsw.Connection(str(path)).execute(damage)
+
+    assert await claim(store, "worker-a") == ["run-1", "run-3"]
+
+
 @pytest.mark.parametrize("replaced", [False, True])
 async def test_file_that_is_gone_stops_the_beat(path: Path, store: SqliteStore, replaced: bool) -> None:  # noqa: FBT001 (a parameter of the test)
     """A worker must not go on writing to a file that nobody else can see."""
@@ -192,7 +213,7 @@ def test_network_file_system_is_recognised(tmp_path: Path, folder: str, kind: st
         "40 22 0:35 / /data rw,relatime shared:2 - nfs4 server:/export rw\n"
     )
 
-    assert connection.find_network(Path(folder), mounts=mounts) == kind
+    assert place.find_network(Path(folder), mounts=mounts) == kind
 
 
 def find_root_page(path: Path, name: str) -> int:

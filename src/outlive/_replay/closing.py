@@ -11,13 +11,13 @@ import contextvars
 import gc
 import inspect
 import types
-from collections.abc import Coroutine, Generator
 from typing import Any
 
+from outlive.errors import RunDropped
 from outlive.telemetry import log
 
-CLOSES_MAX = 100
-"""Times that a coroutine may answer "close" by waiting for something else, as `TaskGroup` does once."""
+THROWS_MAX = 1_000
+"""Times that a dropped coroutine may go on to wait for something else, as a sleep in a `finally` block does."""
 
 _HOLDERS = frozenset({list, tuple, type(iter([])), type(iter(()))})
 
@@ -25,19 +25,23 @@ _UNCLOSABLE: list[Any] = []
 """Coroutines that swallow everything: Python must not try to close them either."""
 
 
-def close_quietly(
-    coro: Coroutine[Any, Any, Any] | Generator[Any, Any, Any] | None, context: contextvars.Context
-) -> None:
-    """Close a coroutine in its own context; nobody hears of what its blocks do."""
+def close_quietly(coro: Any, context: contextvars.Context) -> None:
+    """End a coroutine in its own context; nobody hears of what its blocks do.
+
+    `coro.close()` is not enough: if a block in the middle of a chain of awaits waits again, Python leaves the inner
+    coroutines of the chain for later. An exception that is thrown in goes down to the innermost await, and again.
+    """
     if coro is None:
         return
     _close_unawaited(coro, set())
-    for _ in range(CLOSES_MAX):
+    if isinstance(coro, types.CoroutineType) and inspect.getcoroutinestate(coro) == inspect.CORO_CREATED:
+        coro.close()
+        return
+    for _ in range(THROWS_MAX):
         try:
-            context.run(coro.close)
-        except BaseException as error:  # The block may raise anything, RunDropped above all.
+            context.run(coro.throw, RunDropped())
+        except BaseException as error:  # The block may raise anything, RunDropped above all: this is its end.
             log.debug("closing a dropped run: %r", error)
-        if getattr(coro, "cr_frame", None) is None:
             return
     log.warning("%r swallows every exception and cannot be closed; it stays in memory", coro)
     _UNCLOSABLE.append(coro)

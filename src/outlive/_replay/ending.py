@@ -120,7 +120,7 @@ def _success(frame: Frame, value: Any) -> EndRun | UnserialisableError:
     return EndRun(frame.number, RunStatus.SUCCEEDED, result=result)
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
+def _look_at(task: asyncio.Future[Any]) -> None:
     """Keep asyncio from complaining that nobody looked at the exception."""
     if not task.cancelled():
         task.exception()
@@ -130,6 +130,8 @@ def child_outcome(call: ChildCall, event: Ending, frame: Frame, unpack: Callable
     """Give a parent what became of its child."""
     if call.future.done():
         return
+    # The end of a child is in its row: a parent that does not look at it need not hear of it in the log.
+    call.future.add_done_callback(_look_at)
     match event:
         case journal.RunSucceeded():
             what = f"result of workflow {frame.spec.name}"

@@ -182,9 +182,11 @@ class Execution:
 
     def begin_timer(self, timer: Timer) -> None:
         """A timer of the workflow; called by its loop."""
-        self.refuse_if_dropped()
-        scope = SCOPE.get()
-        self.timers.add(timer, scope.frame.number, scope.call(TIMER))
+        # Not refused in a dropped run: functions of asyncio hold coroutines while they set their timers, and would
+        # leave them behind. Who waits for such a timer is closed like all others.
+        if not self.loop.is_dropped:
+            scope = SCOPE.get()
+            self.timers.add(timer, scope.frame.number, scope.call(TIMER))
 
     def forget_timer(self, timer: Timer) -> None:
         """The workflow no longer waits for this timer."""

@@ -138,9 +138,9 @@ class Claimer:
                 await self._store.deliver(messages, inbox_messages_max=self._limits.inbox_messages_max)
 
     async def _bring_mail(self, just_claimed: set[int]) -> None:
-        journals = [
-            j for j in await self._store.find_mail(self._worker.id) if j not in just_claimed and self._worker.owns(j)
-        ]
+        found = [journal for journal in await self._store.find_mail(self._worker.id) if journal not in just_claimed]
+        # Looked at before the inbox is read, so that whatever was taken from it until now is gone from it.
+        journals = [journal for journal in found if self._worker.takes_mail(journal)]
         if not journals:
             return
         mail = await self._store.read_inbox(journals)

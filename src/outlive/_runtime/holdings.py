@@ -22,6 +22,9 @@ class Holdings:
         self._active: dict[int, LiveRun] = {}
         self._ids: set[str] = set()
         self._cached: OrderedDict[int, LiveRun] = OrderedDict()
+        self._unsaved: dict[int, bool] = {}
+        """Trees that have taken messages which still lie in the inbox, as that is not durable; and whether somebody
+        came with more meanwhile."""
 
     def __len__(self) -> int:
         """How many are in motion."""
@@ -51,8 +54,24 @@ class Holdings:
     def remove(self, live: LiveRun) -> None:
         """A tree is in motion no longer."""
         self._ids.discard(live.id)
+        self._unsaved.pop(live.journal, None)
         if self._active.get(live.journal) is live:
             del self._active[live.journal]
+
+    def takes_mail(self, journal: int) -> bool:
+        """Whether a tree is in motion and its inbox shows only what it has not taken yet."""
+        if journal in self._unsaved:
+            self._unsaved[journal] = True
+            return False
+        return journal in self._active
+
+    def mail_taken(self, live: LiveRun) -> None:
+        """A tree has taken messages; until that is durable nobody may read its inbox for it."""
+        self._unsaved[live.journal] = False
+
+    def mail_saved(self, live: LiveRun) -> bool:
+        """That is durable now; whether somebody came with more meanwhile."""
+        return self._unsaved.pop(live.journal, False)
 
     def keep(self, live: LiveRun) -> None:
         """Keep a tree that has just been suspended."""

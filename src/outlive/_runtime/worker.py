@@ -103,9 +103,9 @@ class Worker:
         """Whether a root run is in motion here."""
         return self._holdings.moves(run_id)
 
-    def owns(self, journal: int) -> bool:
-        """Whether a tree is in motion here."""
-        return self._holdings.find(journal) is not None
+    def takes_mail(self, journal: int) -> bool:
+        """Whether messages may be read for a tree and delivered to it."""
+        return self._holdings.takes_mail(journal)
 
     def take_cached(self, claim: Claim) -> LiveRun | None:
         """The claimed tree from memory, if it can be used as it is: it needs no replay."""
@@ -164,9 +164,7 @@ class Worker:
             if live.execution.end_waiters:
                 self._look_up(live.id, list(live.execution.end_waiters))
         with self._guarding(live):
-            for message in mail:
-                self._counters.signals_taken += message.kind is MessageKind.SIGNAL
-                live.take_message(message)
+            self._take_mail(live, mail)
             live.fire_due()
             self._start_due_retries(live)
         self._settle(live)
@@ -185,10 +183,20 @@ class Worker:
             return
         live.add_blobs(blobs)
         with self._guarding(live):
+            self._take_mail(live, mail)
+        self._settle(live)
+
+    def _take_mail(self, live: LiveRun, mail: list[Inbound]) -> None:
+        if mail and not live.is_over:
+            self._holdings.mail_taken(live)
             for message in mail:
                 self._counters.signals_taken += message.kind is MessageKind.SIGNAL
                 live.take_message(message)
-        self._settle(live)
+            live.add_effect(partial(self._mail_saved, live))
+
+    def _mail_saved(self, live: LiveRun) -> None:
+        if self._holdings.mail_saved(live):
+            self._ring()
 
     # -- Outcomes --------------------------------------------------------------------------------------------
 

@@ -251,6 +251,7 @@ class Client:
         change = closing_change(root, tree, rows, reason=reason, at=self._store.now())
         outcome, _ = (await self._store.commit([change]))[0]
         if outcome is Outcome.COMMITTED:
+            self._ring()
             for run in change.runs:
                 self._waiters.announce(run)
         return outcome is Outcome.COMMITTED

@@ -13,8 +13,8 @@ import msgspec
 from outlive._journal.codec import Row, salt_of, seal
 from outlive._journal.event import RunCancelled
 from outlive._journal.fold import Fold
-from outlive._model import Run, child_id
-from outlive._store.contract import Change
+from outlive._model import Run, RunStatus, child_id
+from outlive._store.contract import Change, Ended, Message, MessageKind
 
 
 def closing_change(root: Run, tree: Sequence[Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:
@@ -31,6 +31,10 @@ def closing_change(root: Run, tree: Sequence[Run], rows: Sequence[Row], *, reaso
             assert ended is not None
             change.rows.append(seal(event, salt=salt, seq=after + 1 + len(change.rows)))
             change.runs.append(ended)
+    if root.parent_id is not None:
+        # The run that started this tree detached may wait for its end.
+        told = Ended(run_id=root.id, status=RunStatus.CANCELLED)
+        change.messages.append(Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, ended=told))
     return change
 
 

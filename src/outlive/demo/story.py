@@ -97,6 +97,7 @@ class Story:
             await asyncio.wait([*receipts, customers])
             kill.cancel()
             show.cancel()
+        self._witness.look()
         self._show()
         self._screen.close()
         cases = [await self._case(order, task.result()) for order, task in zip(self._orders, receipts, strict=True)]

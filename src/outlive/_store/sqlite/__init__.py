@@ -2,6 +2,7 @@
 
 Theory, from the bottom up
 --------------------------
+* `place`: where the file is, and whether a database can be there.
 * `connection`: how a connection is opened, what its errors mean, and why a fork may not use it.
 * `migrate`: the schema, brought up to date by numbered files.
 * `thread`, `writer`: one thread writes, another reads. Everything that is queued while a commit is under way goes

@@ -95,7 +95,7 @@ class Batch:
                 is_last = run.status.is_terminal
                 if change.journal:
                     self._roots[journal] = run
-            if run.tags:
+            if run.tags and (run.number or not change.journal):
                 self._tagged.append(run.id)
         self._rows.add(journal, change.after, change.rows, is_last=is_last)
         if change.consumed:
@@ -161,10 +161,12 @@ class Batch:
             raise Conflict from error
 
     def _wake_for_mail(self) -> None:
+        """See to mail that came while the writer of a tree let go of it."""
+        now = self._session.clock()
         asleep = [
             journal
             for journal, run in self._roots.items()
-            if not run.status.is_terminal and (run.wake_at is None or run.wake_at > self._session.clock())
+            if not run.status.is_terminal and (run.wake_at is None or run.wake_at > now)
         ]
         wake_for_mail(self._session, asleep)
 

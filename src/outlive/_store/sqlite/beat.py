@@ -11,7 +11,8 @@ from pathlib import Path
 import apsw
 
 from outlive._store.sqlite.claim import expiry
-from outlive._store.sqlite.connection import Role, Session, file_of, is_connection_lost, translate
+from outlive._store.sqlite.connection import Role, Session, is_connection_lost, translate
+from outlive._store.sqlite.place import file_of
 from outlive.errors import StoreUnavailableError
 
 

@@ -22,7 +22,7 @@ from outlive._store.sqlite.rows import (
     WorkerRow,
     decode_leases,
     decode_pairs,
-    decode_runs,
+    decode_sound_runs,
     decode_streams,
     decode_workers,
     to_json,
@@ -118,12 +118,12 @@ def expiry(now: int, lease_seconds: float) -> int:
 
 
 def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) -> list[Claim]:
-    """Make these trees the worker's, in this order; a tree whose journal cannot go on is left out."""
-    roots = dict(decode_runs(session.fetch_json("get_runs", to_json(keys), "[]")))
+    """Make these trees the worker's, in this order; a tree that is damaged is left out."""
+    roots = dict(decode_sound_runs(session.fetch_json("get_runs", to_json(keys), "[]")))
     tails = dict(decode_pairs(session.fetch_json("find_tails", to_json(keys))))
     claims, changes = [], []
     for key in keys:
-        if key not in tails:
+        if key not in tails or key not in roots:
             continue
         seq = tails[key] + 1
         event, run = _claim(roots[key], worker_id=worker_id, now=now)

@@ -17,7 +17,6 @@ import ctypes
 import enum
 import os
 import select
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from weakref import WeakSet
 
 import apsw
 
+from outlive._store.sqlite.place import file_of, opening
 from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, sql
 from outlive.errors import CommitUnknownError, ConfigurationError, NotADatabaseError, StoreError, StoreUnavailableError
 from outlive.telemetry import log
@@ -36,8 +36,6 @@ BUSY_SECONDS = 5.0
 BUSY_LOOK_SECONDS = 0.0005
 STATEMENTS_CACHED = 256
 APPLICATION_ID = 1_333_097_580
-FILE_MODE = 0o600
-NETWORKS = {"afs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3"}
 UNAVAILABLE = (
     apsw.BusyError,
     apsw.CantOpenError,
@@ -53,9 +51,6 @@ UNAVAILABLE = (
 )
 """Errors that say something about the store and nothing about what it was asked."""
 
-# Closing any descriptor of a file drops all POSIX locks that the process has on it. Creating the file opens and closes
-# one, so no other store of this process may open its connections in between.
-_opening = threading.Lock()
 _sessions: WeakSet[Session] = WeakSet()
 _inherited: set[tuple[int, int]] = set()
 """Files, by device and inode, that were open when this process was forked."""
@@ -152,44 +147,6 @@ def check_version() -> None:
         )
 
 
-def create_file(path: Path) -> None:
-    """Make the file if there is none, for its owner only; refuse a place that cannot hold a database.
-
-    Raises:
-        StoreUnavailableError: no database can be here.
-    """
-    place, folder = str(path), path.parent
-    try:
-        if path.is_dir():
-            raise StoreUnavailableError(place, "it is a folder; name a file in it")
-        if not folder.is_dir():
-            raise StoreUnavailableError(place, f"there is no folder {folder}; create it first: mkdir -p {folder}")
-        if (network := find_network(folder)) is not None:
-            raise StoreUnavailableError(
-                place, f"it is on a network file system ({network}), and SQLite's locks need a local one"
-            )
-        with _opening, suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
-    except OSError as error:
-        raise StoreUnavailableError(
-            place, f"{error.strerror}; this user needs the right to write to the folder {folder}"
-        ) from error
-
-
-def find_network(folder: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """The kind of network file system that the folder is on; None if it is on a local one, or nobody can tell."""
-    try:
-        lines = mounts.read_text("utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    kinds = {}
-    for line in lines:
-        mount, _, kind = line.partition(" - ")
-        kinds[Path(mount.split()[4])] = kind.split()[0]
-    nearest = next((place for place in (folder, *folder.parents) if place in kinds), None)
-    return kinds[nearest] if nearest is not None and kinds[nearest] in NETWORKS else None
-
-
 def connect(path: Path, role: Role) -> apsw.Connection:
     """Open a connection to a file that exists. Nothing is written."""
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
@@ -234,19 +191,13 @@ def wait_for_turn(tries: int) -> bool:
     return tries * BUSY_LOOK_SECONDS < BUSY_SECONDS
 
 
-def file_of(path: Path) -> tuple[int, int]:
-    """Which file this is, whatever its name."""
-    status = path.stat()
-    return status.st_dev, status.st_ino
-
-
 def _open(path: Path, flags: int) -> apsw.Connection:
     if _inherited and path.exists() and file_of(path) in _inherited:
         raise StoreError(
             f"{path} was open when process {os.getpid()} was forked, and SQLite's locks do not survive that; "
             f"open it after the fork only, or start the process another way (spawn)"
         )
-    with _opening:
+    with opening():
         connection = apsw.Connection(str(path), flags, statementcachesize=STATEMENTS_CACHED)
     try:
         connection.set_busy_handler(wait_for_turn)
@@ -292,8 +243,6 @@ def is_connection_lost(error: apsw.Error) -> bool:
 
 
 def _abandon_sessions() -> None:
-    global _opening  # noqa: PLW0603 (another thread of the parent may have held it at the moment of the fork)
-    _opening = threading.Lock()
     for session in list(_sessions):
         with suppress(Exception):  # The child has to live on, whatever state it was born with.
             session.abandon()

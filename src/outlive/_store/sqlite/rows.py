@@ -10,6 +10,7 @@ import msgspec
 from outlive._model import Failure, Payload, Run, RunStatus, Wait
 from outlive._store.contract import Ended, Inbound, ItemResult, MessageKind, WorkerInfo
 from outlive._store.sqlite.query import Value
+from outlive.telemetry import log
 
 _encode = msgspec.json.Encoder().encode
 _decode_waits = msgspec.json.Decoder(tuple[Wait, ...]).decode
@@ -74,11 +75,28 @@ _RunRow = tuple[
     RunStatus, str | None, int | None, str, int, int, int, int | None, int | None, str, str | None, str | None,
 ]  # fmt: skip
 _decode_runs = msgspec.json.Decoder(list[_RunRow]).decode
+_decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def decode_runs(text: str) -> list[tuple[int, Run]]:
     """What get_runs.sql gives, with the keys."""
     return [(row[0], _to_run(row)) for row in _decode_runs(text)]
+
+
+def decode_sound_runs(text: str) -> list[tuple[int, Run]]:
+    """The same without rows that are damaged: one of them must not keep the others from being claimed."""
+    try:
+        return decode_runs(text)
+    except msgspec.MsgspecError:
+        return [pair for row in _decode_raw(text) for pair in _decode_one(row)]
+
+
+def _decode_one(row: msgspec.Raw) -> list[tuple[int, Run]]:
+    try:
+        return decode_runs(f"[{bytes(row).decode()}]")
+    except msgspec.MsgspecError as error:
+        log.error("a run row is damaged and cannot be claimed: %s in %.200s", error, bytes(row).decode())
+        return []
 
 
 def _to_run(row: _RunRow) -> Run:

@@ -25,9 +25,10 @@ from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.claim import Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER
-from outlive._store.sqlite.connection import Role, Session, check_version, file_of
+from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
+from outlive._store.sqlite.place import file_of
 from outlive._store.sqlite.thread import Reader, ReadVerb
 from outlive._store.sqlite.writer import Writer, WriteVerb
 from outlive.errors import StoreError
