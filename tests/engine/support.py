@@ -159,6 +159,15 @@ class Stage:
 stage = Stage()
 
 
+async def until_calls(*calls: Any) -> None:
+    """Return when exactly these calls have been noted; what an engine stops ends a moment later."""
+
+    async def is_so() -> bool:
+        return list(calls) == stage.calls
+
+    await until(is_so)
+
+
 @outlive.step
 async def note(what: str) -> str:
     """Say that it ran."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random as _random
-import uuid as _uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, overload
+from uuid import UUID
+from uuid import uuid4 as _uuid4
 
 from outlive._define.workflow import Bound, Workflow
 from outlive._journal.value import codec_for
@@ -48,11 +49,11 @@ def random() -> float:
     return _random.random() if current_execution() is None else SCOPE.get().random().random()
 
 
-def uuid4() -> _uuid.UUID:
+def uuid4() -> UUID:
     """A random UUID: in a run the same in every replay."""
     if current_execution() is None:
-        return _uuid.uuid4()
-    return _uuid.UUID(int=SCOPE.get().random().getrandbits(128), version=4)
+        return _uuid4()
+    return UUID(int=SCOPE.get().random().getrandbits(128), version=4)
 
 
 async def sleep_until(when: datetime) -> None:

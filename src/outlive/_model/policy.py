@@ -63,7 +63,7 @@ class Limits:
     payload_bytes_max: int = 64 * 1024 * 1024
     history_events_max: int = 1_000_000
     inbox_messages_max: int = 10_000
-    """Messages that wait for one run."""
+    """Messages that wait for one tree of runs."""
     turns_per_event_max: int = 1_000_000
     """Turns of a run's loop between two events."""
     attempts_max: int = 10

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from outlive._journal.codec import Row
-from outlive._model import Limits
+from outlive._model import Limits, RunFilter
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.fact import end_of
 from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.live import LiveRun
 from outlive._runtime.worker import Worker
-from outlive._store.contract import Claim, Inbound, Store
-from outlive.errors import StoreUnavailableError
+from outlive._store.contract import Claim, Claims, Inbound, Store
+from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
 
 REPLAYS_PER_TURN_MAX = 50
@@ -44,6 +44,8 @@ class Claimer:
         self._is_stopping = False
         self._next_wake_at: int | None = None
         self._has_more = False
+        self._is_unsure = False
+        """Whether a claim was never answered: it may have happened."""
         self._lookups: list[tuple[str, list[str]]] = []
         self._is_hungry = False
         """Whether the last look ended for want of room."""
@@ -101,8 +103,11 @@ class Claimer:
         limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
         self._next_wake_at = None
-        if limit:
-            answer = await self._store.claim_runs(self._worker.id, self._definitions, limit=limit)
+        if self._is_unsure:
+            claims = await self._find_unheld()
+            self._is_unsure = False
+        elif limit:
+            answer = await self._claim(limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
         self._is_hungry = not limit or len(claims) >= limit
         self._has_more = bool(limit) and self._is_hungry
@@ -112,6 +117,22 @@ class Claimer:
             await self._bring_ends()
         await self._bring_mail({claim.run.journal for claim in claims})
         return len(claims)
+
+    async def _claim(self, limit: int) -> Claims:
+        try:
+            return await self._store.claim_runs(self._worker.id, self._definitions, limit=limit)
+        except CommitUnknownError:
+            self._is_unsure = True
+            raise
+
+    async def _find_unheld(self) -> list[Claim]:
+        """Trees that the store says are ours and that nobody here knows of: a claim was never answered."""
+        ours = await self._store.list_runs(
+            RunFilter(owner=self._worker.id, roots_only=True), limit=self._limits.runs_active_max
+        )
+        unheld = [run for run in ours if not self._worker.moves(run.id)]
+        journals = await self._store.read_journals([run.journal for run in unheld])
+        return [Claim(run, journals[run.journal][-1][0]) for run in unheld]
 
     async def _revive(self, claims: list[Claim]) -> None:
         # Taken out of the cache now, so that it cannot be evicted while the others are read.

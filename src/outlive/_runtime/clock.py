@@ -69,8 +69,9 @@ class SystemClock:
 
     def new_id(self) -> str:
         """See `Clock`."""
-        # Not uuid4: its system call costs as much as the rest of starting a run.
-        return f"{self._random.getrandbits(128):032x}"
+        # Ordered by time, so that new runs lie side by side in an index. Not uuid7: random bits from the system cost
+        # as much as the rest of starting a run.
+        return f"{self.now():014x}{self._random.getrandbits(72):018x}"
 
     def spawn(self, target: Callable[[], None], *, name: str) -> None:
         """See `Clock`."""

@@ -160,7 +160,9 @@ class Worker:
             rows = found.journals.get(claim.run.journal, [])
             live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max)
             live.spend_resumes(mail)
-            self._release_durable(live)
+            if not mail:
+                # What the world said meanwhile may be that none of this is wanted any more.
+                self._release_durable(live)
             if live.execution.end_waiters:
                 self._look_up(live.id, list(live.execution.end_waiters))
         with self._guarding(live):

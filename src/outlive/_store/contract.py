@@ -14,7 +14,8 @@ no clock takes part in it. Leases only decide who tries.
 Three outcomes, never two
 -------------------------
 `COMMITTED`, `CONFLICT`, or an exception. `StoreUnavailableError` means that nothing of the call happened;
-`CommitUnknownError` that nobody can know without reading: the caller re-reads and compares before anyone moves.
+`CommitUnknownError` that nobody can know without reading: the caller re-reads and compares before anyone moves. Every
+writing verb may raise both.
 
 All instants are microseconds since 1970 UTC. Whether a lease has run out is judged by the store's own clock.
 """
@@ -259,13 +260,18 @@ class Store(Protocol):
     async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
         """The runs with these ids; unknown ids are left out."""
 
-    async def list_runs(  # noqa: A002 (the filter is what it is)
-        self, filter: RunFilter, *, limit: int = 100, before: int | None = None
+    async def list_runs(
+        self,
+        filter: RunFilter,  # noqa: A002 (the filter is what it is)
+        *,
+        limit: int = 100,
+        before: tuple[int, str] | None = None,
     ) -> list[Run]:
         """Runs that pass the filter, newest first by `(created_at, id)` descending; at most `limit` (up to
         `PAGE_SIZE_MAX`).
 
-        `before` keeps only runs with `created_at < before`.
+        `before`, the `(created_at, id)` of a run, keeps only runs that come after it: give the last run of a page, get
+        the next page.
         """
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:

@@ -31,6 +31,9 @@ from outlive._store.contract import (
     WorkerInfo,
 )
 
+Cursor = tuple[int, str] | None
+"""Where a page of runs begins."""
+
 
 class MemoryState:
     """What the stores of one process share."""
@@ -284,7 +287,7 @@ class MemoryStore:
         """Those that are there."""
         return {id: self._state.runs[id] for id in run_ids if id in self._state.runs}
 
-    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: int | None = None) -> list[Run]:  # noqa: A002 (the contract's name)
+    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: Cursor = None) -> list[Run]:  # noqa: A002
         """All runs are looked at."""
         found = [run for run in self._state.runs.values() if is_wanted(run, filter, before)]
         return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)[: min(limit, PAGE_SIZE_MAX)]
@@ -298,7 +301,7 @@ class MemoryStore:
         return sorted(found, key=lambda item: item.index)[: min(limit, PAGE_SIZE_MAX)]
 
 
-def is_wanted(run: Run, wanted: RunFilter, before: int | None) -> bool:
+def is_wanted(run: Run, wanted: RunFilter, before: Cursor) -> bool:
     """Whether the run has everything that the filter asks for."""
     return (
         (not wanted.statuses or run.status in wanted.statuses)
@@ -308,5 +311,5 @@ def is_wanted(run: Run, wanted: RunFilter, before: int | None) -> bool:
         and wanted.parent_id in (None, run.parent_id)
         and not (wanted.roots_only and run.number)
         and wanted.tags.items() <= run.tags.items()
-        and (before is None or run.created_at < before)
+        and (before is None or (run.created_at, run.id) < before)
     )

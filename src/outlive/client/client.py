@@ -13,36 +13,33 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 
 from outlive._define.registry import Registry
-from outlive._define.workflow import SIGNALS, Bound, Workflow
+from outlive._define.workflow import Bound, Workflow
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
 from outlive._journal.packing import Packer
-from outlive._journal.value import TAGGED, ValueCodec, codec_for
+from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import Change, Delivery, Message, MessageKind, Outcome, Store
+from outlive._store.contract import Change, Message, MessageKind, Outcome, Store
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
 from outlive.client.message_key import key_of_cancel, key_of_signal
+from outlive.client.post import Post
 from outlive.client.waiters import Waiters
 from outlive.client.why import why
 from outlive.errors import (
     ConfigurationError,
-    InboxFullError,
     OutliveError,
     ResultTimeoutError,
     RunCancelled,
     RunExistsError,
     RunFailed,
-    RunFinishedError,
     RunNotFoundError,
     RunNotParkedError,
     RunTimedOut,
-    SignalTypeError,
-    UnserialisableError,
     WorkflowNotFoundError,
 )
 
@@ -73,7 +70,7 @@ class Client:
     ) -> None:
         self._store = store
         self._packer = packer
-        self._limits = limits
+        self._post = Post(store, inbox_messages_max=limits.inbox_messages_max, ring=ring)
         self._registry = registry
         self._waiters = waiters
         self._nonce = nonce
@@ -97,6 +94,8 @@ class Client:
         """Start a run. See `Engine.start`."""
         if on_conflict not in get_args(OnConflict):
             raise ConfigurationError(f"on_conflict={on_conflict!r} is none of {', '.join(get_args(OnConflict))}")
+        if timeout is not None and timeout <= 0:
+            raise ConfigurationError(f"timeout={timeout!r} must be more than 0 seconds")
         bound = workflow if isinstance(workflow, Bound) else Bound(workflow, args, {})
         run_id = self._new_id() if id is None else check_run_id(id)
         event, blobs = self._created(bound, timeout, tags)
@@ -195,7 +194,7 @@ class Client:
             spec = bound.workflow.spec
             event, blobs = self._created(bound, None, None)
             change = birth(check_run_id(run_id), event, blobs)
-        data = await self._encode_signal(run_id, name, payload, spec)
+        data = await self._post.encode_signal(run_id, name, payload, spec)
         stored, blob = self._packer.pack(data, f"signal {name!r}")
         message = Message(
             run_id=run_id,
@@ -204,32 +203,9 @@ class Client:
             name=name,
             key=key_of_signal(run_id, name, key),
             payload=stored,
+            blobs=(blob,) if blob else (),
         )
-        await self._deliver(message, start=change, blobs=[blob] if blob else [])
-
-    async def _encode_signal(self, run_id: str, name: str, payload: Any, spec: WorkflowSpec | None) -> bytes:
-        declared = await self._declared_signal(run_id, name, spec)
-        what = f"signal {name!r}"
-        if declared is None:
-            return _codec_of_value(payload).encode(payload, what)
-        workflow, codec = declared
-        try:
-            return codec.encode(payload, what)
-        except UnserialisableError as error:
-            raise SignalTypeError(workflow, name, "the type it declares", str(error)) from error
-
-    async def _declared_signal(
-        self, run_id: str, name: str, spec: WorkflowSpec | None
-    ) -> tuple[str, ValueCodec] | None:
-        """The codec that the run's workflow declares for a signal, where this process knows it."""
-        if not any(name in signals for signals in SIGNALS.values()):
-            return None
-        key = None if spec is None else (spec.name, spec.version)
-        if key is None:
-            run = await self._store.find_run(run_id)
-            key = None if run is None else (run.workflow, run.version)
-        codec = SIGNALS.get(key, {}).get(name) if key else None
-        return None if codec is None or key is None else (key[0], codec)
+        await self._post.deliver(message, start=change)
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop. See `Engine.cancel`."""
@@ -242,7 +218,7 @@ class Client:
         message = Message(
             run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key_of_cancel(run.number)
         )
-        await self._deliver(message)
+        await self._post.deliver(message)
 
     async def _end_parked(self, root: Run, reason: str) -> bool:
         """Nobody owns a parked run, and its code cannot clean up: end it here."""
@@ -262,25 +238,7 @@ class Client:
         root = run if run.number == 0 else await self.info(run.root_id)
         if root.status is not RunStatus.PARKED:
             raise RunNotParkedError(root.id, root.status.value)
-        await self._deliver(Message(run_id=root.id, kind=MessageKind.RESUME, at=self._store.now()))
-
-    async def _deliver(self, message: Message, *, start: Change | None = None, blobs: list[Blob] | None = None) -> None:
-        if blobs:
-            message = msgspec.structs.replace(message, blobs=tuple(blobs))
-        deliveries = await self._store.deliver(
-            [message], start=start, inbox_messages_max=self._limits.inbox_messages_max
-        )
-        self._ring()
-        match deliveries[0]:
-            case Delivery.UNKNOWN_RUN:
-                raise RunNotFoundError(message.run_id)
-            case Delivery.FINISHED:
-                run = await self.info(message.run_id)
-                raise RunFinishedError(message.run_id, run.status.value)
-            case Delivery.FULL:
-                raise InboxFullError(message.run_id, self._limits.inbox_messages_max)
-            case Delivery.ACCEPTED | Delivery.DUPLICATE:
-                return
+        await self._post.deliver(Message(run_id=root.id, kind=MessageKind.RESUME, at=self._store.now()))
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
@@ -309,12 +267,13 @@ class Client:
         tags: dict[str, str] | None = None,
         roots_only: bool = False,
         limit: int = 100,
-        before: int | None = None,
+        before: Run | None = None,
     ) -> list[Run]:
         """Runs that fit, newest first."""
         statuses = () if status is None else (RunStatus(status),)
         wanted = RunFilter(statuses=statuses, workflow=workflow, tags=tags or {}, roots_only=roots_only)
-        return await self._store.list_runs(wanted, limit=limit, before=before)
+        cursor = None if before is None else (before.created_at, before.id)
+        return await self._store.list_runs(wanted, limit=limit, before=cursor)
 
     async def why(self, run_id: str) -> str:
         """One sentence: what a run waits for, or how it ended."""
@@ -366,15 +325,6 @@ class Client:
             return self._registry.workflow(run.workflow, run.version).registered
         except WorkflowNotFoundError:
             return ()
-
-
-def _codec_of_value(value: Any) -> ValueCodec:
-    """The codec for a value of no declared type: its class if that describes itself, else exactly as it is."""
-    cls = type(value)
-    describes_itself = (
-        hasattr(cls, "__dataclass_fields__") or hasattr(cls, "__struct_fields__") or hasattr(cls, "model_dump")
-    )
-    return codec_for(cls) if describes_itself else TAGGED
 
 
 def _checked_tags(tags: Mapping[Any, Any] | None) -> dict[str, str]:

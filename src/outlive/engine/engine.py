@@ -270,9 +270,9 @@ class Engine:
         tags: dict[str, str] | None = None,
         roots_only: bool = False,
         limit: int = 100,
-        before: int | None = None,
+        before: Run | None = None,
     ) -> list[Run]:
-        """Runs that fit, newest first; `before` (a run's `created_at`) gives the next page."""
+        """Runs that fit, newest first; `before`, the last run of a page, gives the next one."""
         return await self._verbs.list(
             status=status, workflow=workflow, tags=tags, roots_only=roots_only, limit=limit, before=before
         )

@@ -73,18 +73,11 @@ async def check_tree(store: Store, root: Run) -> list[Problem]:
 
 async def each_root(store: Store) -> AsyncIterator[Run]:
     """Every root run, newest first."""
-    seen: set[str] = set()
-    before: int | None = None
-    while True:
-        page = await store.list_runs(RunFilter(roots_only=True), limit=PAGE_SIZE_MAX, before=before)
-        new = [run for run in page if run.id not in seen]
-        for run in new:
-            seen.add(run.id)
+    before: tuple[int, str] | None = None
+    while page := await store.list_runs(RunFilter(roots_only=True), limit=PAGE_SIZE_MAX, before=before):
+        for run in page:
             yield run
-        if len(page) < PAGE_SIZE_MAX:
-            return
-        # Runs of one microsecond may straddle two pages: ask for that microsecond again, unless nothing of it was new.
-        before = page[-1].created_at + (1 if new else 0)
+        before = page[-1].created_at, page[-1].id
 
 
 async def read_tree(store: Store, root: Run) -> Tree:
@@ -97,16 +90,13 @@ async def read_tree(store: Store, root: Run) -> Tree:
 
 
 async def _read_runs(store: Store, root_id: str) -> list[Run]:
-    """All runs of a tree; a page is enough for all but the widest."""
-    runs: dict[str, Run] = {}
-    before: int | None = None
-    while True:
-        page = await store.list_runs(RunFilter(root_id=root_id), limit=PAGE_SIZE_MAX, before=before)
-        is_new = any(run.id not in runs for run in page)
-        runs.update({run.id: run for run in page})
-        if len(page) < PAGE_SIZE_MAX:
-            return list(runs.values())
-        before = page[-1].created_at + (1 if is_new else 0)
+    """All runs of a tree."""
+    runs: list[Run] = []
+    before: tuple[int, str] | None = None
+    while page := await store.list_runs(RunFilter(root_id=root_id), limit=PAGE_SIZE_MAX, before=before):
+        runs += page
+        before = page[-1].created_at, page[-1].id
+    return runs
 
 
 def judge(tree: Tree) -> list[Problem]:

@@ -102,7 +102,11 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     return {run.id: run for _, run in rows}
 
 
-def list_runs(session: Session, argument: tuple[RunFilter, int, int | None]) -> list[Run]:
+Cursor = tuple[int, str] | None
+"""Where a page of runs begins."""
+
+
+def list_runs(session: Session, argument: tuple[RunFilter, int, Cursor]) -> list[Run]:
     """Runs that pass a filter: the newest keys by the index that fits best, then their rows."""
     wanted, limit, before = argument
     with session.snapshot():
@@ -112,9 +116,10 @@ def list_runs(session: Session, argument: tuple[RunFilter, int, int | None]) -> 
     return [runs[key] for key in keys]
 
 
-def _find_newest(session: Session, wanted: RunFilter, limit: int, before: int | None) -> list[tuple[int, str, int]]:
+def _find_newest(session: Session, wanted: RunFilter, limit: int, before: Cursor) -> list[tuple[int, str, int]]:
     values: dict[str, Value] = {
-        "before": before,
+        "before": None if before is None else before[0],
+        "before_id": None if before is None else before[1],
         "limit": limit,
         "statuses": to_json_or_null([status.value for status in wanted.statuses]),
         "workflow": wanted.workflow,

@@ -184,7 +184,13 @@ class SqliteStore:
         runs: dict[str, Run] = await self._read(read.find_runs, run_ids)
         return runs
 
-    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: int | None = None) -> list[Run]:  # noqa: A002 (the contract's name)
+    async def list_runs(
+        self,
+        filter: RunFilter,  # noqa: A002 (the contract's name)
+        *,
+        limit: int = 100,
+        before: tuple[int, str] | None = None,
+    ) -> list[Run]:
         """See `Store`."""
         runs: list[Run] = await self._read(read.list_runs, (filter, min(limit, PAGE_SIZE_MAX), before))
         return runs

@@ -133,18 +133,31 @@ class QueriesConformance(Facet):
         assert len(await store.list_runs(RunFilter(), limit=5)) == 4
 
     async def test_next_page_holds_what_was_created_before(self, store: Store, clock: ManualClock) -> None:
-        """`before` leaves out runs of that instant and later ones, and filters go on to hold."""
+        """`before` leaves out that run and newer ones, and filters go on to hold."""
         for number in range(5):
             await begin(store, f"run-{number}", workflow="odd" if number % 2 else "even")
             clock.advance(seconds=1)
         middle = (await store.list_runs(RunFilter(), limit=3))[-1]
 
-        rest = await store.list_runs(RunFilter(), before=middle.created_at)
-        even = await store.list_runs(RunFilter(workflow="even"), before=middle.created_at)
+        rest = await store.list_runs(RunFilter(), before=(middle.created_at, middle.id))
+        even = await store.list_runs(RunFilter(workflow="even"), before=(middle.created_at, middle.id))
 
         assert middle.id == "run-2"
         assert [run.id for run in rest] == ["run-1", "run-0"]
         assert [run.id for run in even] == ["run-0"]
+
+    async def test_pages_lose_no_run_of_one_instant(self, store: Store) -> None:
+        """Runs that were created in the same microsecond may lie on two pages: each is on exactly one."""
+        runs = sorted((f"run-{number}" for number in range(7)), reverse=True)
+        for run_id in runs:
+            await begin(store, run_id)
+
+        found, before = [], None
+        while page := await store.list_runs(RunFilter(), limit=3, before=before):
+            found += [run.id for run in page]
+            before = page[-1].created_at, page[-1].id
+
+        assert found == runs
 
     async def test_page_has_a_measure(self, store: Store) -> None:
         """A listing without a limit gives 100 runs, and the largest page `PAGE_SIZE_MAX`."""

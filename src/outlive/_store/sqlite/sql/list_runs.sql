@@ -46,7 +46,7 @@ FROM (
             FROM outlive_runs AS run INDEXED BY outlive_runs_workflow_status_number_created_at
             WHERE
                 run.workflow = groups.workflow AND run.status = groups.status AND (run.number > 0) = groups.is_child
-                AND run.created_at < coalesce(:before, 9223372036854775807)
+                AND run.created_at <= coalesce(:before, 9223372036854775807)
                 AND {wanted}
             ORDER BY run.created_at DESC, run.id DESC
             LIMIT :limit

@@ -1,5 +1,5 @@
 -- What every list filters by; included in list_*.sql.
-(:before IS NULL OR run.created_at < :before)
+(:before IS NULL OR (run.created_at, run.id) < (:before, :before_id))
 AND (:statuses IS NULL OR run.status IN (SELECT value FROM json_each(:statuses)))
 AND (:workflow IS NULL OR run.workflow = :workflow)
 AND (:root_id IS NULL OR run.root_id = :root_id)

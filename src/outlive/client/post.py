@@ -1,0 +1,99 @@
+"""Sending messages to runs: how a signal is encoded, and what becomes of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from outlive._define.workflow import SIGNALS
+from outlive._journal.value import TAGGED, ValueCodec, codec_for
+from outlive._replay.command import WorkflowSpec
+from outlive._store.contract import Change, Delivery, Message, Store
+from outlive.errors import (
+    CommitUnknownError,
+    InboxFullError,
+    RunFinishedError,
+    RunNotFoundError,
+    SignalTypeError,
+    UnserialisableError,
+)
+
+SENDS_MAX = 5
+"""How often a message with a key is sent when nobody can say whether it arrived."""
+
+
+class Post:
+    """Delivers messages, and says in so many words why one was refused."""
+
+    def __init__(self, store: Store, *, inbox_messages_max: int, ring: Callable[[], None]) -> None:
+        self._store = store
+        self._inbox_messages_max = inbox_messages_max
+        self._ring = ring
+
+    async def deliver(self, message: Message, *, start: Change | None = None) -> None:
+        """Put a message into the inbox; it is durable when this returns.
+
+        Raises:
+            RunNotFoundError, RunFinishedError, InboxFullError.
+        """
+        delivery = await self._send(message, start)
+        self._ring()
+        match delivery:
+            case Delivery.UNKNOWN_RUN:
+                raise RunNotFoundError(message.run_id)
+            case Delivery.FINISHED:
+                run = await self._store.find_run(message.run_id)
+                raise RunFinishedError(message.run_id, run.status.value if run is not None else "ended")
+            case Delivery.FULL:
+                raise InboxFullError(message.run_id, self._inbox_messages_max)
+            case Delivery.ACCEPTED | Delivery.DUPLICATE:
+                return
+
+    async def _send(self, message: Message, start: Change | None) -> Delivery:
+        sends = SENDS_MAX if message.key else 1
+        while True:
+            sends -= 1
+            try:
+                deliveries = await self._store.deliver(
+                    [message], start=start, inbox_messages_max=self._inbox_messages_max
+                )
+            except CommitUnknownError:
+                # With a key it can be sent again: if it had arrived, the store says so.
+                if not sends:
+                    raise
+            else:
+                return deliveries[0]
+
+    async def encode_signal(self, run_id: str, name: str, payload: Any, spec: WorkflowSpec | None) -> bytes:
+        """The JSON of a signal, by the type that the workflow declares for it, where this process knows that.
+
+        Raises:
+            SignalTypeError: the workflow declares another type.
+            UnserialisableError: it has no exact stored form.
+        """
+        declared = await self._declared(run_id, name, spec)
+        what = f"signal {name!r}"
+        if declared is None:
+            return _codec_of_value(payload).encode(payload, what)
+        workflow, codec = declared
+        try:
+            return codec.encode(payload, what)
+        except UnserialisableError as error:
+            raise SignalTypeError(workflow, name, "the type it declares", str(error)) from error
+
+    async def _declared(self, run_id: str, name: str, spec: WorkflowSpec | None) -> tuple[str, ValueCodec] | None:
+        if not any(name in signals for signals in SIGNALS.values()):
+            return None
+        key = None if spec is None else (spec.name, spec.version)
+        if key is None:
+            run = await self._store.find_run(run_id)
+            key = None if run is None else (run.workflow, run.version)
+        codec = SIGNALS.get(key, {}).get(name) if key else None
+        return None if codec is None or key is None else (key[0], codec)
+
+
+def _codec_of_value(value: Any) -> ValueCodec:
+    """The codec for a value of no declared type: its class if that describes itself, else exactly as it is."""
+    cls = type(value)
+    marks = ("__dataclass_fields__", "__struct_fields__", "model_dump")
+    return codec_for(cls) if any(hasattr(cls, mark) for mark in marks) else TAGGED

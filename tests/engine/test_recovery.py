@@ -1,0 +1,263 @@
+"""Recovery: what was done stays done, what was under way is done again, what waited still waits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Limits, RunStatus
+from outlive._journal.event import RunClaimed, StepSucceeded
+from tests.engine.support import (
+    DAY,
+    Place,
+    crash,
+    events_of,
+    hold,
+    in_time,
+    note,
+    parks,
+    stage,
+    until,
+    waits,
+)
+
+
+@outlive.workflow
+async def recovering(steps: int, held: str) -> list[str]:
+    done = [await note(f"step {number}") for number in range(steps)]
+    done.append(await hold(held))
+    done += [await note(f"later step {number}") for number in range(steps)]
+    return done
+
+
+@outlive.workflow
+async def recovering_in_parallel(names: list[str]) -> list[str]:
+    return list(await asyncio.gather(*[hold(name) for name in names]))
+
+
+@outlive.workflow
+async def recovering_waits() -> list[Any]:
+    first = await outlive.wait_for_signal("first")
+    await asyncio.sleep(DAY)
+    return [first, await outlive.wait_for_signal("second")]
+
+
+@outlive.step
+async def crash_here() -> None:
+    stage.call("crash")
+    await stage.gate("crash").pass_through()
+
+
+@outlive.workflow
+async def recovering_poison() -> str:
+    await note("before")
+    await crash_here()
+    return await note("after")
+
+
+@outlive.workflow
+async def recovering_cached(name: str) -> str:
+    before = await note(f"{name} before")
+    said = await outlive.wait_for_signal("go", str)
+    return f"{before} {said} {await note(f'{name} after')}"
+
+
+async def test_completed_steps_are_not_run_again(place: Place) -> None:
+    """After a crash the interrupted step runs again, the ones before it do not, and the ones after it run once."""
+    first = await place.engine().__aenter__()
+    await first.start(recovering, 3, "held", id="run-1")
+    await stage.gate("held").reached()
+    await crash(first)
+
+    async with place.engine() as second:
+        await stage.gate("held").reached()
+        stage.gate("held").open()
+        result = await in_time(second.get("run-1").result())
+        (claim,) = await events_of(second.get("run-1"), RunClaimed)
+        assert claim.interrupted
+    assert ["step 0", "step 1", "step 2", "held", "later step 0", "later step 1", "later step 2"] == result
+    assert {name: 1 + (name == "held") for name in result} == {name: stage.count(name) for name in result}
+
+
+async def test_only_interrupted_branches_are_run_again(place: Place) -> None:
+    """Of parallel steps those that ended before the crash keep their results."""
+    first = await place.engine().__aenter__()
+    run = await first.start(recovering_in_parallel, ["a", "b", "c"], id="run-1")
+    for name in "abc":
+        await stage.gate(name).reached()
+    stage.gate("b").open()
+
+    async def has_ended() -> bool:
+        return len(await events_of(run, StepSucceeded)) == 1
+
+    await until(has_ended)
+    await crash(first)
+    for name in "ac":
+        stage.gate(name).open()
+
+    async with place.engine() as second:
+        assert ["a", "b", "c"] == await in_time(second.get("run-1").result())
+    assert [2, 1, 2] == [stage.count(name) for name in "abc"]
+
+
+async def test_waits_survive_any_number_of_crashes(place: Place) -> None:
+    """A run that waits for a signal, a timer and another signal is killed in each of these waits."""
+
+    async def live_on(do: Any) -> None:
+        engine = await place.engine().__aenter__()
+        await do(engine)
+        await crash(engine)
+
+    async def begin(engine: outlive.Engine) -> None:
+        await waits(await engine.start(recovering_waits, id="run-1"))
+
+    async def say(engine: outlive.Engine) -> None:
+        await engine.signal("run-1", "first", 1)
+        await says(engine, "a timer")
+
+    async def sleep(engine: outlive.Engine) -> None:
+        place.clock.skip(seconds=DAY)
+        await says(engine, "signal 'second'")
+
+    async def says(engine: outlive.Engine, what: str) -> None:
+        async def is_so() -> bool:
+            return what in await engine.get("run-1").why()
+
+        await until(is_so)
+
+    for do in (begin, say, sleep):
+        await live_on(do)
+    async with place.engine() as last:
+        await last.signal("run-1", "second", 2)
+        assert [1, 2] == await in_time(last.get("run-1").result())
+
+
+async def test_a_crash_between_two_commits_loses_nothing(place: Place) -> None:
+    """Whenever an engine dies, the next one goes on: killed after every single event."""
+    engine = await place.engine().__aenter__()
+    await engine.start(recovering, 2, "held", id="run-1")
+    stage.gate("held").open()
+    lives = 0
+    while not (await engine.get("run-1").status()).is_terminal:
+        await crash(engine)
+        lives += 1
+        engine = await place.engine().__aenter__()
+        seen = len(await engine.history("run-1"))
+
+        async def has_moved(seen: int = seen) -> bool:
+            return len(await engine.history("run-1")) > seen  # noqa: B023
+
+        await until(has_moved)
+    result = await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+    assert ["step 0", "step 1", "held", "later step 0", "later step 1"] == result
+    assert lives >= 1
+
+
+async def test_a_run_that_kills_its_workers_is_quarantined(place: Place) -> None:
+    """After so many interruptions without progress it is parked with the reason, and a person may let it go on."""
+    limits = Limits(attempts_max=3)
+    engine = await place.engine(limits=limits).__aenter__()
+    await engine.start(recovering_poison, id="run-1")
+    for _ in range(4):
+        await stage.gate("crash").reached()
+        await crash(engine)
+        engine = await place.engine(limits=limits).__aenter__()
+
+    reason = await parks(engine.get("run-1"))
+    assert "quarantined: 4 workers were interrupted" in reason
+    assert reason in await engine.get("run-1").why()
+    assert 4 == stage.count("crash")
+
+    stage.gate("crash").open()
+    await engine.resume("run-1")
+    assert "after" == await in_time(engine.get("run-1").result())
+    assert 1 == stage.count("before")
+    await engine.__aexit__(None, None, None)
+
+
+async def test_progress_forgives_interruptions(place: Place) -> None:
+    """A long run whose workers die often, but not at the same place, is not quarantined."""
+    limits = Limits(attempts_max=1)
+    engine = await place.engine(limits=limits).__aenter__()
+    await engine.start(recovering_in_turn, 5, id="run-1")
+    for number in range(5):
+        await stage.gate(f"turn {number}").reached()
+        await crash(engine)
+        engine = await place.engine(limits=limits).__aenter__()
+        await stage.gate(f"turn {number}").reached()
+        stage.gate(f"turn {number}").open()
+
+    assert 5 == await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+
+
+@outlive.workflow
+async def recovering_in_turn(turns: int) -> int:
+    return len([await hold(f"turn {number}") for number in range(turns)])
+
+
+async def test_a_suspended_run_needs_no_replay_while_it_is_remembered(place: Place) -> None:
+    """Waking a run that is still in memory replays nothing; waking one that was evicted replays it."""
+    async with place.engine(limits=Limits(runs_cached_max=1)) as engine:
+        first = await engine.start(recovering_cached, "a")
+        await waits(first)
+        await first.signal("go", "hot")
+        assert "a before hot a after" == await in_time(first.result())
+        assert 0 == engine.counters.runs_replayed
+
+        evicted, kept = [await engine.start(recovering_cached, name) for name in "bc"]
+        for run in (evicted, kept):
+            await waits(run)
+        await until_evicted(engine, 1)
+        await evicted.signal("go", "cold")
+        assert "b before cold b after" == await in_time(evicted.result())
+        assert 1 == engine.counters.runs_replayed
+        await kept.cancel()
+        with pytest.raises(outlive.RunCancelled):
+            await in_time(kept.result())
+
+
+async def until_evicted(engine: outlive.Engine, runs: int) -> None:
+    """Return when this many runs have been dropped from memory."""
+
+    async def is_so() -> bool:
+        return engine.counters.runs_evicted >= runs
+
+    await until(is_so)
+
+
+async def test_a_remembered_run_that_another_engine_moved_is_rebuilt(place: Place) -> None:
+    """What is in memory counts only if the journal has not gone on without it."""
+    async with place.engine() as first:
+        run = await first.start(recovering_twice, id="run-1")
+        await waits(run)
+        async with place.engine() as second:
+            # The second engine asks first, as the first one sleeps.
+            first._station._claimer._is_stopping = True  # type: ignore[union-attr]
+            await second.signal("run-1", "go", "one")
+            await until_signals(second, 1)
+        first._station._claimer._is_stopping = False  # type: ignore[union-attr]
+        first._station._claimer.start()  # type: ignore[union-attr]
+        await first.signal("run-1", "go", "two")
+
+        assert ["one", "two"] == await in_time(run.result())
+        assert await run.status() is RunStatus.SUCCEEDED
+
+
+async def until_signals(engine: outlive.Engine, signals: int) -> None:
+    """Return when an engine has taken this many signals and let go of their runs."""
+
+    async def is_so() -> bool:
+        run = await engine.get("run-1").info()
+        return engine.counters.signals_taken >= signals and run.status is RunStatus.WAITING and not run.owner
+
+    await until(is_so)
+
+
+@outlive.workflow
+async def recovering_twice() -> list[str]:
+    return [await outlive.wait_for_signal("go", str), await outlive.wait_for_signal("go", str)]
