@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import Counter, defaultdict, deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from outlive._store.contract import Store
+from outlive._store.contract import Beat, Store
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 
 
@@ -23,6 +24,8 @@ class FaultyStore:
         """Raised instead of doing the verb, one for each call."""
         self.after: defaultdict[str, deque[Exception]] = defaultdict(deque)
         """Raised although the verb was done, one for each call."""
+        self.skip: Counter[str] = Counter()
+        """How many calls of a verb go well before its faults begin."""
         self.gates: dict[str, asyncio.Event] = {}
         """A verb with a gate waits for it before it is done."""
         self.waiting: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
@@ -30,6 +33,8 @@ class FaultyStore:
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self.inner, name)
+        if name == "open_beat":
+            return lambda worker_id: FaultyBeat(self, verb(worker_id))
         if not inspect.iscoroutinefunction(verb) or name in {"open", "close"}:
             return verb
         return partial(self._do, name)
@@ -41,9 +46,13 @@ class FaultyStore:
             await self.gates[name].wait()
         if self.is_down:
             raise unavailable()
+        verb = getattr(self.inner, name)
+        if self.skip[name]:
+            self.skip[name] -= 1
+            return await verb(*args, **kwargs)
         if self.before[name]:
             raise self.before[name].popleft()
-        result = await getattr(self.inner, name)(*args, **kwargs)
+        result = await verb(*args, **kwargs)
         if self.after[name]:
             raise self.after[name].popleft()
         return result
@@ -57,3 +66,30 @@ def unavailable() -> StoreUnavailableError:
 def unknown() -> CommitUnknownError:
     """The store says nothing."""
     return CommitUnknownError("the store", "the line went dead")
+
+
+def faulty(stores: list[FaultyStore]) -> Callable[[Store], Any]:
+    """A way to wrap the store of an engine that remembers the wrapper."""
+
+    def wrap(inner: Store) -> Any:
+        stores.append(FaultyStore(inner))
+        return stores[-1]
+
+    return wrap
+
+
+class FaultyBeat:
+    """The beat of a faulty store: down when that is down."""
+
+    def __init__(self, store: FaultyStore, inner: Beat) -> None:
+        self._store, self._inner = store, inner
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """Renew the lease if the store is up."""
+        if self._store.is_down:
+            raise unavailable()
+        return self._inner.renew(lease_seconds=lease_seconds)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._inner.close()

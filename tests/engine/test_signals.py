@@ -12,10 +12,9 @@ import pytest
 import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.event import SignalReceived
-from outlive._store.contract import Store
 from outlive.client.handle import RunHandle
 from outlive.errors import InboxFullError, RunFinishedError, RunNotFoundError, SignalTypeError
-from tests.engine.faults import FaultyStore
+from tests.engine.faults import FaultyStore, faulty
 from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, parks, reaches, stage, until, waits
 
 
@@ -288,12 +287,7 @@ async def test_an_inbox_has_an_end(place: Place) -> None:
 async def test_a_signal_on_its_way_into_the_journal_is_not_taken_again(place: Place) -> None:
     """A worker that looks at the inbox while an earlier look is still being committed takes nothing twice."""
     stores: list[FaultyStore] = []
-
-    def wrap(inner: Store) -> Any:
-        stores.append(FaultyStore(inner))
-        return stores[-1]
-
-    async with place.engine(wrap=wrap) as engine:
+    async with place.engine(wrap=faulty(stores)) as engine:
         (store,) = stores
         run = await engine.start(listening_beside_a_step, 2)
         await stage.gate("first").reached()

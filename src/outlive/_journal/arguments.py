@@ -53,6 +53,7 @@ class Signature:
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 self._rest = codec
         self.result: ValueCodec = codec_for(hints.get("return", Any))
+        self._takes_nothing = not parameters
         self._needs_keywords = any(each.kind is each.KEYWORD_ONLY and each.default is each.empty for each in parameters)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
@@ -62,6 +63,8 @@ class Signature:
             TypeError: the function does not take these arguments.
             UnserialisableError: one of them has no exact stored form.
         """
+        if self._takes_nothing and not args and not kwargs:
+            return NONE
         self._check_fit(args, kwargs)
         if not args and not kwargs:
             return NONE
@@ -80,6 +83,8 @@ class Signature:
         Raises:
             UnreadableError: the function's annotations do not fit what is stored.
         """
+        if self._takes_nothing and data == NONE:
+            return [], {}
         what = f"an argument of {self._name}"
         raws: list[msgspec.Raw] = []
         named: dict[str, msgspec.Raw] = {}

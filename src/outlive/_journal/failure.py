@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from outlive._journal.tagged import from_plain, to_plain
 from outlive._model import Failure
 from outlive.errors import StepFailed, StepTimeoutError, UnserialisableError
@@ -21,6 +23,12 @@ from outlive.errors import StepFailed, StepTimeoutError, UnserialisableError
 CAUSES_MAX = 10
 TRACEBACK_CHARACTERS_MAX = 20_000
 TEXT_CHARACTERS_MAX = 10_000
+PLAIN_BYTES_MAX = 32 * 1024
+"""Of the arguments of an exception, and of each attribute."""
+ATTRIBUTES_MAX = 20
+NOTES_MAX = 20
+
+_json = msgspec.json.Encoder().encode
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -29,18 +37,26 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _failure(error: BaseException, causes: int) -> Failure:
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    text = "".join(traceback.format_exception(type(error), error, _own_part(error.__traceback__), chain=False))
+    cause = error.__cause__
+    if cause is None and not error.__suppress_context__:
+        cause = error.__context__
     return Failure(
-        type=class_name(type(error)),
+        type=_storable(class_name(type(error))),
         message=_text(error),
-        args=_plain_or_none(list(error.args)),
+        args=_arguments(error),
         attributes=_attributes(error),
         cause=_failure(cause, causes - 1) if cause is not None and causes else None,
-        notes=tuple(str(note)[:TEXT_CHARACTERS_MAX] for note in getattr(error, "__notes__", ())),
+        notes=_notes(error),
         # The end of a traceback says what happened; the middle of a deep recursion says nothing.
-        traceback=_storable(text[-TRACEBACK_CHARACTERS_MAX:]),
+        traceback=_storable(_traceback(error)[-TRACEBACK_CHARACTERS_MAX:]),
     )
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(type(error), error, _own_part(error.__traceback__), chain=False))
+    except Exception as broken:  # It reads source files and calls code of the user.
+        return f"<the traceback cannot be printed: {type(broken).__qualname__}>"
 
 
 def _own_part(trace: TracebackType | None) -> TracebackType | None:
@@ -59,18 +75,19 @@ def exception_of(
     failure: Failure, *, registered: Iterable[type[BaseException]] = (), step: str = "", attempts: int = 1
 ) -> BaseException:
     """The exception of a step again: its own class where that is known, else `StepFailed`."""
-    return rebuild(failure, registered) or _dress(
-        StepFailed(
-            failure.message,
-            step=step,
-            type_name=failure.type,
-            attributes={name: from_plain(value) for name, value in failure.attributes.items()},
-            traceback_text=failure.traceback,
-            attempts=attempts,
-        ),
-        failure,
-        registered,
+    error = rebuild(failure, registered)
+    if error is not None:
+        return error
+    attributes = {name: from_plain(value) for name, value in failure.attributes.items()}
+    failed = StepFailed(
+        failure.message,
+        step=step,
+        type_name=failure.type,
+        attributes=attributes,
+        traceback_text=failure.traceback,
+        attempts=attempts,
     )
+    return _dress(failed, failure, registered)
 
 
 def rebuild(failure: Failure, registered: Iterable[type[BaseException]]) -> BaseException | None:
@@ -95,13 +112,14 @@ def _dress(error: BaseException, failure: Failure, registered: Iterable[type[Bas
 
 def _bare(failure: Failure, registered: tuple[type[BaseException], ...]) -> BaseException | None:
     cls = _class_of(failure.type, registered)
-    if cls is None:
+    if cls is None or issubclass(cls, StopIteration):  # No future and no coroutine can raise that one.
         return None
     args = from_plain(failure.args) if failure.args is not None else [failure.message]
     try:
-        # Past __init__: a class may take other arguments there than it keeps in `args`.
+        # Past its own __init__: a class may take other arguments there than it keeps in `args`. That of its builtin base
+        # sets what Python keeps elsewhere: errno, the code of an exit, the place of a syntax error.
         error: BaseException = cls.__new__(cls, *args)
-        error.args = tuple(args)
+        next(base for base in cls.__mro__ if base.__module__ == "builtins").__init__(error, *args)
         for name, value in {"_is_rebuilt": True, **failure.attributes}.items():
             setattr(error, name, from_plain(value))
     except Exception:  # A class that cannot be built this way is reported as StepFailed.
@@ -129,28 +147,44 @@ def _subclasses(cls: type[BaseException]) -> Iterable[type[BaseException]]:
         yield from _subclasses(sub)
 
 
+def _arguments(error: BaseException) -> Any:
+    if isinstance(error, OSError) and len(error.args) == 2 and error.filename is not None:
+        names = [error.filename] if error.filename2 is None else [error.filename, None, error.filename2]
+        complete = _plain_or_none([*error.args, *names])
+        if complete is not None:
+            return complete
+    return _plain_or_none(list(error.args))
+
+
 def _attributes(error: BaseException) -> dict[str, Any]:
-    attributes = {}
+    attributes: dict[str, Any] = {}
     for name, value in getattr(error, "__dict__", {}).items():
-        if not name.startswith("_"):
-            plain = _plain_or_none(value)
-            if plain is not None or value is None:
-                attributes[name] = plain
+        if len(attributes) < ATTRIBUTES_MAX and isinstance(name, str) and not name.startswith("_"):
+            plain = _plain_or_none({name: value})
+            if plain is not None:
+                attributes[name] = plain[name]
     return attributes
 
 
+def _notes(error: BaseException) -> tuple[str, ...]:
+    notes = getattr(error, "__notes__", ())
+    return tuple(_text(note) for note in notes[:NOTES_MAX]) if isinstance(notes, list | tuple) else ()
+
+
 def _plain_or_none(value: Any) -> Any:
+    """Tagged JSON, if the value has an exact form that is no burden for the journal."""
     try:
-        return to_plain(value, "an attribute of an exception")
-    except (UnserialisableError, RecursionError):
+        plain = to_plain(value, "an attribute of an exception")
+        return plain if len(_json(plain)) <= PLAIN_BYTES_MAX else None
+    except (UnserialisableError, RecursionError, UnicodeEncodeError):
         return None
 
 
-def _text(error: BaseException) -> str:
+def _text(thing: object) -> str:
     try:
-        text = str(error)
+        text = str(thing)
     except Exception as broken:  # A __str__ that raises must not cost us the failure.
-        text = f"<str() of {type(error).__qualname__} raised {type(broken).__qualname__}>"
+        text = f"<str() of {type(thing).__qualname__} raised {type(broken).__qualname__}>"
     return _storable(text[:TEXT_CHARACTERS_MAX])
 
 

@@ -58,6 +58,11 @@ class Claimer:
         """Something may be due: look now."""
         self._bell.ring()
 
+    def heal(self) -> None:
+        """A tree was given up here: see whether the store agrees that it is not ours."""
+        self._is_unsure = True
+        self._bell.ring()
+
     def look_up(self, root_id: str, run_ids: list[str]) -> None:
         """See whether runs that a tree started detached will tell it of their end."""
         self._lookups.append((root_id, run_ids))
@@ -137,12 +142,23 @@ class Claimer:
     async def _revive(self, claims: list[Claim]) -> None:
         # Taken out of the cache now, so that it cannot be evicted while the others are read.
         hot = {claim.run.journal: self._worker.take_cached(claim) for claim in claims}
+        try:
+            found = await self._read(hot)
+        except BaseException:
+            # They are ours in the store and nowhere here: they must be found again.
+            self._is_unsure = True
+            for live in hot.values():
+                if live is not None:
+                    live.execution.drop()
+            raise
+        for start in range(0, len(claims), REPLAYS_PER_TURN_MAX):
+            await _in_callback(partial(self._hand_over, claims[start : start + REPLAYS_PER_TURN_MAX], hot, found))
+
+    async def _read(self, hot: dict[int, LiveRun | None]) -> Found:
         cold = [journal for journal, live in hot.items() if live is None]
         journals = await self._store.read_journals(cold) if cold else {}
         mail = await self._store.read_inbox(list(hot))
-        found = Found(journals, mail, await self._read_blobs(journals.values(), mail.values()))
-        for start in range(0, len(claims), REPLAYS_PER_TURN_MAX):
-            await _in_callback(partial(self._hand_over, claims[start : start + REPLAYS_PER_TURN_MAX], hot, found))
+        return Found(journals, mail, await self._read_blobs(journals.values(), mail.values()))
 
     def _hand_over(self, claims: list[Claim], hot: dict[int, LiveRun | None], found: Found) -> None:
         for claim in claims:

@@ -23,6 +23,7 @@ from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.lane import in_context
 from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
+from outlive._runtime.trust import Trust
 from outlive.errors import OutliveError, StepTimeoutError
 from outlive.telemetry import Counters
 
@@ -45,7 +46,7 @@ class Executor:
         counters: Counters,
         steps_max: int,
         progress_bytes_max: int,
-        may_begin: Callable[[], bool],
+        trust: Trust,
         report: Report,
         save_progress: Callable[[LiveRun, Attempt], None],
     ) -> None:
@@ -54,7 +55,8 @@ class Executor:
         self._counters = counters
         self._steps_max = steps_max
         self._progress_bytes_max = progress_bytes_max
-        self._may_begin = may_begin
+        self._trust = trust
+        self._monotonic = clock.monotonic
         self._report = report
         self._save_progress = save_progress
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
@@ -99,7 +101,7 @@ class Executor:
     def _open_lane(self) -> None:
         """Open a lane if steps wait; look again once it has run as far as it can, for if it waits they need another."""
         self._is_opening = False
-        if self._queue and not self._may_begin():
+        if self._queue and self._monotonic() >= self._trust.until:
             # The lease may be gone: nothing new begins until it is renewed, or these runs are given up.
             self._is_opening = True
             self._loop.call_later(LOOK_AGAIN_SECONDS, self._open_lane)
@@ -111,7 +113,7 @@ class Executor:
 
     async def _run_lane(self, lane: list[asyncio.Task[None]]) -> None:
         for _ in range(STEPS_PER_LANE_MAX):
-            if not self._queue or self.running >= self._steps_max or not self._may_begin():
+            if not self._queue or self.running >= self._steps_max or self._monotonic() >= self._trust.until:
                 break
             live, attempt = self._queue.popleft()
             if attempt.is_wanted:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 
 from outlive._runtime.clock import Clock
+from outlive._runtime.trust import Trust
 from outlive._store.contract import Beat
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import log
@@ -25,14 +26,17 @@ MARGIN_SHARE = 0.15
 class Keeper:
     """Renews one lease until it is stopped or lost."""
 
-    def __init__(self, beat: Beat, *, clock: Clock, lease_seconds: float, fence: Callable[[str], None]) -> None:
+    def __init__(
+        self, beat: Beat, *, clock: Clock, trust: Trust, lease_seconds: float, fence: Callable[[str], None]
+    ) -> None:
         self._beat = beat
         self._clock = clock
         self._lease_seconds = lease_seconds
         self._fence = fence
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
-        self._sent_at = clock.monotonic()
+        self._trust = trust
+        self._trust.until = self._trusted_from(clock.monotonic())
 
     def start(self) -> None:
         """Begin to beat."""
@@ -45,7 +49,7 @@ class Keeper:
     @property
     def is_trusted(self) -> bool:
         """Whether the lease is certainly still held."""
-        return self._clock.monotonic() - self._sent_at < self._lease_seconds * (1 - MARGIN_SHARE)
+        return self._clock.monotonic() < self._trust.until
 
     def beat_once(self) -> str:
         """Renew the lease; empty, or why it must be taken for lost."""
@@ -58,8 +62,11 @@ class Keeper:
             return "another worker has ended this session"
         if not self.is_trusted:
             return "the lease was renewed too late"
-        self._sent_at = sent_at
+        self._trust.until = self._trusted_from(sent_at)
         return ""
+
+    def _trusted_from(self, sent_at: float) -> float:
+        return sent_at + self._lease_seconds * (1 - MARGIN_SHARE)
 
     def _run(self) -> None:
         pause = self._lease_seconds / BEATS_PER_LEASE

@@ -16,10 +16,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
-from outlive._journal.codec import Row, open_journal, salt_of, seal
+from outlive._journal.codec import Row, open_journal, open_row, salt_of, seal
 from outlive._journal.event import (
     AnyEvent,
     DetachedStarted,
+    RunClaimed,
     RunParked,
     RunReleased,
     RunSuspended,
@@ -127,9 +128,9 @@ class LiveRun:
 
     # -- Coming into memory ----------------------------------------------------------------------------------
 
-    def rebuild(self, run: Run, rows: list[Row], *, attempts_max: int) -> None:
+    def rebuild(self, run: Run, rows: list[Row], *, attempts_max: int, is_resumed: bool) -> None:
         """Replay a claimed tree from its journal, or park it with the reason why that cannot be done."""
-        if run.attempts > attempts_max:
+        if run.attempts > attempts_max and not (is_resumed and not self._is_interrupted(rows)):
             # Before anything of it is parsed: whatever it is that kills workers, it does not get another one.
             self._park_as(run, _QUARANTINED.format(attempts=run.attempts))
             return
@@ -144,6 +145,12 @@ class LiveRun:
             self._park_as(run, reason)
         else:
             self.follow_all(self.execution.outstanding())
+
+    def _is_interrupted(self, rows: list[Row]) -> bool:
+        """Whether the claim that ends a journal took the tree from a worker that did not let go: a wish to resume is
+        good for one claim, and not for the next one after that has been interrupted too."""
+        claim = open_row(rows[-1], salt=self._salt, run_id=self.id)
+        return not isinstance(claim, RunClaimed) or claim.interrupted
 
     def _replay(self, events: list[AnyEvent]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""

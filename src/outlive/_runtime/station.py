@@ -20,6 +20,7 @@ from outlive._runtime.claimer import Claimer
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.keeper import Keeper
+from outlive._runtime.trust import Trust
 from outlive._runtime.worker import Worker
 from outlive._store.contract import Store, WorkerInfo
 from outlive.errors import StoreUnavailableError
@@ -68,6 +69,7 @@ class Station:
         """Begin a session and claim what is due."""
         definitions = self._registry.definitions()
         self._definitions = frozenset(definitions)
+        trust = Trust()
         worker = Worker(
             clock=self._clock,
             committer=self._committer,
@@ -76,7 +78,7 @@ class Station:
             limits=self._limits,
             counters=self._counters,
             ended=self._announce,
-            may_begin=self._is_trusted,
+            trust=trust,
             look_up=self._look_up,
             ring=self.ring,
             has_room=self._has_room,
@@ -92,7 +94,11 @@ class Station:
         await self._store.register_worker(info, lease_seconds=self._lease_seconds)
         self._worker = worker
         self._keeper = Keeper(
-            self._store.open_beat(worker.id), clock=self._clock, lease_seconds=self._lease_seconds, fence=self._fence
+            self._store.open_beat(worker.id),
+            clock=self._clock,
+            trust=trust,
+            lease_seconds=self._lease_seconds,
+            fence=self._fence,
         )
         self._keeper.start()
         self._claimer = Claimer(
@@ -126,9 +132,6 @@ class Station:
         """Something may be due."""
         if self._claimer is not None:
             self._claimer.ring()
-
-    def _is_trusted(self) -> bool:
-        return self._keeper is not None and self._keeper.is_trusted
 
     def _look_up(self, root_id: str, run_ids: list[str]) -> None:
         if self._claimer is not None:

@@ -34,6 +34,7 @@ from outlive._runtime.found import Found
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
+from outlive._runtime.trust import Trust
 from outlive._store.contract import Claim, Inbound, MessageKind, Outcome
 from outlive.client.birth import birth
 from outlive.errors import PayloadTooLargeError
@@ -56,7 +57,7 @@ class Worker:
         limits: Limits,
         counters: Counters,
         ended: Callable[[Run], None],
-        may_begin: Callable[[], bool],
+        trust: Trust,
         look_up: Callable[[str, list[str]], None],
         ring: Callable[[], None],
         has_room: Callable[[], None],
@@ -80,7 +81,7 @@ class Worker:
             counters=counters,
             steps_max=limits.steps_running_max,
             progress_bytes_max=limits.payload_bytes_max,
-            may_begin=may_begin,
+            trust=trust,
             report=self._on_outcome,
             save_progress=self._save_progress,
         )
@@ -158,7 +159,8 @@ class Worker:
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
             rows = found.journals.get(claim.run.journal, [])
-            live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max)
+            is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
+            live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max, is_resumed=is_resumed)
             live.spend_resumes(mail)
             if not mail:
                 # What the world said meanwhile may be that none of this is wanted any more.
@@ -327,7 +329,7 @@ class Worker:
                 effect()  # type: ignore[operator]
 
     def _start(self, live: LiveRun, command: RunStep) -> None:
-        if command.not_before_at > self._clock.now():
+        if command.not_before_at and command.not_before_at > self._clock.now():
             live.moving -= 1
             live.retries[command.run, command.call] = command
             self._loop.call_soon(self._settle_later, live)

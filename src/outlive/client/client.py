@@ -32,6 +32,7 @@ from outlive.client.waiters import Waiters
 from outlive.client.why import why
 from outlive.errors import (
     ConfigurationError,
+    EngineClosedError,
     OutliveError,
     ResultTimeoutError,
     RunCancelled,
@@ -46,7 +47,7 @@ from outlive.errors import (
 R = TypeVar("R")
 OnConflict = Literal["attach", "reject", "replace"]
 Commit = Callable[[list[Change]], Any]
-Begin = Callable[[str, RunCreated, list[Blob], Callable[[Outcome, int], None]], None]
+Begin = Callable[[str, RunCreated, list[Blob], Callable[[Outcome, int], None]], bool]
 REPLACES_MAX = 100
 
 
@@ -128,8 +129,12 @@ class Client:
             if not done.done():
                 done.set_result(outcome)
 
+        def begin() -> None:
+            if not self._begin(run_id, event, blobs, answer):
+                done.set_exception(EngineClosedError("starting a run"))
+
         # From a plain callback: beginning a run feeds its execution, and that never happens inside a task.
-        loop.call_soon(self._begin, run_id, event, blobs, answer)
+        loop.call_soon(begin)
         return await done
 
     async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -36,6 +37,17 @@ from outlive.telemetry import Counters
 R = TypeVar("R")
 
 LEASE_SECONDS_MIN = 1.0
+SWITCH_INTERVAL_SECONDS = 0.0005
+
+
+def _share_the_interpreter() -> None:
+    """Let the threads of the store and the keeper have a turn.
+
+    An event loop that is busy in short slices gives up the interpreter's lock only for moments, and takes it back
+    before a waiting thread has woken up. With Python's default a commit can then wait for seconds (decision 0007).
+    """
+    if sys.getswitchinterval() > SWITCH_INTERVAL_SECONDS:
+        sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
 
 
 class Engine:
@@ -102,6 +114,7 @@ class Engine:
             self._committer = Committer(self._store, counters=self.counters, batch_max=self.limits.commit_batch_max)
             self._waiters = Waiters(self._store, pause=self._pause)
             if self._has_worker:
+                _share_the_interpreter()
                 self._station = self._new_station()
                 await self._station.start()
             self._client = self._new_client()
@@ -165,14 +178,17 @@ class Engine:
             disown=self._disown,
         )
 
-    def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
-        """Create a tree: owned by our worker at once if it can run it and has room, else for any worker."""
-        if self._station is not None and self._station.begin(run_id, event, blobs, answer):
-            return
+    def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
+        """Create a tree: owned by our worker at once if it can run it and has room, else for any worker.
+
+        False if the engine has stopped meanwhile: then there will be no answer.
+        """
         if self._committer is None:
-            return
-        self._committer.submit(birth(run_id, event, blobs), answer)
-        self._ring()
+            return False
+        if self._station is None or not self._station.begin(run_id, event, blobs, answer):
+            self._committer.submit(birth(run_id, event, blobs), answer)
+            self._ring()
+        return True
 
     def _ring(self) -> None:
         if self._station is not None:

@@ -73,30 +73,28 @@ async def check_tree(store: Store, root: Run) -> list[Problem]:
 
 async def each_root(store: Store) -> AsyncIterator[Run]:
     """Every root run, newest first."""
+    async for run in _each_run(store, RunFilter(roots_only=True)):
+        yield run
+
+
+async def _each_run(store: Store, wanted: RunFilter) -> AsyncIterator[Run]:
     before: tuple[int, str] | None = None
-    while page := await store.list_runs(RunFilter(roots_only=True), limit=PAGE_SIZE_MAX, before=before):
+    while True:
+        page = await store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=before)
         for run in page:
             yield run
-        before = page[-1].created_at, page[-1].id
+        if len(page) < PAGE_SIZE_MAX:
+            return
+        before = (page[-1].created_at, page[-1].id)
 
 
 async def read_tree(store: Store, root: Run) -> Tree:
     """One tree, read in several steps; whoever compares two readings knows whether it stood still."""
     found = await store.find_run(root.id)
-    runs = await _read_runs(store, root.root_id)
+    runs = [run async for run in _each_run(store, RunFilter(root_id=root.root_id))]
     rows = await store.read_journal(root.journal)
     mail = await store.read_inbox([root.journal])
     return Tree(root=found or root, rows=rows, runs=runs, mail=len(mail.get(root.journal, ())))
-
-
-async def _read_runs(store: Store, root_id: str) -> list[Run]:
-    """All runs of a tree."""
-    runs: list[Run] = []
-    before: tuple[int, str] | None = None
-    while page := await store.list_runs(RunFilter(root_id=root_id), limit=PAGE_SIZE_MAX, before=before):
-        runs += page
-        before = page[-1].created_at, page[-1].id
-    return runs
 
 
 def judge(tree: Tree) -> list[Problem]:

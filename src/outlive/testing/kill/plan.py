@@ -21,6 +21,7 @@ SIMPLE = ("work", "work", "work", "thread", "flaky", "slow", "pieces", "broken",
 NESTED = ("gather", "gather", "race", "child")
 WORLDLY = ("signal", "patience", "detached", "orphan")
 """Only in programs that run to their end and outside races: elsewhere nobody knows whether they happen."""
+KINDS = frozenset((*SIMPLE, *NESTED, *WORLDLY))
 RUN_TIMEOUT_SECONDS = 1.5
 
 

@@ -1,0 +1,275 @@
+"""A store that fails: nothing is lost, nothing is done twice, and whoever cannot be answered is told."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import RunStatus
+from outlive._journal.event import SignalReceived, StepSucceeded
+from outlive.errors import CommitUnknownError, EngineClosedError, StoreError, StoreUnavailableError
+from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
+from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
+
+
+@outlive.workflow
+async def committing(name: str) -> list[str]:
+    first = await note(f"{name} 1")
+    second, third = await asyncio.gather(committing_child(f"{name} 2"), note(f"{name} 3"))
+    await asyncio.sleep(0.002)
+    return [first, second, third, await note(f"{name} 4")]
+
+
+@outlive.workflow
+async def committing_child(name: str) -> str:
+    return await note(name)
+
+
+@outlive.workflow
+async def committing_signal() -> Any:
+    return await outlive.wait_for_signal("go")
+
+
+@outlive.workflow
+async def committing_nap() -> str:
+    await asyncio.sleep(0.005)
+    return "rested"
+
+
+@outlive.workflow
+async def committing_held(name: str) -> str:
+    try:
+        return await hold(name)
+    finally:
+        await note("clean-up")
+
+
+def expected(name: str) -> list[str]:
+    """What the run of this name returns."""
+    return [f"{name} {number}" for number in (1, 2, 3, 4)]
+
+
+async def test_a_store_that_is_away_for_a_while_delays_and_loses_nothing(place: Place) -> None:
+    """Runs under way wait, and go on when it is back; what they had done is not done again."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        run = await engine.start(committing_held, "a")
+        await stage.gate("a").reached()
+        stores[0].is_down = True
+        stage.gate("a").open()
+        late = asyncio.create_task(engine.start(committing, "b"))
+        await until_refused(stores[0], 3)
+        assert not late.done()
+        stores[0].is_down = False
+
+        assert "a" == await in_time(run.result())
+        assert expected("b") == await in_time((await late).result())
+    assert {1} == set(Counter(stage.calls).values())
+
+
+async def until_refused(store: FaultyStore, times: int) -> None:
+    """Return when a store that is down was asked to commit this often."""
+    asked = store.calls["commit"]
+
+    async def is_so() -> bool:
+        return store.calls["commit"] >= asked + times
+
+    await until(is_so)
+
+
+@pytest.mark.parametrize("fault", ["committed", "not committed", "unavailable"])
+@pytest.mark.parametrize("commit", range(6))
+async def test_a_commit_without_an_answer_is_looked_up(place: Place, fault: str, commit: int) -> None:
+    """Whichever commit of a run fails, before or after it was written, every step runs once and the result is right."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        (store,) = stores
+        store.skip["commit"] = commit
+        if fault == "committed":
+            store.after["commit"].append(unknown())
+        else:
+            store.before["commit"].append(unknown() if fault == "not committed" else unavailable())
+        run = await engine.start(committing, "a")
+
+        assert expected("a") == await in_time(run.result())
+        assert 4 == len(await events_of(run, StepSucceeded))
+    assert {1} == set(Counter(stage.calls).values())
+
+
+async def test_looking_up_is_tried_until_it_is_answered(place: Place) -> None:
+    """The store may be away when the engine wants to know what became of its commit."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        (store,) = stores
+        store.after["commit"].append(unknown())
+        store.before["find_run"].append(unavailable())
+        run = await engine.start(committing, "a")
+
+        assert expected("a") == await in_time(run.result())
+        assert 1 == engine.counters.unknowns
+
+
+async def test_an_unexpected_refusal_is_tried_again(place: Place) -> None:
+    """An error of the store that says nothing about a change does not leave its runs stuck."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        stores[0].skip["commit"] = 1
+        stores[0].before["commit"].append(StoreError("something is wrong with it"))
+        run = await engine.start(committing, "a")
+
+        assert expected("a") == await in_time(run.result())
+    assert {1} == set(Counter(stage.calls).values())
+
+
+async def test_a_timer_waits_until_its_run_exists(place: Place) -> None:
+    """A run whose creation takes longer than its first timer goes on all the same."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        stores[0].gates["commit"] = asyncio.Event()
+        starting = asyncio.create_task(engine.start(committing_nap))
+        await in_time(stores[0].waiting["commit"].wait())
+        await asyncio.sleep(0.02)
+        stores[0].gates.pop("commit").set()
+
+        assert "rested" == await in_time((await starting).result())
+
+
+@pytest.mark.parametrize("fault", ["claimed", "not claimed", "journal", "inbox", "mail"])
+async def test_a_claim_that_goes_wrong_loses_no_run(place: Place, fault: str) -> None:
+    """Whatever fails between claiming a run and reading it, the run goes on, once."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=False) as client:
+        runs = [await client.start(committing, name, id=name) for name in "abc"]
+        await client.signal("said", "go", 7, start=(committing_signal,))
+        engine = place.engine(wrap=faulty(stores))
+        (store,) = stores
+        if fault == "claimed":
+            store.after["claim_runs"].append(unknown())
+        elif fault == "not claimed":
+            store.before["claim_runs"].append(unknown())
+        else:
+            verb = {"journal": "read_journals", "inbox": "read_inbox", "mail": "find_mail"}[fault]
+            store.before[verb].append(unavailable())
+        async with engine:
+            assert [expected(name) for name in "abc"] == [await in_time(run.result()) for run in runs]
+            assert 7 == await in_time(client.get("said").result())
+    assert {1} == set(Counter(stage.calls).values())
+
+
+async def test_the_sender_of_a_signal_is_told_that_the_store_refused(place: Place) -> None:
+    """Nothing was accepted, and with a key it may be sent again whatever happened the first time."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        run = await engine.start(committing_signal)
+        await waits(run)
+        stores[0].before["deliver"].append(unavailable())
+        with pytest.raises(StoreUnavailableError):
+            await run.signal("go", 1, key="evt-1")
+        stores[0].after["deliver"].append(unknown())
+        with pytest.raises(CommitUnknownError):
+            await run.signal("go", 1, key="evt-1")
+        await run.signal("go", 1, key="evt-1")
+
+        assert 1 == await in_time(run.result())
+        assert 1 == len(await events_of(run, SignalReceived))
+
+
+async def test_an_engine_stops_although_its_store_is_away(place: Place) -> None:
+    """It waits for nobody, tells those who wait for it, and another engine goes on with its runs."""
+    stores: list[FaultyStore] = []
+    first = await place.engine(wrap=faulty(stores)).__aenter__()
+    await first.start(committing_held, "a", id="run-1")
+    await stage.gate("a").reached()
+    stores[0].is_down = True
+    starting = asyncio.create_task(first.start(committing_held, "b", id="run-2"))
+    waiting = asyncio.create_task(first.get("run-1").result())
+    await until_refused(stores[0], 2)
+    await in_time(first.__aexit__(None, None, None))
+    for task in (starting, waiting):
+        with pytest.raises(EngineClosedError):
+            await in_time(task)
+    gc.collect()
+    assert 0 == stage.count("clean-up")
+    await crash_locks(stores[0])
+
+    stage.gate("a").open()
+    async with place.engine() as second:
+        assert "a" == await in_time(second.get("run-1").result())
+
+
+async def test_an_engine_stops_although_its_store_goes_away_meanwhile(place: Place) -> None:
+    """The store may fail at the very moment at which the engine releases its runs."""
+    stores: list[FaultyStore] = []
+    first = await place.engine(wrap=faulty(stores)).__aenter__()
+    await first.start(committing_held, "a", id="run-1")
+    await stage.gate("a").reached()
+    stores[0].is_down = True
+    await in_time(first.__aexit__(None, None, None))
+    await crash_locks(stores[0])
+
+    stage.gate("a").open()
+    async with place.engine() as second:
+        assert "a" == await in_time(second.get("run-1").result())
+
+
+async def crash_locks(store: FaultyStore) -> None:
+    """Let the lease of a worker that could not say goodbye run out."""
+    workers = await store.inner.list_workers() if hasattr(store.inner, "_state") else []
+    for worker in workers:
+        await store.inner.retire_worker(worker.id)
+
+
+async def test_a_dropped_start_leaves_no_trace(place: Place) -> None:
+    """A caller that stops waiting for its start has started the run all the same, and nothing of it runs twice."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        stores[0].gates["commit"] = asyncio.Event()
+        starting = asyncio.create_task(engine.start(committing, "a", id="run-1"))
+        await in_time(stores[0].waiting["commit"].wait())
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        stores[0].gates.pop("commit").set()
+
+        async def exists() -> bool:
+            return bool(await engine.list(workflow="committing"))
+
+        await until(exists)
+        assert expected("a") == await in_time(engine.get("run-1").result())
+
+
+async def test_a_bad_run_does_not_hurt_its_neighbours(place: Place) -> None:
+    """Of runs that are committed together one may be impossible; the others go on."""
+    async with place.engine() as engine:
+        runs = [await engine.start(committing, f"{number}") for number in range(5)]
+        bad = await engine.start(committing_nonsense)
+
+        assert [expected(f"{number}") for number in range(5)] == [await in_time(run.result()) for run in runs]
+        assert "cannot be stored" in await parks(bad)
+        assert await bad.status() is RunStatus.PARKED
+
+
+@outlive.workflow
+async def committing_nonsense() -> Any:
+    await note("nonsense")
+    return object()
+
+
+async def test_crashed_runs_are_not_mixed_up(place: Place) -> None:
+    """An engine that dies with a commit on its way leaves either all of it or nothing."""
+    stores: list[FaultyStore] = []
+    engine = await place.engine(wrap=faulty(stores)).__aenter__()
+    await engine.start(committing_held, "a", id="run-1")
+    await stage.gate("a").reached()
+    stores[0].gates["commit"] = asyncio.Event()
+    stage.gate("a").open()
+    await in_time(stores[0].waiting["commit"].wait())
+    await crash(engine)
+
+    async with place.engine() as second:
+        assert "a" == await in_time(second.get("run-1").result())
+    assert 2 == stage.count("a")
