@@ -65,8 +65,8 @@ def is_same(left: Any, right: Any) -> bool:
     if isinstance(left, list | tuple):
         return len(left) == len(right) and all(map(is_same, left, right))
     if isinstance(left, dict):
-        return is_same(list(left.items()), list(right.items()))
-    if isinstance(left, set | frozenset):
+        left, right = left.items(), right.items()
+    if isinstance(left, set | frozenset | type({}.items())):
         return len(left) == len(right) and all(any(is_same(one, other) for other in right) for one in left)
     if dataclasses.is_dataclass(left):
         return all(is_same(getattr(left, each.name), getattr(right, each.name)) for each in dataclasses.fields(left))

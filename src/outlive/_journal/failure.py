@@ -116,10 +116,11 @@ def _bare(failure: Failure, registered: tuple[type[BaseException], ...]) -> Base
         return None
     args = from_plain(failure.args) if failure.args is not None else [failure.message]
     try:
-        # Past its own __init__: a class may take other arguments there than it keeps in `args`. That of its builtin base
-        # sets what Python keeps elsewhere: errno, the code of an exit, the place of a syntax error.
+        # Past its own __init__: a class may take other arguments there than it keeps in `args`. That of its builtin
+        # base sets what Python keeps elsewhere: errno, the code of an exit, the place of a syntax error.
         error: BaseException = cls.__new__(cls, *args)
-        next(base for base in cls.__mro__ if base.__module__ == "builtins").__init__(error, *args)
+        builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
+        builtin.__init__(error, *args)  # type: ignore[misc]
         for name, value in {"_is_rebuilt": True, **failure.attributes}.items():
             setattr(error, name, from_plain(value))
     except Exception:  # A class that cannot be built this way is reported as StepFailed.

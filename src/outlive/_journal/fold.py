@@ -7,7 +7,8 @@ writes n + O(1) rows. All changes of a status are in this file.
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable
+from typing import Any, get_args
 
 import msgspec
 
@@ -54,42 +55,12 @@ class Fold:
     def apply(self, event: AnyEvent) -> Run | None:
         """Take the next event; the row it changed, or None."""
         self.events += 1
-        if type(event) is StepSucceeded:  # By far the most frequent one.
-            return self._progress(event) if self.runs[0].attempts else None
-        match event:
-            case StepSucceeded() | StepFailed() | AttemptFailed():
-                return self._progress(event) if self.runs[0].attempts else None
-            case TimerFired() | SignalReceived() | CancelRequested() | DetachedStarted() | DetachedEnded():
-                # No progress: these are written before the code that they wake has done anything.
-                return None
-            case StepProgressed():
-                return None
-            case RunCreated():
-                return self._create(event)
-            case RunClaimed():
-                return self._claim(event)
-            case RunSuspended():
-                return self._let_go(event, RunStatus.WAITING, waits=event.waits, wake_at=event.wake_at, attempts=0)
-            case RunReleased():
-                return self._let_go(event, RunStatus.PENDING, wake_at=event.at, attempts=0)
-            case RunParked():
-                return self._let_go(event, RunStatus.PARKED, wake_at=None, reason=event.reason)
-            case RunResumed():
-                return self._set(0, event, reason="", attempts=0)
-            case RunSucceeded():
-                return self._end(event, RunStatus.SUCCEEDED, result=event.result)
-            case RunFailed():
-                return self._end(event, RunStatus.FAILED, failure=event.failure)
-            case RunCancelled():
-                return self._end(event, RunStatus.CANCELLED, reason=event.reason)
-            case RunTimedOut():
-                return self._end(event, RunStatus.TIMED_OUT)
-            case _:
-                assert_never(event)
+        change = _CHANGES[type(event)]
+        return None if change is None else change(self, event)
 
-    def _progress(self, event: AnyEvent) -> Run:
+    def _progress(self, event: AnyEvent) -> Run | None:
         """The run moves: the next take-over counts from zero again."""
-        return self._set(0, event, attempts=0)
+        return self._set(0, event, attempts=0) if self.runs[0].attempts else None
 
     def _create(self, event: RunCreated) -> Run:
         number = event.run
@@ -129,6 +100,30 @@ class Fold:
             attempts=self.runs[0].attempts + event.interrupted,
         )
 
+    def _suspend(self, event: RunSuspended) -> Run:
+        return self._let_go(event, RunStatus.WAITING, waits=event.waits, wake_at=event.wake_at, attempts=0)
+
+    def _release(self, event: RunReleased) -> Run:
+        return self._let_go(event, RunStatus.PENDING, wake_at=event.at, attempts=0)
+
+    def _park(self, event: RunParked) -> Run:
+        return self._let_go(event, RunStatus.PARKED, wake_at=None, reason=event.reason)
+
+    def _resume(self, event: RunResumed) -> Run:
+        return self._set(0, event, reason="", attempts=0)
+
+    def _succeed(self, event: RunSucceeded) -> Run:
+        return self._end(event, RunStatus.SUCCEEDED, result=event.result)
+
+    def _fail(self, event: RunFailed) -> Run:
+        return self._end(event, RunStatus.FAILED, failure=event.failure)
+
+    def _cancel(self, event: RunCancelled) -> Run:
+        return self._end(event, RunStatus.CANCELLED, reason=event.reason)
+
+    def _time_out(self, event: RunTimedOut) -> Run:
+        return self._end(event, RunStatus.TIMED_OUT)
+
     def _let_go(self, event: AnyEvent, status: RunStatus, **changes: object) -> Run:
         changes.setdefault("waits", ())
         return self._set(0, event, status=status, owner="", **changes)
@@ -150,3 +145,28 @@ class Fold:
         run = msgspec.structs.replace(self.runs[number], updated_at=event.at, **changes)
         self.runs[number] = run
         return run
+
+
+_CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
+    RunCreated: Fold._create,
+    RunClaimed: Fold._claim,
+    RunSuspended: Fold._suspend,
+    RunReleased: Fold._release,
+    RunParked: Fold._park,
+    RunResumed: Fold._resume,
+    RunSucceeded: Fold._succeed,
+    RunFailed: Fold._fail,
+    RunCancelled: Fold._cancel,
+    RunTimedOut: Fold._time_out,
+    StepSucceeded: Fold._progress,
+    StepFailed: Fold._progress,
+    AttemptFailed: Fold._progress,
+    # No progress: these are written before the code that they wake has done anything.
+    TimerFired: None,
+    SignalReceived: None,
+    CancelRequested: None,
+    DetachedStarted: None,
+    DetachedEnded: None,
+    StepProgressed: None,
+}
+assert set(_CHANGES) == set(get_args(AnyEvent)), "every event kind says what it does to the run rows"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -55,7 +55,8 @@ def _plain(value: Any, what: str, path: str, depth: int) -> Any:
     if value is None or kind is bool or kind is str:
         return value
     if kind is int:
-        return value if _INT_MIN <= value <= _INT_MAX else {"$": ["int", str(value)]}
+        # In hexadecimal: Python limits how many decimal digits it reads and writes.
+        return value if _INT_MIN <= value <= _INT_MAX else {"$": ["int", hex(value)]}
     if kind is float:
         return value if math.isfinite(value) else {"$": ["float", repr(value)]}
     if depth >= DEPTH_MAX:
@@ -66,12 +67,46 @@ def _plain(value: Any, what: str, path: str, depth: int) -> Any:
         return _plain_dict(value, what, path, depth)
     if kind in _COLLECTIONS:
         return {"$": [kind.__name__, _plain_members(value, what, path, depth)]}
+    if (kind is datetime or kind is time) and not has_plain_zone(value):
+        raise UnserialisableError(
+            what, path, kind.__name__, "its time zone would come back as a fixed offset; convert it: .astimezone(UTC)"
+        )
     write = _WRITERS.get(kind)
     if write is None:
         raise UnserialisableError(
             what, path, kind.__qualname__, "has no exact form without an annotation; annotate it with its type"
         )
     return {"$": [kind.__name__, write(value)]}
+
+
+def has_plain_zone(value: datetime | time) -> bool:
+    """Whether text keeps everything of a time: a named zone has more than its offset, and `fold` is never written."""
+    return not value.fold and (value.tzinfo is None or type(value.tzinfo) is timezone)
+
+
+def find_unwritable(value: Any, path: str = "$") -> tuple[str, Any] | None:
+    """The text in a plain value that no UTF-8 can say: a lone surrogate, as in file names of other systems."""
+    if isinstance(value, str):
+        return (path, value) if _is_unwritable(value) else None
+    if isinstance(value, dict):
+        inside = [(f"{path} key", key) for key in value]
+        inside += [
+            (f"{path}.{key}" if isinstance(key, str) else f"{path}[{key!r}]", each) for key, each in value.items()
+        ]
+    elif isinstance(value, list | tuple | set | frozenset):
+        inside = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
+    else:
+        return None
+    found = (find_unwritable(each, inner) for inner, each in inside)
+    return next((each for each in found if each is not None), None)
+
+
+def _is_unwritable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _plain_dict(value: dict[Any, Any], what: str, path: str, depth: int) -> Any:
@@ -116,7 +151,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "set": lambda body: {from_plain(item) for item in body},
     "frozenset": lambda body: frozenset(from_plain(item) for item in body),
     "dict": lambda body: {from_plain(key): from_plain(item) for key, item in body},
-    "int": int,
+    "int": lambda body: int(body, 16),
     "float": float,
     "bytes": base64.b64decode,
     "bytearray": lambda body: bytearray(base64.b64decode(body)),

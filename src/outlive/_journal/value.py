@@ -14,20 +14,27 @@ microsecond for what most steps return. Whatever fails is reported with the path
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 import typing
 from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Protocol
+from uuid import UUID
 
 import msgspec
 
-from outlive._journal.tagged import from_plain, to_plain
+from outlive._journal.tagged import DEPTH_MAX, find_unwritable, from_plain, has_plain_zone, to_plain
 from outlive.errors import UnreadableError, UnserialisableError
 
 _UNTYPED: frozenset[Any] = frozenset({Any, object, dict, list, typing.Dict, typing.List})  # noqa: UP006
 _EXACT: dict[Any, type] = {int: int, str: str, bool: bool, type(None): type(None)}
 """Types whose JSON needs no second look: what msgspec accepts for them comes back as it was."""
+
+_LEAVES: frozenset[type] = frozenset({int, str, bool, type(None), float, bytes, Decimal, UUID, date, timedelta})
+"""Types without parts: if two values are equal and of such a type, they are the same."""
 
 _TAG = b'{"$":'
 
@@ -64,7 +71,8 @@ class TaggedCodec:
         try:
             return self._encode(to_plain(value, what))
         except (UnicodeEncodeError, RecursionError, OverflowError) as error:
-            raise UnserialisableError(what, "$", type(value).__qualname__, str(error)) from error
+            path, part = find_unwritable(value) or ("$", value)
+            raise UnserialisableError(what, path, type(part).__qualname__, str(error)) from error
 
     def decode(self, data: Stored, what: str) -> Any:
         """See `ValueCodec`."""
@@ -116,23 +124,23 @@ class TypedCodec:
             back = self._decode(data)
         except Exception as error:  # dec_hook runs the user's validators.
             raise self._refusal(value, what, f"does not come back as {type_name(self._annotation)}: {error}") from error
-        if back != value or not _same_type(back, value):
+        if back != value or not _is_exact(back, value):
             path, part, other = _first_difference(value, back)
             raise UnserialisableError(
                 what, path, type(part).__qualname__, f"would come back as {type(other).__qualname__} {_short(other)}"
             )
 
     def _refusal(self, value: Any, what: str, reason: str) -> UnserialisableError:
-        path, part = self._culprit(value, "$")
+        path, part = self._culprit(value, "$", DEPTH_MAX)
         return UnserialisableError(what, path, type(part).__qualname__, reason)
 
-    def _culprit(self, value: Any, path: str) -> tuple[str, Any]:
-        """The innermost part that has no stored form."""
-        for inner_path, part in _walk(value, path):
+    def _culprit(self, value: Any, path: str, depth: int) -> tuple[str, Any]:
+        """The innermost part that has no stored form; in a circle there is none."""
+        for inner_path, part in _walk(value, path) if depth else ():
             try:
                 self._encode(part)
             except Exception:
-                return self._culprit(part, inner_path)
+                return self._culprit(part, inner_path, depth - 1)
         return path, value
 
 
@@ -208,10 +216,21 @@ def _is_pydantic(cls: Any) -> bool:
 
 def _write_custom(value: Any) -> Any:
     if _is_pydantic(type(value)):
-        return to_plain(value.model_dump(), type(value).__qualname__)
+        return to_plain(_without_enums(value.model_dump(by_alias=True, round_trip=True)), type(value).__qualname__)
     raise TypeError(
         f"type {type(value).__qualname__} has no stored form; use a dataclass, a msgspec struct or plain values"
     )
+
+
+def _without_enums(value: Any) -> Any:
+    """A model's own dump keeps the members of enums; their values are what its validation takes."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if type(value) is dict:
+        return {_without_enums(key): _without_enums(item) for key, item in value.items()}
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(_without_enums(item) for item in value)
+    return value
 
 
 def _read_custom(cls: Any, plain: Any) -> Any:
@@ -246,14 +265,30 @@ def _first_difference(left: Any, right: Any, path: str = "$") -> tuple[str, Any,
         others = dict(_walk(right, path))
         for inner_path, part in _walk(left, path):
             other = others.get(inner_path)
-            if part != other and not (_is_nan(part) and _is_nan(other)):
+            if (part != other or not _is_exact(other, part)) and not (_is_nan(part) and _is_nan(other)):
                 return _first_difference(part, other, inner_path)
     return path, left, right
 
 
-def _same_type(back: Any, value: Any) -> bool:
-    # An int where the annotation says float is what every Python programmer means.
-    return type(back) is type(value) or (type(back) is float and type(value) is int)
+def _is_exact(back: Any, value: Any) -> bool:
+    """Whether of two equal values also the types are equal, all the way down."""
+    kind = type(value)
+    if type(back) is not kind:
+        # An int where the annotation says float is what every Python programmer means.
+        return type(back) is float and kind is int
+    if kind in _LEAVES:
+        return True
+    if kind is datetime or kind is time:
+        return has_plain_zone(value)
+    if kind is list or kind is tuple:
+        kinds = set(map(type, value))
+        return (kinds <= _LEAVES and kinds == set(map(type, back))) or all(map(_is_exact, back, value))
+    if kind is dict:
+        return set(map(type, value)) == set(map(type, back)) and all(_is_exact(back[key], value[key]) for key in value)
+    if kind is set or kind is frozenset:
+        members = {member: member for member in back}
+        return all(_is_exact(members[member], member) for member in value)
+    return all(_is_exact(getattr(back, name, None), getattr(value, name, None)) for name in _field_names(value))
 
 
 def _is_nan(value: Any) -> bool:

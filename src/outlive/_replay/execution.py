@@ -22,6 +22,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
+from msgspec import UNSET
+
 from outlive._journal.event import (
     AnyEvent,
     AttemptFailed,
@@ -236,7 +238,10 @@ class Execution:
         if command.digest != event.digest:
             raise other_arguments(self, event, event.call)
         del self.calls[event.run, event.call]
-        value = command.step.signature.result.decode(self.unpack(event.result), f"result of step {event.call}")
+        stored = event.result.v
+        value = command.step.signature.result.decode(
+            self.unpack(event.result) if stored is UNSET else stored, event.call
+        )
         if not call.future.done():
             call.future.set_result(value)
 

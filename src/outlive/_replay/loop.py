@@ -250,6 +250,8 @@ class RunLoop(asyncio.AbstractEventLoop):
             RunawayError: the workflow keeps itself ready for ever.
         """
         ready = self._ready
+        if not ready:
+            return
         outer = asyncio._get_running_loop()
         hooks = sys.get_asyncgen_hooks()
         asyncio._set_running_loop(self)
@@ -284,6 +286,8 @@ class RunLoop(asyncio.AbstractEventLoop):
         marked as dropped: every durable call in them raises `RunDropped`, and whatever they make ready is thrown away.
         """
         self.is_dropped = True
+        if not tasks:
+            return
         outer = asyncio._get_running_loop()
         hooks = sys.get_asyncgen_hooks()
         asyncio._set_running_loop(self)

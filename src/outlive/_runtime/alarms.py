@@ -27,10 +27,8 @@ class Alarms:
         self._handle: asyncio.TimerHandle | None = None
         self._armed_at = 0
 
-    def set(self, live: LiveRun, at: int | None) -> None:
+    def set(self, live: LiveRun, at: int) -> None:
         """Ring for a run at an instant, or earlier; alarms that came to nothing do no harm."""
-        if at is None:
-            return
         known_at = self._next.get(live)
         if known_at is not None and known_at <= at:
             return

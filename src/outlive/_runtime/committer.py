@@ -21,8 +21,7 @@ from outlive.telemetry import Counters, log
 
 BACKOFF_FIRST_SECONDS = 0.05
 BACKOFF_MAX_SECONDS = 5.0
-SPLIT_FROM = 32
-"""Shorter queues are committed at once."""
+DRAIN_LOOK_SECONDS = 0.02
 
 Answer = Callable[[Outcome, int], None]
 """Told the outcome of a change and the handle of its journal."""
@@ -48,12 +47,16 @@ class Committer:
         if self._pump is None:
             self._pump = asyncio.get_running_loop().create_task(self._run(), name="outlive-committer")
 
-    async def drain(self) -> None:
-        """Wait until everything submitted so far has its outcome."""
+    async def drain(self, *, patience_seconds: float) -> bool:
+        """Wait until everything submitted so far has its outcome; False if the store is away for longer than this."""
         while self._pump is not None:
-            await asyncio.wait([self._pump])
+            await asyncio.wait([self._pump], timeout=DRAIN_LOOK_SECONDS)
             # The last answers were scheduled before the pump ended; let them be heard.
             await asyncio.sleep(0)
+            patience_seconds -= DRAIN_LOOK_SECONDS
+            if self.trouble and patience_seconds <= 0:
+                return False
+        return True
 
     def abandon(self) -> None:
         """Stop trying: used when the engine stops while its store is away."""
@@ -62,11 +65,9 @@ class Committer:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        size = self._first_size()
         try:
             while self._queue:
-                batch = [self._queue.popleft() for _ in range(min(len(self._queue), size))]
-                size = self._batch_max
+                batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._batch_max))]
                 outcomes = await self._commit([change for change, _ in batch])
                 self._count(batch, outcomes)
                 loop.call_soon(_tell, batch, outcomes)
@@ -74,15 +75,6 @@ class Committer:
                 await asyncio.sleep(0)
         finally:
             self._pump = None
-
-    def _first_size(self) -> int:
-        """How much of a long queue goes first: half of it.
-
-        Runs that are always committed together move in step: the event loop rests while the disk works, and the other
-        way round. In two halves, one is worked on while the other is being committed, and they stay two.
-        """
-        waiting = len(self._queue)
-        return min(self._batch_max, waiting if waiting < SPLIT_FROM else (waiting + 1) // 2)
 
     async def _commit(self, changes: list[Change]) -> list[tuple[Outcome, int]]:
         pause = BACKOFF_FIRST_SECONDS
@@ -97,7 +89,7 @@ class Committer:
                 known |= await self._read_back(changes, open_)
                 if len(known) == len(changes):
                     break
-            except StoreUnavailableError as error:
+            except Exception as error:  # Whatever the store has against it: nothing is lost as long as it is tried again.
                 await self._say(error, pause)
             else:
                 known |= dict(zip(open_, outcomes, strict=True))
@@ -118,10 +110,12 @@ class Committer:
             else:
                 return {index: outcome for index, outcome in found.items() if outcome is not None}
 
-    async def _say(self, error: StoreUnavailableError, pause: float) -> None:
+    async def _say(self, error: Exception, pause: float) -> None:
         if not self.trouble:
-            log.error("%s; %d changes wait and will be tried again", error, len(self._queue) + 1)
-        self.trouble = str(error)
+            is_bug = not isinstance(error, StoreUnavailableError)
+            text = "%s; %d changes wait and will be tried again"
+            log.error(text, error, len(self._queue) + 1, exc_info=error if is_bug else None)
+        self.trouble = str(error) or repr(error)
         await self._idle.sleep(pause)
 
     def _count(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:

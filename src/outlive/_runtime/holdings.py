@@ -20,6 +20,8 @@ class Holdings:
         self._cached_max = cached_max
         self._counters = counters
         self._active: dict[int, LiveRun] = {}
+        self._begun: dict[str, LiveRun] = {}
+        """Being created: in motion as soon as that is durable."""
         self._ids: set[str] = set()
         self._cached: OrderedDict[int, LiveRun] = OrderedDict()
         self._unsaved: dict[int, bool] = {}
@@ -27,12 +29,12 @@ class Holdings:
         came with more meanwhile."""
 
     def __len__(self) -> int:
-        """How many are in motion."""
-        return len(self._active)
+        """How many are in motion, or about to be."""
+        return len(self._active) + len(self._begun)
 
     def active(self) -> list[LiveRun]:
-        """The trees in motion."""
-        return list(self._active.values())
+        """The trees in motion, or about to be."""
+        return [*self._active.values(), *self._begun.values()]
 
     def find(self, journal: int) -> LiveRun | None:
         """A tree in motion."""
@@ -42,12 +44,14 @@ class Holdings:
         """Whether a root run is in motion, or about to be."""
         return run_id in self._ids
 
-    def expect(self, run_id: str) -> None:
+    def expect(self, live: LiveRun) -> None:
         """A tree is being created and will be in motion when that is durable."""
-        self._ids.add(run_id)
+        self._begun[live.id] = live
+        self._ids.add(live.id)
 
     def add(self, journal: int, live: LiveRun) -> None:
         """A tree is in motion."""
+        self._begun.pop(live.id, None)
         self._active[journal] = live
         self._ids.add(live.id)
 

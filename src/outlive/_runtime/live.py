@@ -118,6 +118,11 @@ class LiveRun:
         """The store's handle; 0 until the tree is stored."""
         return self._journal
 
+    @property
+    def has_alarms(self) -> bool:
+        """Whether a timer or a retry lies ahead."""
+        return bool(self.retries) or bool(self.execution.timers)
+
     def wake_at(self) -> int | None:
         """When the next timer or retry is due."""
         due_at = self.execution.wake_at()

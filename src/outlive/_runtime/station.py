@@ -82,6 +82,7 @@ class Station:
             look_up=self._look_up,
             ring=self.ring,
             has_room=self._has_room,
+            heal=self._heal,
         )
         now_at = self._store.now()
         info = WorkerInfo(
@@ -137,6 +138,10 @@ class Station:
         if self._claimer is not None:
             self._claimer.look_up(root_id, run_ids)
 
+    def _heal(self) -> None:
+        if self._claimer is not None:
+            self._claimer.heal()
+
     def _has_room(self) -> None:
         if self._claimer is not None:
             self._claimer.has_room()
@@ -150,11 +155,11 @@ class Station:
         worker = self._worker
         if worker is None:
             return
-        worker.is_stopping = True
+        worker.stop()
         await self._wait_for_steps(worker, grace_seconds)
         if not self._committer.trouble:
             worker.release_all()
-            await self._committer.drain()
+            await self._committer.drain(patience_seconds=grace_seconds)
         if self._keeper is not None:
             self._keeper.stop()
         worker.close()
@@ -168,14 +173,14 @@ class Station:
         deadline = self._clock.monotonic() + grace_seconds
         while worker.steps_running and self._clock.monotonic() < deadline:
             await Bell().sleep(GRACE_LOOK_SECONDS)
-        await self._committer.drain() if not self._committer.trouble else None
+        await self._committer.drain(patience_seconds=deadline - self._clock.monotonic())
 
     # -- When the lease is lost ------------------------------------------------------------------------------
 
     def _fence(self, reason: str) -> None:
         if self._worker is None or self._renewal is not None:
             return
-        self._worker.is_stopping = True
+        self._worker.stop()
         self._worker.discard_all()
         self._renewal = asyncio.get_running_loop().create_task(self._begin_again(), name="outlive-new-session")
 

@@ -69,7 +69,7 @@ class Client:
         moves_here: Callable[[str], bool],
         disown: Callable[[int], None],
     ) -> None:
-        self._store = store
+        self._open_store: Store | None = store
         self._packer = packer
         self._post = Post(store, inbox_messages_max=limits.inbox_messages_max, ring=ring)
         self._registry = registry
@@ -80,6 +80,20 @@ class Client:
         self._ring = ring
         self._moves_here = moves_here
         self._disown = disown
+        self._creating: set[asyncio.Future[Outcome]] = set()
+
+    @property
+    def _store(self) -> Store:
+        if self._open_store is None:
+            raise EngineClosedError("this")
+        return self._open_store
+
+    def close(self) -> None:
+        """The engine has stopped: whoever still waits for a start, or uses a handle from now on, is told."""
+        self._open_store = None
+        for created in self._creating:
+            if not created.done():
+                created.set_exception(EngineClosedError("starting a run"))
 
     # -- Starting --------------------------------------------------------------------------------------------
 
@@ -135,7 +149,11 @@ class Client:
 
         # From a plain callback: beginning a run feeds its execution, and that never happens inside a task.
         loop.call_soon(begin)
-        return await done
+        self._creating.add(done)
+        try:
+            return await done
+        finally:
+            self._creating.discard(done)
 
     async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
         if on_conflict == "attach":

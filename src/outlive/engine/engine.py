@@ -129,18 +129,19 @@ class Engine:
         await self._stop()
 
     async def _stop(self) -> None:
-        self._client = None
+        client, self._client = self._client, None
         if self._station is not None:
             await self._station.stop(grace_seconds=self._grace_seconds)
             self._station = None
         if self._waiters is not None:
             self._waiters.close()
-        if self._committer is not None and not self._committer.trouble:
-            await self._committer.drain()
         if self._committer is not None:
+            await self._committer.drain(patience_seconds=0)
             self._committer.abandon()
             self._committer = None
         await self._store.close()
+        if client is not None:
+            client.close()
 
     async def _pause(self) -> None:
         await Bell().sleep(self._poll_seconds)
