@@ -242,11 +242,12 @@ async def crash(engine: outlive.Engine) -> None:
     assert engine._committer is not None
     assert engine._waiters is not None
     tasks = [task for task in (claimer._task, engine._committer._pump) if task is not None]
+    engine._committer.abandon()
+    worker.stop()
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     keeper.stop()
-    worker.is_stopping = True
     worker.close()
     engine._waiters.close()
     _go_silent(store, worker.id)

@@ -101,7 +101,7 @@ async def test_results_of_steps_have_a_limit(place: Place, size: int, *, is_good
     async with place.engine(limits=LIMITS) as engine:
         told = await in_time((await engine.start(limited_step_result, size)).result())
 
-    assert (f"{size - 2}" if is_good else "result of step make_text has 1,001 bytes") in told
+    assert (f"{size - 2}" if is_good else "make_text has 1,001 bytes") in told
 
 
 @pytest.mark.parametrize(("size", "is_good"), SIZES)

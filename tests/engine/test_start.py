@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import RunStatus
+from outlive import Limits, RunStatus
 from outlive._journal.event import RunCancelled
 from outlive.errors import InvalidRunIdError, RunExistsError
 from tests.engine.support import Place, crash, hold, in_time, note, stage, waits
@@ -222,3 +222,19 @@ async def test_runs_are_found_by_their_tags(engine: outlive.Engine) -> None:
     wrong: Any = {"team": 1}
     with pytest.raises(TypeError, match="tags are text"):
         await engine.start(started, "c", tags=wrong)
+
+
+async def test_attaching_takes_no_place_of_another_run(place: Place) -> None:
+    """A start that finds its id taken leaves the engine as much room as before, and the run in motion undisturbed."""
+    async with place.engine(limits=Limits(runs_active_max=2)) as engine:
+        held = await engine.start(started_and_held, "a", id="held")
+        await stage.gate("a").reached()
+        for _ in range(5):
+            await engine.start(started_and_held, "a", id="held")
+        for number in range(5):
+            for _ in range(2):
+                assert "b" == await in_time((await engine.start(started, "b", id=f"run-{number}")).result())
+        assert 5 == stage.count("b")
+        stage.gate("a").open()
+        assert "a" == await in_time(held.result())
+        assert 1 == stage.count("a")

@@ -14,7 +14,7 @@ import msgspec
 import pydantic
 from hypothesis import strategies as st
 
-from tests.journal.values import PLAIN, TEXT, ZONES
+from tests.journal.values import DATETIMES, PLAIN, TEXT
 
 NOBODY = UUID(int=0)
 
@@ -169,7 +169,6 @@ class Box(msgspec.Struct, Generic[T]):
 
 UserId = NewType("UserId", int)
 
-DATETIMES = st.datetimes(timezones=ZONES)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 DECIMALS = st.decimals(allow_nan=False, allow_infinity=False)

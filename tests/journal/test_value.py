@@ -210,13 +210,16 @@ def test_equal_sets_are_equal_bytes_in_every_process() -> None:
     assert "word 49" in texts.pop()
 
 
-@pytest.mark.parametrize(
-    "annotation", [Any, dict[str, Any], dict[str, int], dict[str, set[int]], dict[int, int]], ids=str
-)
+@pytest.mark.parametrize("annotation", [Any, dict[str, Any], dict[str, int], dict[str, list[int]]], ids=str)
 def test_a_dict_keeps_its_order(annotation: Any) -> None:
     """Python's dicts have an order, and code relies on it."""
-    values: dict[Any, Any] = dict.fromkeys("zebra", 1) if annotation != dict[int, int] else {3: 1, 1: 1, 2: 1}
-    if annotation == dict[str, set[int]]:
-        values = {key: {1} for key in values}
+    value: Any = [1] if annotation == dict[str, list[int]] else 1
 
-    assert list(again(annotation, values)) == list(values)
+    assert list(again(annotation, dict.fromkeys("zebra", value))) == list("zebra")
+
+
+def test_a_dict_beside_a_set_is_sorted() -> None:
+    """The price of equal bytes for equal sets: msgspec sorts either both or none. Live and replayed it is the same."""
+    values = {key: {1} for key in "zebra"}
+
+    assert list(again(dict[str, set[int]], values)) == sorted(values)

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-11))])
 
+DATETIMES = st.datetimes(timezones=ZONES).map(lambda value: value.replace(fold=0))
+"""Naive, in UTC or with a fixed offset; a named zone or a `fold` is refused."""
+
 SCALARS: st.SearchStrategy[Any] = st.one_of(
     st.none(),
     st.booleans(),
@@ -24,8 +27,8 @@ SCALARS: st.SearchStrategy[Any] = st.one_of(
     st.binary(max_size=8),
     st.binary(max_size=8).map(bytearray),
     st.dates(),
-    st.times(timezones=ZONES),
-    st.datetimes(timezones=ZONES),
+    st.times(timezones=ZONES).map(lambda value: value.replace(fold=0)),
+    DATETIMES,
     st.timedeltas(),
     st.decimals(),
     st.uuids(),
@@ -65,9 +68,9 @@ def is_same(left: Any, right: Any) -> bool:
     if isinstance(left, list | tuple):
         return len(left) == len(right) and all(map(is_same, left, right))
     if isinstance(left, dict):
-        left, right = left.items(), right.items()
-    if isinstance(left, set | frozenset | type({}.items())):
-        return len(left) == len(right) and all(any(is_same(one, other) for other in right) for one in left)
+        return has_same(list(left.items()), list(right.items()))
+    if isinstance(left, set | frozenset):
+        return has_same(list(left), list(right))
     if dataclasses.is_dataclass(left):
         return all(is_same(getattr(left, each.name), getattr(right, each.name)) for each in dataclasses.fields(left))
     if isinstance(left, msgspec.Struct):
@@ -75,3 +78,8 @@ def is_same(left: Any, right: Any) -> bool:
     if hasattr(left, "__pydantic_fields__"):
         return is_same(dict(left), dict(right))
     return bool(left == right)
+
+
+def has_same(left: list[Any], right: list[Any]) -> bool:
+    """Whether two lists have the same members, in whatever order."""
+    return len(left) == len(right) and all(any(is_same(one, other) for other in right) for one in left)

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 from uuid import UUID
 from uuid import uuid4 as _uuid4
 
-from outlive._define.workflow import Bound, Workflow
+from outlive._define.workflow import Bound, Workflow, bound
 from outlive._journal.value import codec_for
 from outlive._model import RunStatus, check_run_id, child_id
 from outlive._replay.ask import (
@@ -110,29 +110,29 @@ async def start(
     own, maybe on another worker, and outlives its parent; `id` and `tags` are for detached runs.
     """
     execution = this_execution("start")
-    bound = workflow if isinstance(workflow, Bound) else Bound(workflow, args, {})
-    spec = bound.workflow.spec
+    wanted = bound(workflow, args)
+    spec = wanted.workflow.spec
     if not detached:
         if id is not None or tags is not None:
             raise ConfigurationError("id= and tags= are for runs of their own: outlive.start(..., detached=True)")
-        call = start_child(execution, spec, bound.args, bound.kwargs, timeout_seconds=timeout)
+        call = start_child(execution, spec, wanted.args, wanted.kwargs, timeout_seconds=timeout)
         return Child(child_id(execution.root_id, call.command.run), lambda: child_result(execution, call))
     run_id = await start_detached(
         execution,
         spec,
-        bound.args,
-        bound.kwargs,
+        wanted.args,
+        wanted.kwargs,
         run_id=None if id is None else check_run_id(id),
         tags=tags,
         timeout_seconds=timeout,
     )
-    return Child(run_id, lambda: _detached_result(bound, run_id))
+    return Child(run_id, lambda: _detached_result(wanted, run_id))
 
 
-async def _detached_result(bound: Bound[R], run_id: str) -> R:
+async def _detached_result(wanted: Bound[R], run_id: str) -> R:
     execution = this_execution("start")
     ended = await detached_end(execution, run_id)
-    spec = bound.workflow.spec
+    spec = wanted.workflow.spec
     if ended.status is RunStatus.SUCCEEDED:
         assert ended.result is not None
         result: R = spec.signature.result.decode(execution.unpack(ended.result), f"result of {run_id}")

@@ -73,6 +73,21 @@ class Bound(Generic[R]):
         self.kwargs = kwargs
 
 
+def bound(workflow: Workflow[..., R] | Bound[R], args: tuple[Any, ...]) -> Bound[R]:
+    """What somebody wants to start.
+
+    Raises:
+        TypeError: it is not a workflow, or its arguments are given twice.
+    """
+    if isinstance(workflow, Workflow):
+        return Bound(workflow, args, {})
+    if not isinstance(workflow, Bound):
+        raise TypeError(f"{workflow!r} is not a workflow; start a function decorated with @outlive.workflow")
+    if args:
+        raise TypeError(f"{workflow.workflow!r} has its arguments from bind(...); give all of them there")
+    return workflow
+
+
 @overload
 def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
 @overload

@@ -30,7 +30,7 @@ from outlive._journal.tagged import DEPTH_MAX, find_unwritable, from_plain, has_
 from outlive.errors import UnreadableError, UnserialisableError
 
 _UNTYPED: frozenset[Any] = frozenset({Any, object, dict, list, typing.Dict, typing.List})  # noqa: UP006
-_EXACT: dict[Any, type] = {int: int, str: str, bool: bool, type(None): type(None)}
+_EXACT: tuple[type, ...] = (int, str, bool, type(None))
 """Types whose JSON needs no second look: what msgspec accepts for them comes back as it was."""
 
 _LEAVES: frozenset[type] = frozenset({int, str, bool, type(None), float, bytes, Decimal, UUID, date, timedelta})
@@ -87,7 +87,7 @@ class TypedCodec:
 
     def __init__(self, annotation: Any) -> None:
         self._annotation = annotation
-        self._exact = _EXACT.get(annotation)
+        self._exact = next((kind for kind in _EXACT if annotation is kind), None)
         # Equal sets must be equal bytes whatever the hash seed of the process is.
         order: typing.Literal["deterministic"] | None = "deterministic" if _has_set(annotation) else None
         self._encode = msgspec.json.Encoder(enc_hook=_write_custom, order=order).encode

@@ -135,7 +135,9 @@ class Claimer:
         ours = await self._store.list_runs(
             RunFilter(owner=self._worker.id, roots_only=True), limit=self._limits.runs_active_max
         )
-        unheld = [run for run in ours if not self._worker.moves(run.id)]
+        # Read twice: one that was let go of while the first answer was on its way is nobody's in the second.
+        again = await self._store.find_runs([run.id for run in ours if not self._worker.moves(run.id)])
+        unheld = [run for run in again.values() if run.owner == self._worker.id and not self._worker.moves(run.id)]
         journals = await self._store.read_journals([run.journal for run in unheld])
         return [Claim(run, journals[run.journal][-1][0]) for run in unheld]
 

@@ -37,12 +37,15 @@ class Committer:
         self._queue: deque[tuple[Change, Answer]] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._idle = Bell()
+        self._is_abandoned = False
         self.trouble = ""
         """Why the store refuses at the moment; empty when all is well."""
 
     def submit(self, change: Change, answer: Answer) -> None:
         """Commit a change soon; `answer` is called from a plain callback once its outcome is durable."""
         assert change.rows, "every change proves by the next seq that it may be written"
+        if self._is_abandoned:
+            return
         self._queue.append((change, answer))
         if self._pump is None:
             self._pump = asyncio.get_running_loop().create_task(self._run(), name="outlive-committer")
@@ -59,7 +62,8 @@ class Committer:
         return True
 
     def abandon(self) -> None:
-        """Stop trying: used when the engine stops while its store is away."""
+        """Commit nothing more, not even what waits: the engine has stopped."""
+        self._is_abandoned = True
         if self._pump is not None:
             self._pump.cancel()
 
@@ -89,7 +93,9 @@ class Committer:
                 known |= await self._read_back(changes, open_)
                 if len(known) == len(changes):
                     break
-            except Exception as error:  # Whatever the store has against it: nothing is lost as long as it is tried again.
+            except (
+                Exception
+            ) as error:  # Whatever the store has against it: nothing is lost as long as it is tried again.
                 await self._say(error, pause)
             else:
                 known |= dict(zip(open_, outcomes, strict=True))

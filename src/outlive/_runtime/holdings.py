@@ -6,7 +6,7 @@ the one that was not used for longest goes first when there are too many.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 from outlive._runtime.live import LiveRun
 from outlive._store.contract import Claim
@@ -20,9 +20,10 @@ class Holdings:
         self._cached_max = cached_max
         self._counters = counters
         self._active: dict[int, LiveRun] = {}
-        self._begun: dict[str, LiveRun] = {}
+        self._begun: set[LiveRun] = set()
         """Being created: in motion as soon as that is durable."""
-        self._ids: set[str] = set()
+        self._ids: Counter[str] = Counter()
+        """How many of both have an id: somebody may begin what is in motion already, and will be refused."""
         self._cached: OrderedDict[int, LiveRun] = OrderedDict()
         self._unsaved: dict[int, bool] = {}
         """Trees that have taken messages which still lie in the inbox, as that is not durable; and whether somebody
@@ -34,7 +35,7 @@ class Holdings:
 
     def active(self) -> list[LiveRun]:
         """The trees in motion, or about to be."""
-        return [*self._active.values(), *self._begun.values()]
+        return [*self._active.values(), *self._begun]
 
     def find(self, journal: int) -> LiveRun | None:
         """A tree in motion."""
@@ -46,21 +47,29 @@ class Holdings:
 
     def expect(self, live: LiveRun) -> None:
         """A tree is being created and will be in motion when that is durable."""
-        self._begun[live.id] = live
-        self._ids.add(live.id)
+        self._begun.add(live)
+        self._ids[live.id] += 1
 
     def add(self, journal: int, live: LiveRun) -> None:
         """A tree is in motion."""
-        self._begun.pop(live.id, None)
+        self._remove_id(live)
         self._active[journal] = live
-        self._ids.add(live.id)
+        self._ids[live.id] += 1
 
     def remove(self, live: LiveRun) -> None:
         """A tree is in motion no longer."""
-        self._ids.discard(live.id)
-        self._unsaved.pop(live.journal, None)
+        self._remove_id(live)
         if self._active.get(live.journal) is live:
             del self._active[live.journal]
+            self._unsaved.pop(live.journal, None)
+
+    def _remove_id(self, live: LiveRun) -> None:
+        is_held = live in self._begun or self._active.get(live.journal) is live
+        self._begun.discard(live)
+        if is_held:
+            self._ids[live.id] -= 1
+            if not self._ids[live.id]:
+                del self._ids[live.id]
 
     def takes_mail(self, journal: int) -> bool:
         """Whether a tree is in motion and its inbox shows only what it has not taken yet."""

@@ -108,6 +108,7 @@ class Mover:
     # -- Messages --------------------------------------------------------------------------------------------
 
     def take_mail(self, live: LiveRun, mail: list[Inbound]) -> None:
+        """Turn messages into facts; no more are read for this tree until these are durable."""
         if mail and not live.is_over:
             self._holdings.mail_taken(live)
             for message in mail:
@@ -177,11 +178,13 @@ class Mover:
             self.settle(live)
 
     def start_due_retries(self, live: LiveRun) -> None:
+        """Begin the attempts whose back-off is over."""
         for command in live.take_due_retries():
             self._start(live, command)
 
     @contextmanager
     def guarding(self, live: LiveRun) -> Iterator[None]:
+        """Whatever goes wrong inside is this run's trouble only."""
         try:
             yield
         except Exception as error:
@@ -208,9 +211,11 @@ class Mover:
             self._committer.submit(draft.close(), partial(self.on_committed, live, draft))
 
     def is_near(self, wake_at: int | None) -> bool:
+        """Whether a wake-up is so near that suspending would cost more than waiting."""
         return wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
 
     def on_committed(self, live: LiveRun, draft: Draft, outcome: Outcome, journal: int) -> None:
+        """A change has its outcome: go on if it is durable, give the tree up if another writer was first."""
         if outcome is Outcome.CONFLICT:
             self.discard(live)
             self._heal()

@@ -116,7 +116,12 @@ class Worker:
         self._committer.submit(draft.close(), partial(self._on_begun, live, draft, answer))
 
     def _on_begun(self, live: LiveRun, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
-        if outcome is Outcome.COMMITTED and not live.is_lost:
+        if outcome is Outcome.CONFLICT:
+            # The id is taken: nobody has lost a tree by that.
+            self._mover.discard(live)
+            answer(outcome, journal)
+            return
+        if not live.is_lost:
             self._counters.runs_started += 1
             self._holdings.add(journal, live)
         answer(outcome, journal)

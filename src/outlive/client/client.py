@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 
 from outlive._define.registry import Registry
-from outlive._define.workflow import Bound, Workflow
+from outlive._define.workflow import Bound, Workflow, bound
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
@@ -111,19 +111,19 @@ class Client:
             raise ConfigurationError(f"on_conflict={on_conflict!r} is none of {', '.join(get_args(OnConflict))}")
         if timeout is not None and timeout <= 0:
             raise ConfigurationError(f"timeout={timeout!r} must be more than 0 seconds")
-        bound = workflow if isinstance(workflow, Bound) else Bound(workflow, args, {})
+        wanted = bound(workflow, args)
         run_id = self._new_id() if id is None else check_run_id(id)
-        event, blobs = self._created(bound, timeout, tags)
+        event, blobs = self._created(wanted, timeout, tags)
         if await self._create(run_id, event, blobs) is Outcome.CONFLICT:
             await self._on_taken(run_id, event, blobs, on_conflict)
         return RunHandle(self, run_id)
 
     def _created(
-        self, bound: Bound[Any], timeout: float | None, tags: dict[str, str] | None
+        self, wanted: Bound[Any], timeout: float | None, tags: dict[str, str] | None
     ) -> tuple[RunCreated, list[Blob]]:
-        spec = bound.workflow.spec
+        spec = wanted.workflow.spec
         payload, blob = self._packer.pack(
-            spec.signature.encode(bound.args, bound.kwargs), f"the arguments of {spec.name}"
+            spec.signature.encode(wanted.args, wanted.kwargs), f"the arguments of {spec.name}"
         )
         event = created(
             workflow=spec,
@@ -213,9 +213,9 @@ class Client:
         change = None
         spec: WorkflowSpec | None = None
         if start is not None:
-            bound = start[0] if isinstance(start[0], Bound) else Bound(start[0], start[1:], {})
-            spec = bound.workflow.spec
-            event, blobs = self._created(bound, None, None)
+            wanted = bound(start[0], start[1:])
+            spec = wanted.workflow.spec
+            event, blobs = self._created(wanted, None, None)
             change = birth(check_run_id(run_id), event, blobs)
         data = await self._post.encode_signal(run_id, name, payload, spec)
         stored, blob = self._packer.pack(data, f"signal {name!r}")

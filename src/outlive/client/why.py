@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from outlive._model import Run, RunStatus, Wait, WaitKind
@@ -16,16 +17,21 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], *, now_at: int) -> str:
         return _ended(run)
     if root.status is RunStatus.PARKED:
         return f"it is parked: {root.reason}"
-    if root.status is RunStatus.WAITING:
-        return "it waits for " + _waits(root.waits)
     live = {worker.id: worker for worker in workers if worker.is_live}
+    is_due = root.wake_at is not None and root.wake_at <= now_at
+    if root.status is RunStatus.WAITING and not (is_due and not _has(live.values(), root)):
+        return "it waits for " + _waits(root.waits)
     if root.owner in live:
         return f"worker {live[root.owner].name} runs it"
     if root.owner:
         return f"its worker {root.owner} is gone; another one that has {root.definition} will take it over"
-    if not any(root.definition in worker.definitions for worker in live.values()):
+    if not _has(live.values(), root):
         return f"no live worker has {root.definition}; start one that defines it"
     return "a worker will take it as soon as one has room"
+
+
+def _has(workers: Iterable[WorkerInfo], root: Run) -> bool:
+    return any(root.definition in worker.definitions for worker in workers)
 
 
 def _ended(run: Run) -> str:

@@ -1,0 +1,251 @@
+"""Bad stores: wrong URLs, wrong files, full disks, and rows that are not what was written."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import outlive
+from outlive._store.sqlite import SqliteStore
+from outlive.errors import CorruptJournalError, NotADatabaseError, StoreUnavailableError, StoreUrlError
+from tests.engine.support import Place, in_time, note, parks, stage, until, waits
+
+
+@outlive.workflow
+async def stored(name: str) -> str:
+    before = await note(f"{name} before")
+    said = await outlive.wait_for_signal("go", str)
+    return f"{before} {said}"
+
+
+@outlive.step
+async def make_row(number: int) -> str:
+    stage.call(number)
+    return f"{number}" * 500
+
+
+@outlive.workflow
+async def stored_rows(count: int) -> int:
+    return sum([len(await make_row(number)) for number in range(count)])
+
+
+# -- Where there is no store -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("", "no scheme"),
+        ("orders.db", "no scheme"),
+        (None, "no scheme"),
+        (Path("orders.db"), "no scheme"),
+        ("mysql://localhost", "'mysql'"),
+        ("memory:orders", "a store in memory has no name"),
+        ("sqlite:", "names no file"),
+        ("sqlite:/", "names no file"),
+        ("sqlite::memory:", '"memory:"'),
+        ("sqlite://server/orders.db", "'server' stands where a host would"),
+    ],
+    ids=repr,
+)
+def test_a_wrong_url_is_refused_in_words(url: Any, told: str) -> None:
+    """The error says what is wrong with it and what a good one looks like."""
+    with pytest.raises(StoreUrlError) as caught:
+        outlive.Engine(url)
+
+    assert told in str(caught.value)
+    assert '"sqlite:orders.db"' in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["sqlite:{}", "sqlite://{}"])
+async def test_a_file_may_be_named_in_two_ways(tmp_path: Path, form: str) -> None:
+    """With and without the slashes that other tools write."""
+    async with outlive.Engine(form.format(tmp_path / "a.db")) as engine:
+        assert 0 == await in_time((await engine.start(stored_rows, 0)).result())
+    assert (tmp_path / "a.db").is_file()
+
+
+async def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
+    """It is neither opened nor changed."""
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader, " * 200)
+
+    with pytest.raises(NotADatabaseError, match="left as it is"):
+        await outlive.Engine(f"sqlite:{path}").__aenter__()
+    assert "Dear reader, " * 200 == path.read_text()
+
+
+async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """It has tables, and they are not ours."""
+    path = tmp_path / "other.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE customers (name TEXT)")
+    connection.close()
+    before = path.read_bytes()
+
+    with pytest.raises(NotADatabaseError):
+        await outlive.Engine(f"sqlite:{path}").__aenter__()
+    assert before == path.read_bytes()
+
+
+@pytest.mark.parametrize(("name", "told"), [("", "it is a folder"), ("no/such/folder/a.db", "there is no folder")])
+async def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path, name: str, told: str) -> None:
+    """The error says what to do."""
+    with pytest.raises(StoreUnavailableError, match=told):
+        await outlive.Engine(f"sqlite:{tmp_path / name}").__aenter__()
+
+
+# -- When the disk says no ---------------------------------------------------------------------------------------------
+
+
+async def command(engine: outlive.Engine, pragma: str) -> None:
+    """Tell SQLite something on the connection that writes, as soon as its thread does not use it."""
+    store = engine._store
+    assert isinstance(store, SqliteStore)
+    assert store._writer is not None
+    connection = store._writer.session.connection
+
+    async def is_told() -> bool:
+        try:
+            connection.execute(pragma).fetchall()
+        except apsw.ThreadingViolationError:
+            return False
+        return True
+
+    await until(is_told)
+
+
+async def until_trouble(engine: outlive.Engine, told: str) -> None:
+    """Return when an engine says that its store refuses."""
+
+    async def is_so() -> bool:
+        return engine._committer is not None and told in engine._committer.trouble
+
+    await until(is_so)
+
+
+@pytest.mark.parametrize(
+    ("no", "yes", "told"),
+    [
+        ("PRAGMA max_page_count=1", "PRAGMA max_page_count=1000000", "make room on its disk"),
+        ("PRAGMA query_only=1", "PRAGMA query_only=0", "needs the right to write"),
+    ],
+    ids=["full", "read-only"],
+)
+async def test_a_disk_that_refuses_delays_and_loses_nothing(tmp_path: Path, no: str, yes: str, told: str) -> None:
+    """Runs stop where they are, reading goes on, and when there is room they end as if nothing had been."""
+    async with Place(tmp_path / "full.db").engine() as engine:
+        held = await engine.start(stored, "a")
+        await waits(held)
+        await command(engine, no)
+        run = asyncio.create_task(engine.start(stored_rows, 100, id="run-1"))
+        await until_trouble(engine, told)
+        assert [held.id] == [found.id for found in await engine.list()]
+        with pytest.raises(StoreUnavailableError, match=told):
+            await held.signal("go", "x" * 10_000)
+        await command(engine, yes)
+
+        assert sum(500 * len(f"{number}") for number in range(100)) == await in_time((await run).result())
+        await held.signal("go", "on")
+        assert "a before on" == await in_time(held.result())
+    assert ["a before", *range(100)] == stage.calls
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of four megabytes, where the system allows to make one."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)], capture_output=True)
+    if made.returncode:
+        pytest.skip("only root can make a disk; the test before this one does without")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+async def test_a_disk_that_is_really_full_delays_and_loses_nothing(small_disk: Path) -> None:
+    """The same with a file system that has no byte left, and then has some again."""
+    async with Place(small_disk / "full.db").engine() as engine:
+        ballast = small_disk / "ballast"
+        fill(ballast)
+        run = asyncio.create_task(engine.start(stored_rows, 100, id="run-1"))
+        await until_trouble(engine, "full")
+        assert [] == stage.calls
+        ballast.unlink()
+
+        await in_time((await run).result())
+    assert list(range(100)) == stage.calls
+
+
+def fill(path: Path) -> None:
+    """Leave no byte on a disk."""
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 1024)
+
+
+# -- Rows that are not what was written --------------------------------------------------------------------------------
+
+
+def damage(place: Place, run_id: str, kind: str) -> None:
+    """Change the journal of one run behind everybody's back."""
+    if place.path is None:
+        journal = place.state.runs[run_id].journal
+        rows = place.state.trees[journal].rows
+        seq, format_, crc, body = rows[1]
+        rows[1] = (seq, format_, crc, body.replace(b"before", b"behind")) if kind == "body" else (7, format_, crc, body)
+        return
+    connection = apsw.Connection(str(place.path))
+    other = "CAST(replace(CAST(body AS TEXT), 'before', 'behind') AS BLOB)"
+    change = f"body = {other}" if kind == "body" else "seq = 77"
+    connection.execute(
+        f"UPDATE outlive_events SET {change} WHERE seq = 1 AND journal = (SELECT key FROM outlive_runs WHERE id = ?)",
+        (run_id,),
+    )
+    connection.close()
+
+
+@pytest.mark.parametrize("kind", ["body", "gap"])
+async def test_one_damaged_journal_parks_one_run(place: Place, kind: str) -> None:
+    """It names the event, the others go on, and reading its history says the same."""
+    place.is_damaged = True
+    async with place.engine() as first:
+        for name in ("good", "bad", "fine"):
+            await waits(await first.start(stored, name, id=name))
+    damage(place, "bad", kind)
+
+    async with place.engine() as second:
+        for name in ("good", "bad", "fine"):
+            await second.signal(name, "go", "on")
+        assert ["good before on", "fine before on"] == [
+            await in_time(second.get(name).result()) for name in ("good", "fine")
+        ]
+        assert "journal of run bad is damaged at event 1" in await parks(second.get("bad"))
+        with pytest.raises(CorruptJournalError):
+            await second.get("bad").history()
+    assert 1 == stage.count("bad before")
+
+
+async def test_one_damaged_row_of_a_run_parks_or_skips_one_run(tmp_path: Path) -> None:
+    """A run whose row cannot be read keeps nobody else from being claimed."""
+    place = Place(tmp_path / "damaged.db", is_damaged=True)
+    async with place.engine() as first:
+        for name in ("good", "bad", "fine"):
+            await waits(await first.start(stored, name, id=name))
+    async with place.engine(worker=False) as client:
+        for name in ("good", "bad", "fine"):
+            await client.signal(name, "go", "on")
+    connection = apsw.Connection(str(place.path))
+    connection.execute("UPDATE outlive_runs SET waits = 'nonsense', tags = '[' WHERE id = 'bad'")
+    connection.close()
+
+    async with place.engine() as second:
+        assert "good before on" == await in_time(second.get("good").result())
+        assert "fine before on" == await in_time(second.get("fine").result())

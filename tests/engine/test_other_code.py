@@ -1,0 +1,199 @@
+"""Other code than the run was started with: it waits for code that fits, says so, and goes on with it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import RunStatus
+from outlive._define.registry import Registry
+from outlive._journal.arguments import Signature
+from outlive._replay.command import WorkflowSpec
+from tests.engine.support import DAY, Place, crash, hold, in_time, note, parks, registry_of, stage, until, waits
+
+
+@outlive.workflow
+async def old_code(name: str) -> str:
+    before = await note(f"{name} before")
+    said = await outlive.wait_for_signal("go", str)
+    return f"{before} {said} {await note(f'{name} after')}"
+
+
+@outlive.workflow
+async def old_sleeper() -> str:
+    await asyncio.sleep(DAY)
+    return await note("slept")
+
+
+@outlive.workflow
+async def old_hold(name: str) -> str:
+    return await hold(name)
+
+
+@outlive.workflow(name="versioned", version=1)
+async def versioned_1() -> str:
+    return f"1 {await outlive.wait_for_signal('go', str)}"
+
+
+@outlive.workflow(name="versioned", version=2)
+async def versioned_2() -> str:
+    return f"2 {await outlive.wait_for_signal('go', str)}"
+
+
+async def new_order(name: str) -> str:
+    """What `old_code` became: it asks for another step first."""
+    await note(f"{name} other")
+    return await outlive.wait_for_signal("go", str)
+
+
+async def new_argument(name: str) -> str:
+    """It asks for the same step with another argument."""
+    await note(f"{name} changed")
+    return await outlive.wait_for_signal("go", str)
+
+
+async def new_signature(name: str, count: int) -> str:
+    """It wants an argument that nobody gave."""
+    return name * count
+
+
+async def new_type(name: int) -> str:
+    """It wants an argument of another type."""
+    return f"{name}"
+
+
+def deployed(fn: Any, name: str = "old_code") -> Registry:
+    """A process in which a workflow has other code."""
+    registry = Registry()
+    registry.add_workflow(WorkflowSpec(name=name, version=1, fn=fn, signature=Signature(fn, name)))
+    return registry
+
+
+async def test_a_run_waits_for_a_worker_that_has_its_workflow(place: Place) -> None:
+    """Nobody else touches it, `why` says what is missing, and it goes on when that arrives."""
+    first = await place.engine().__aenter__()
+    await first.start(old_hold, "a", id="run-1")
+    await stage.gate("a").reached()
+    await first.__aexit__(None, None, None)
+
+    async with place.engine(registry=registry_of(old_sleeper)) as stranger:
+        run = stranger.get("run-1")
+        assert "no live worker has old_hold@1; start one that defines it" == await run.why()
+        assert await run.status() is RunStatus.PENDING
+        async with place.engine():
+            await stage.gate("a").reached()
+            stage.gate("a").open()
+            assert "a" == await in_time(run.result())
+
+
+async def test_an_orphan_waits_for_a_worker_that_has_its_workflow(place: Place) -> None:
+    """It says that its worker is gone and which code it needs."""
+    first = await place.engine().__aenter__()
+    await first.start(old_hold, "a", id="run-1")
+    await stage.gate("a").reached()
+    await crash(first)
+    stage.gate("a").open()
+
+    async with place.engine(registry=Registry()) as stranger:
+        why = await stranger.get("run-1").why()
+        assert "is gone" in why
+        assert "old_hold@1" in why
+    async with place.engine() as second:
+        assert "a" == await in_time(second.get("run-1").result())
+
+
+@pytest.mark.parametrize("workflow", [old_code, old_sleeper])
+async def test_a_suspended_run_that_is_due_says_that_nobody_has_its_workflow(place: Place, workflow: Any) -> None:
+    """A signal or a timer that nobody can act on is not told as something that is still waited for."""
+    args = ["a"] if workflow is old_code else []
+    async with place.engine() as first:
+        await waits(await first.start(workflow, *args, id="run-1"))
+    async with place.engine(registry=Registry()) as stranger:
+        if workflow is old_code:
+            await stranger.signal("run-1", "go", "on")
+        place.clock.skip(seconds=DAY)
+
+        assert f"no live worker has {workflow.name}@1; start one that defines it" == await stranger.get("run-1").why()
+    async with place.engine() as second:
+        assert await in_time(second.get("run-1").result()) in {"a before on a after", "slept"}
+
+
+async def test_a_run_keeps_the_version_it_was_started_with(place: Place) -> None:
+    """Both versions are there, and each run goes on with its own."""
+    async with place.engine() as engine:
+        runs = [await engine.start(versioned_1), await engine.start(versioned_2)]
+        for run in runs:
+            await waits(run)
+    async with place.engine(registry=registry_of(versioned_2)) as newer:
+        for run in runs:
+            await newer.signal(run.id, "go", "on")
+        assert "2 on" == await in_time(newer.get(runs[1].id).result())
+        assert "no live worker has versioned@1; start one that defines it" == await newer.get(runs[0].id).why()
+    async with place.engine() as both:
+        assert "1 on" == await in_time(both.get(runs[0].id).result())
+
+
+@pytest.mark.parametrize(
+    ("fn", "told"),
+    [
+        (new_order, "note with other arguments"),
+        (new_argument, "note with other arguments"),
+        (new_signature, "argument: 'count'"),
+        (new_type, "cannot be read as int"),
+    ],
+    ids=["order", "argument", "signature", "type"],
+)
+async def test_code_that_contradicts_the_journal_parks_the_run(place: Place, fn: Any, told: str) -> None:
+    """It is parked with a diff, others go on, and with the right code it ends as if nothing had been."""
+    async with place.engine() as first:
+        await waits(await first.start(old_code, "a", id="run-1"))
+    registry = deployed(fn)
+    registry.add_workflow(old_sleeper.spec)
+    async with place.engine(registry=registry) as second:
+        other = await second.start(old_sleeper)
+        await second.signal("run-1", "go", "on")
+        assert told in await parks(second.get("run-1"))
+        await waits(other)
+    async with place.engine() as third:
+        await third.resume("run-1")
+        assert "a before on a after" == await in_time(third.get("run-1").result())
+    assert 1 == stage.count("a before")
+
+
+async def test_the_result_of_a_run_whose_workflow_is_not_here_is_plain(place: Place) -> None:
+    """A client that does not have the code reads the result as the JSON says it."""
+    async with place.engine() as worker:
+        run = await worker.start(old_code, "a", id="run-1")
+        await run.signal("go", "on")
+        await in_time(run.result())
+    async with place.engine(worker=False, registry=Registry()) as client:
+        assert "a before on a after" == await in_time(client.get("run-1").result())
+
+
+async def test_a_resumed_run_that_still_does_not_fit_is_parked_again(place: Place) -> None:
+    """A resume is one try, not a loop."""
+    async with place.engine() as first:
+        await waits(await first.start(old_code, "a", id="run-1"))
+    async with place.engine(registry=deployed(new_argument)) as second:
+        await second.signal("run-1", "go", "on")
+        run = second.get("run-1")
+        await parks(run)
+        before = len(await run.history())
+        await run.resume()
+
+        async def is_parked_again() -> bool:
+            return len(await run.history()) > before and await run.status() is RunStatus.PARKED
+
+        await until(is_parked_again)
+        after = len(await run.history())
+        for _ in range(3):
+            assert second._station is not None
+            second._station.ring()
+            await asyncio.sleep(0.005)
+        assert after == len(await run.history())
+    async with place.engine() as third:
+        await third.resume("run-1")
+        assert "a before on a after" == await in_time(third.get("run-1").result())
