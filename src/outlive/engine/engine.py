@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -30,6 +29,7 @@ from outlive.client.birth import birth
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
 from outlive.client.waiters import Waiters
+from outlive.engine.interpreter import tune_interpreter
 from outlive.engine.url import store_for
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError
 from outlive.telemetry import Counters
@@ -37,17 +37,6 @@ from outlive.telemetry import Counters
 R = TypeVar("R")
 
 LEASE_SECONDS_MIN = 1.0
-SWITCH_INTERVAL_SECONDS = 0.0005
-
-
-def _share_the_interpreter() -> None:
-    """Let the threads of the store and the keeper have a turn.
-
-    An event loop that is busy in short slices gives up the interpreter's lock only for moments, and takes it back
-    before a waiting thread has woken up. With Python's default a commit can then wait for seconds (decision 0007).
-    """
-    if sys.getswitchinterval() > SWITCH_INTERVAL_SECONDS:
-        sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
 
 
 class Engine:
@@ -69,6 +58,7 @@ class Engine:
         grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
         codecs: compress or encrypt payloads, in this order.
+        tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
     """
 
     def __init__(
@@ -81,6 +71,7 @@ class Engine:
         grace_seconds: float = 5.0,
         limits: Limits | None = None,
         codecs: Sequence[PayloadCodec] = (),
+        tune: bool = True,
         registry: Registry | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -92,6 +83,7 @@ class Engine:
         self.limits = limits or Limits()
         self.counters = Counters()
         self._has_worker = worker
+        self._tunes = tune
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._grace_seconds = grace_seconds
@@ -114,7 +106,8 @@ class Engine:
             self._committer = Committer(self._store, counters=self.counters, batch_max=self.limits.commit_batch_max)
             self._waiters = Waiters(self._store, pause=self._pause)
             if self._has_worker:
-                _share_the_interpreter()
+                if self._tunes:
+                    tune_interpreter()
                 self._station = self._new_station()
                 await self._station.start()
             self._client = self._new_client()

@@ -1,0 +1,80 @@
+"""Waiting: signals, timeouts, races, timers, children and cancellation, all of them durable."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+
+import outlive
+
+
+@dataclass
+class Payment:
+    cents: int
+    by: str
+
+
+@outlive.step
+async def ask_warehouse(order_id: str, seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return f"{order_id} asked for {seconds} s"
+
+
+@outlive.step
+async def give_back(order_id: str) -> None:
+    print(f"{order_id}: everything given back")
+
+
+@outlive.workflow
+async def invoice(order_id: str) -> int:
+    return len(order_id) * 100
+
+
+@outlive.workflow
+async def audit(order_id: str) -> str:
+    return f"{order_id} is fine"
+
+
+@outlive.workflow(version=2, signals={"paid": Payment})
+async def refund(order_id: str) -> str:
+    payment = await outlive.wait_for_signal("paid", Payment)  # early signals are buffered, first in first out
+    try:
+        async with asyncio.timeout(0.5):  # durable
+            answer = await outlive.wait_for_signal("answer", str)
+    except TimeoutError:
+        answer = "nobody answered"
+    quick = asyncio.create_task(ask_warehouse(order_id, 0.1))
+    slow = asyncio.create_task(ask_warehouse(order_id, 60))
+    winner, rest = await asyncio.wait([quick, slow], return_when=asyncio.FIRST_COMPLETED)  # replayed as it happened
+    for task in rest:
+        task.cancel()
+    await outlive.sleep_until(outlive.now() + timedelta(seconds=0.5))
+    child = await outlive.start(audit, order_id, detached=True)  # another tree, maybe another worker
+    total = await invoice(order_id)  # a workflow called in a workflow: a child run in this tree
+    return f"{payment.by}, {answer}, {winner.pop().result()}, {await child.result()}, {total}"
+
+
+@outlive.workflow
+async def reservation(order_id: str) -> str:
+    try:
+        return await outlive.wait_for_signal("confirmed", str)
+    finally:
+        await give_back(order_id)  # runs when the run is cancelled, too
+
+
+async def main() -> None:
+    async with outlive.Engine("sqlite:waiting.db") as engine:
+        # The same key: once. start=(...): create it if absent.
+        for _ in range(2):
+            await engine.signal("run-1", "paid", Payment(4200, "ann"), key="evt_123", start=(refund, "o-1"))
+        print(await engine.get("run-1").result())
+
+        run = await engine.start(reservation, "o-2", id="run-2")
+        await engine.cancel("run-2", reason="the customer has left")  # durable, reaches steps, children and other hosts
+        try:
+            await run.result()
+        except outlive.RunCancelled as error:
+            print(error)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
