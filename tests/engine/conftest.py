@@ -1,4 +1,4 @@
-"""Every test of the engine runs on a place in memory and on a place in a file, and leaves both whole and nobody behind."""
+"""Every test of the engine runs in memory and on a file, leaves both whole, and leaves nobody behind."""
 
 from __future__ import annotations
 

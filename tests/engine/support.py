@@ -28,7 +28,7 @@ from outlive.client.handle import RunHandle
 T = TypeVar("T")
 EventT = TypeVar("EventT", bound=AnyEvent)
 
-PATIENCE_SECONDS = 5
+PATIENCE_SECONDS = 20
 """How long a test waits for what must happen; only a failing test waits that long."""
 LEASE_SECONDS = 10_000_000
 """Longer than any test skips, so that skipping time costs no lease; tests of leases state their own."""
@@ -208,8 +208,8 @@ class Place:
 
     def engine(self, *, wrap: Callable[[Store], Store] = lambda store: store, **options: Any) -> outlive.Engine:
         """An engine on this place; everything that can be quick is."""
-        told = {"lease_seconds": LEASE_SECONDS, "poll_seconds": 0.01, "grace_seconds": 0.05, "clock": self.clock}
-        engine = outlive.Engine(self.url, **(told | options))
+        quick: dict[str, Any] = {"lease_seconds": LEASE_SECONDS, "poll_seconds": 0.01, "grace_seconds": 0.05}
+        engine = outlive.Engine(self.url, **({"clock": self.clock} | quick | options))
         engine._store = wrap(self.store())
         return engine
 

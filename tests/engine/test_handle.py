@@ -84,7 +84,7 @@ async def test_patience_may_end_before_the_run(engine: outlive.Engine) -> None:
     run = await engine.start(handled_waits)
     await waits(run)
 
-    with pytest.raises(ResultTimeoutError, match="it waits for a timer .* or signal 'paid'") as caught:
+    with pytest.raises(ResultTimeoutError, match=r"it waits for a timer .* or signal 'paid'") as caught:
         await run.result(timeout=0.01)
 
     assert isinstance(caught.value, TimeoutError)

@@ -90,7 +90,7 @@ async def test_arguments_have_a_limit(place: Place, size: int, *, is_good: bool)
         if is_good:
             assert len(text) == await in_time((await engine.start(limited_argument, text)).result())
             return
-        with pytest.raises(PayloadTooLargeError, match=r"arguments of limited_argument has 1,001 bytes.*payload_bytes_max"):
+        with pytest.raises(PayloadTooLargeError, match=r"limited_argument has 1,001 bytes.*payload_bytes_max"):
             await engine.start(limited_argument, text)
         assert [] == await engine.list()
 

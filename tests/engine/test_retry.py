@@ -158,7 +158,7 @@ async def test_back_off_grows_and_is_in_the_journal(place: Place) -> None:
             failed = await events_of(run, AttemptFailed)
             assert attempts == len(failed) == len(stage.calls)
             assert LONG * attempts * 1_000_000 == failed[-1].retry_at - failed[-1].at
-            assert f"the next attempt of slowly_flaky at 20" in await run.why()
+            assert "the next attempt of slowly_flaky at 20" in await run.why()
             place.clock.skip(seconds=LONG * attempts)
 
         assert 3 == await in_time(run.result())
@@ -211,7 +211,7 @@ async def test_attempts_and_back_off_survive_a_restart(place: Place, *, is_kille
     [("flaky", 5, "FlakyError"), ("flakier", 5, "FlakierError"), ("hopeless", 1, "StepFailed")],
 )
 async def test_only_what_is_worth_it_is_retried(engine: outlive.Engine, kind: str, attempts: int, told: str) -> None:
-    """`Retry.on` says which exceptions, with their subclasses, are tried again; they reach the workflow as themselves."""
+    """`Retry.on` says which exceptions, subclasses too, are tried again; they reach the workflow as themselves."""
     run = await engine.start(retrying_picky, kind)
 
     assert told == await in_time(run.result())

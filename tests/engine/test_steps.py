@@ -13,9 +13,8 @@ from uuid import UUID
 import pytest
 
 import outlive
-from outlive._journal.event import StepSucceeded
 from outlive.errors import NotInRunError, StepFailed
-from tests.engine.support import Place, crash, events_of, hold, in_time, stage
+from tests.engine.support import in_time, stage
 
 
 class Size(Enum):
@@ -102,12 +101,6 @@ async def cancel_oneself() -> None:
     raise asyncio.CancelledError
 
 
-@outlive.step
-async def who_am_i() -> list[str | int]:
-    me = outlive.current_step()
-    return [me.run_id, me.name, me.attempt, me.idempotency_key]
-
-
 @outlive.workflow
 async def stepping_parcel(parcel: Parcel) -> Parcel:
     return await repack(await repack(parcel), size=Size.LARGE)
@@ -128,8 +121,7 @@ async def stepping_out_of_stock() -> str:
     try:
         await reserve_or_fail("shoe")
     except OutOfStockError as error:
-        assert isinstance(error.__cause__, KeyError)
-        return f"{error}; {error.sku} {error.left}; {error.__cause__.args[0]}"
+        return f"{error}; {error.sku} {error.left}; {error.__cause__!r}"
     return "in stock"
 
 
@@ -165,18 +157,6 @@ async def stepping_self_cancel() -> str:
     except StepFailed as error:
         return error.type_name
     return "went on"
-
-
-@outlive.workflow
-async def stepping_identity(times: int) -> list[list[str | int]]:
-    first = [await who_am_i() for _ in range(times)]
-    return first + list(await asyncio.gather(who_am_i(), who_am_i()))
-
-
-@outlive.workflow
-async def stepping_interrupted_identity(name: str) -> list[str | int]:
-    await hold(name)
-    return await who_am_i()
 
 
 async def test_arguments_and_results_are_typed_by_annotations(engine: outlive.Engine) -> None:
@@ -216,7 +196,7 @@ async def test_a_registered_exception_reaches_the_workflow_as_itself(engine: out
     """Class, message, attributes and cause are those of the exception that the step raised."""
     run = await engine.start(stepping_out_of_stock)
 
-    assert "only 3 of shoe left; shoe 3; shoe" == await in_time(run.result())
+    assert "only 3 of shoe left; shoe 3; KeyError('shoe')" == await in_time(run.result())
 
 
 async def test_an_unregistered_exception_reaches_the_workflow_as_step_failed(engine: outlive.Engine) -> None:
@@ -244,56 +224,6 @@ async def test_a_step_that_lets_a_cancellation_escape_has_failed(engine: outlive
     run = await engine.start(stepping_self_cancel)
 
     assert (await in_time(run.result())).endswith("CancelledError")
-
-
-async def test_an_idempotency_key_belongs_to_one_call(engine: outlive.Engine) -> None:
-    """No two calls share a key: not in one run, not in two branches, not in two runs of one workflow."""
-    first = await in_time((await engine.start(stepping_identity, 3, id="run-1")).result())
-    second = await in_time((await engine.start(stepping_identity, 3, id="run-2")).result())
-
-    keys = [key for *_, key in first + second]
-    assert len(set(keys)) == len(keys) == 10
-    assert ["run-1", "who_am_i", 1] == first[0][:3]
-
-
-async def test_a_replaced_run_has_other_idempotency_keys(engine: outlive.Engine) -> None:
-    """The same call of a new run under the same id is another effect."""
-    keys = [
-        (await in_time((await engine.start(stepping_identity, 1, id="run-1", on_conflict="replace")).result()))[0][3]
-        for _ in range(2)
-    ]
-
-    assert keys[0] != keys[1]
-
-
-async def test_an_interrupted_step_keeps_its_idempotency_key(place: Place) -> None:
-    """The attempt after a crash has the key of the attempt before it, so the world can tell that they are one."""
-    first = await place.engine().__aenter__()
-    await first.start(stepping_key, id="run-1")
-    await stage.gate("key").reached()
-    await crash(first)
-
-    async with place.engine() as second:
-        await stage.gate("key").reached()
-        stage.gate("key").open()
-        run = second.get("run-1")
-        await in_time(run.result())
-        assert 1 == len(await events_of(run, StepSucceeded))
-    (key, epoch), (again, later_epoch) = stage.calls
-    assert key == again
-    assert later_epoch == epoch + 1
-
-
-@outlive.step
-async def tell_key() -> None:
-    me = outlive.current_step()
-    stage.call((me.idempotency_key, me.epoch))
-    await stage.gate("key").pass_through()
-
-
-@outlive.workflow
-async def stepping_key() -> None:
-    await tell_key()
 
 
 async def test_a_context_belongs_to_one_step() -> None:

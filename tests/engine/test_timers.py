@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive import RunStatus
 from outlive._journal.event import RunSuspended, TimerFired
-from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, stage, waits
+from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, stage, until, until_calls, waits
 
 SHORT = 0.02
 
@@ -123,11 +123,7 @@ async def test_a_short_timer_survives_a_crash(place: Place) -> None:
     first = await place.engine().__aenter__()
     run = await first.start(sleeping, 0.5, id="run-1")
 
-    async def has_begun() -> None:
-        while not stage.count("before"):  # noqa: ASYNC110
-            await asyncio.sleep(0)
-
-    await in_time(has_begun())
+    await until_calls("before")
     assert await run.status() is RunStatus.RUNNING
     await crash(first)
     place.clock.skip(seconds=1)
@@ -173,11 +169,10 @@ async def test_a_timer_fires_while_a_step_runs(engine: outlive.Engine) -> None:
     run = await engine.start(sleeping_beside_a_step, SHORT)
     await stage.gate("beside").reached()
 
-    async def has_fired() -> None:
-        while not await events_of(run, TimerFired):
-            await asyncio.sleep(0.001)
+    async def has_fired() -> bool:
+        return bool(await events_of(run, TimerFired))
 
-    await in_time(has_fired())
+    await until(has_fired)
     stage.gate("beside").open()
     assert ["timer", "beside"] == await in_time(run.result())
 

@@ -155,7 +155,7 @@ async def pass_gate(name: str) -> None:
 
 @outlive.workflow
 async def contested_beside_progress() -> int:
-    epoch, _ = await asyncio.gather(hold_epoch(), pass_gate("beat"))
+    epoch: int = (await asyncio.gather(hold_epoch(), pass_gate("beat")))[0]
     return epoch
 
 

@@ -233,6 +233,7 @@ TYPED: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "enum": (Colour, st.sampled_from(Colour)),
     "int enum": (Level, st.sampled_from(Level)),
     "str enum": (Mode, st.sampled_from(Mode)),
+    "flag": (Perm, st.sampled_from([Perm.READ, Perm.WRITE, Perm.READ | Perm.WRITE])),
     "literal": (Literal["a", 1], st.sampled_from(["a", 1])),
     "list": (list[int], st.lists(INT64)),
     "list of any": (list[Any], st.lists(PLAIN, max_size=3)),

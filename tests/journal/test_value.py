@@ -28,7 +28,6 @@ from tests.journal.models import (
     Mode,
     Order,
     Pair,
-    Perm,
     Person,
     Point,
     Text,
@@ -95,7 +94,7 @@ REFUSED: list[tuple[Any, Any, str, str]] = [
     (list[set[int]], [frozenset({1})], "$[0]", "frozenset"),
     (dict[str, list[int]], {"a": (1,)}, "$.a", "tuple"),
     (dict[str, int], {"a": True}, "$", "dict"),
-    (dict[Mode, int], {Mode.FAST: Level.LOW}, "$[<Mode.FAST: 'fast'>]", "Level"),
+    (dict[Mode, int], {Mode.FAST: Level.LOW}, "$.fast", "Level"),
     (dict[str, int], {Text("k"): 1}, "$", "dict"),
     (tuple[Any, ...], ((1, 2),), "$[0]", "tuple"),
     (tuple[Any, ...], (datetime(2024, 1, 1, tzinfo=UTC),), "$[0]", "datetime"),
@@ -108,8 +107,7 @@ REFUSED: list[tuple[Any, Any, str, str]] = [
     (Item, Point(1, 2), "$", "Point"),
     (Point, Point(1.0, 2.0, label=object()), "$.label", "object"),  # type: ignore[arg-type]
     (Person, Person(name="a", born=datetime(2024, 7, 1, tzinfo=STOCKHOLM)), "$", "Person"),
-    (Person, Person(name="a", born=datetime(2024, 7, 1), anything=object()), "$", "Person"),  # noqa: DTZ001
-    (Perm, Perm.READ | Perm.WRITE, "$", "Perm"),
+    (Person, Person(name="a", born=datetime(2024, 7, 1), anything=object()), "$.anything", "object"),  # noqa: DTZ001
     (Item | Order, Item("a", Decimal(1)), "$", "Item"),
 ]
 NAMES = [f"{n}-{kind}" for n, (_, _, _, kind) in enumerate(REFUSED)]
@@ -144,7 +142,7 @@ def test_a_circle_of_typed_values_is_refused() -> None:
 
     assert refused(Item, item).type_name == "Item"
     deep = Item("a", Decimal(1))
-    for _ in range(100_000):
+    for _ in range(5_000):
         deep = Item("a", Decimal(1), parts=[deep])
     assert refused(Item, deep).type_name in ("Item", "list")
 
@@ -181,13 +179,22 @@ from tests.journal.models import Item, Person
 from outlive._journal.value import codec_for
 from decimal import Decimal
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, NewType
+from collections.abc import Set as AbstractSet
+import msgspec
+class Named(NamedTuple):
+    words: set[str]
+class Frozen(msgspec.Struct, frozen=True):
+    words: frozenset[str]
+    def __post_init__(self): assert isinstance(self.words, frozenset)
+Tags = NewType("Tags", set[str])
 words = {f"word {n}" for n in range(50)}
 mixed = {*words, 1, 2.5, None, (1, "a"), frozenset(words)}
 people = [Person(name="a", born=datetime(2024, 1, 1), tags=words)]
 for annotation, value in [
     (Any, words), (Any, frozenset(words)), (Any, {"a": [mixed]}), (set[str], words), (frozenset[str], frozenset(words)),
     (dict[str, set[str]], {"a": words}), (Item, Item("a", Decimal(1), tags=words)), (list[Person], people),
+    (Tags, words), (Named, Named(words)), (list[Frozen], [Frozen(frozenset(words))]), (AbstractSet[str], words),
 ]:
     print(codec_for(annotation).encode(value, "x").decode())
 """
@@ -210,16 +217,11 @@ def test_equal_sets_are_equal_bytes_in_every_process() -> None:
     assert "word 49" in texts.pop()
 
 
-@pytest.mark.parametrize("annotation", [Any, dict[str, Any], dict[str, int], dict[str, list[int]]], ids=str)
+@pytest.mark.parametrize(
+    "annotation", [Any, dict[str, Any], dict[str, int], dict[str, set[int]], dict[str, list[int]]], ids=str
+)
 def test_a_dict_keeps_its_order(annotation: Any) -> None:
     """Python's dicts have an order, and code relies on it."""
-    value: Any = [1] if annotation == dict[str, list[int]] else 1
+    value: Any = {dict[str, set[int]]: {1}, dict[str, list[int]]: [1]}.get(annotation, 1)
 
     assert list(again(annotation, dict.fromkeys("zebra", value))) == list("zebra")
-
-
-def test_a_dict_beside_a_set_is_sorted() -> None:
-    """The price of equal bytes for equal sets: msgspec sorts either both or none. Live and replayed it is the same."""
-    values = {key: {1} for key in "zebra"}
-
-    assert list(again(dict[str, set[int]], values)) == sorted(values)

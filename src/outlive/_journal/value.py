@@ -13,11 +13,13 @@ microsecond for what most steps return. Whatever fails is reported with the path
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import enum
 import math
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -88,15 +90,15 @@ class TypedCodec:
     def __init__(self, annotation: Any) -> None:
         self._annotation = annotation
         self._exact = next((kind for kind in _EXACT if annotation is kind), None)
-        # Equal sets must be equal bytes whatever the hash seed of the process is.
-        order: typing.Literal["deterministic"] | None = "deterministic" if _has_set(annotation) else None
-        self._encode = msgspec.json.Encoder(enc_hook=_write_custom, order=order).encode
+        self._has_set = _has_set(annotation)
+        self._encode = msgspec.json.Encoder(enc_hook=_write_custom).encode
         self._decode = msgspec.json.Decoder(annotation, dec_hook=_read_custom).decode
 
     def encode(self, value: Any, what: str) -> bytes:
         """See `ValueCodec`."""
         try:
-            data = self._encode(value)
+            # Equal sets must be equal bytes whatever the hash seed of the process is.
+            data = self._encode(_sort_sets(value, self._encode) if self._has_set else value)
         except Exception as error:  # enc_hook and the user's own properties may raise anything.
             raise self._refusal(value, what, str(error)) from error
         if type(value) is not self._exact:
@@ -192,14 +194,40 @@ def _is_untyped(annotation: Any) -> bool:
 
 
 def _has_set(annotation: Any, seen: frozenset[Any] = frozenset()) -> bool:
-    if annotation in (set, frozenset) or typing.get_origin(annotation) in (set, frozenset):
+    annotation = getattr(annotation, "__supertype__", annotation)
+    origin = typing.get_origin(annotation) or annotation
+    if isinstance(origin, type) and issubclass(origin, AbstractSet):
         return True
     inside = list(typing.get_args(annotation))
-    if isinstance(annotation, type) and annotation not in seen:
-        if dataclasses.is_dataclass(annotation) or hasattr(annotation, "__struct_fields__"):
-            inside += _hints(annotation).values()
-        seen = seen | {annotation}
+    if isinstance(origin, type) and origin not in seen:
+        inside += _hints(origin).values()
+        seen = seen | {origin}
     return any(_has_set(part, seen) for part in inside if not isinstance(part, (str, list)))
+
+
+def _sort_sets(value: Any, encode: Callable[[Any], bytes]) -> Any:
+    """The value with a sorted list in place of every set, for msgspec to write; all else as it is.
+
+    msgspec can sort by itself, but then it sorts dicts too, and refuses those whose keys are no text.
+    """
+    if isinstance(value, (set, frozenset)):
+        return sorted((_sort_sets(member, encode) for member in value), key=encode)
+    if isinstance(value, (list, tuple)):
+        return [_sort_sets(item, encode) for item in value]
+    if isinstance(value, dict):
+        return {key: _sort_sets(item, encode) for key, item in value.items()}
+    fields = {name: getattr(value, name, None) for name in _field_names(value)} if not _is_pydantic(type(value)) else {}
+    changed = {name: new for name, old in fields.items() if (new := _sort_sets(old, encode)) is not old}
+    if not changed:
+        return value
+    # Past its constructor, which may look at what it is given.
+    twin = copy.copy(value)
+    for name, new in changed.items():
+        if isinstance(twin, msgspec.Struct):
+            msgspec.structs.force_setattr(twin, name, new)
+        else:
+            object.__setattr__(twin, name, new)
+    return twin
 
 
 def _hints(cls: type) -> dict[str, Any]:

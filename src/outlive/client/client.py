@@ -91,9 +91,9 @@ class Client:
     def close(self) -> None:
         """The engine has stopped: whoever still waits for a start, or uses a handle from now on, is told."""
         self._open_store = None
-        for created in self._creating:
-            if not created.done():
-                created.set_exception(EngineClosedError("starting a run"))
+        for waiting in self._creating:
+            if not waiting.done():
+                waiting.set_exception(EngineClosedError("starting a run"))
 
     # -- Starting --------------------------------------------------------------------------------------------
 

@@ -1,0 +1,45 @@
+"""Real processes that really die: the next one goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from outlive.testing.fsck import check_store
+from tests.engine.program import WAYS
+from tests.engine.support import Place
+
+ROOT = Path(__file__).parents[2]
+
+
+def live(folder: Path, way: str) -> subprocess.CompletedProcess[str]:
+    """One life of the program, which may be short."""
+    environment = os.environ | {
+        "LEDGER": str(folder / "ledger"),
+        "WAY": way,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+    }
+    command = [sys.executable, "-m", "tests.engine.program", str(folder / "program.db")]
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=30)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_process_goes_on_where_another_one_died(tmp_path: Path, way: str) -> None:
+    """Whatever kills it: completed steps are done once, interrupted ones again, and every run ends right."""
+    assert 0 != live(tmp_path, way).returncode
+    again = live(tmp_path, way)
+    assert (0, "") == (again.returncode, again.stderr)
+    assert "a 1, a 2, a 3, a 4, told" == again.stdout.strip()
+
+    done = Counter((tmp_path / "ledger").read_text().splitlines())
+    deadly = {WAYS[0]: "async a", WAYS[1]: "sync a", WAYS[2]: "sync a", WAYS[3]: "after a"}[way]
+    assert {"before a": 1, "async a": 1, "sync a": 1, "after a": 1} | {deadly: 2} == dict(done)
+    store = Place(tmp_path / "program.db").store()
+    await store.open()
+    assert [] == await check_store(store)
+    await store.close()

@@ -1,0 +1,76 @@
+"""Typed signals: checked at the sender where they are declared, else at the receiver, and never lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive._define.registry import Registry
+from outlive.errors import SignalTypeError
+from tests.engine.support import Place, in_time, parks
+
+
+@dataclass(frozen=True)
+class Payment:
+    cents: int
+    by: str = "card"
+
+
+@outlive.workflow
+async def listening_typed() -> Payment:
+    return await outlive.wait_for_signal("paid", Payment)
+
+
+@outlive.workflow(signals={"paid": Payment, "count": int})
+async def listening_declared() -> Payment:
+    return await outlive.wait_for_signal("paid", Payment)
+
+
+async def test_a_typed_signal_comes_as_its_type(engine: outlive.Engine) -> None:
+    """The receiver's type decides, whether the sender used it or plain values."""
+    first, second = await engine.start(listening_typed), await engine.start(listening_typed)
+    await first.signal("paid", Payment(5, "cash"))
+    await second.signal("paid", {"cents": 7})
+
+    assert Payment(5, "cash") == await in_time(first.result())
+    assert Payment(7) == await in_time(second.result())
+
+
+@pytest.mark.parametrize("payload", ["five", {"cents": "five"}, None, Payment("five")])  # type: ignore[arg-type]
+async def test_a_declared_type_is_checked_at_the_sender(engine: outlive.Engine, payload: Any) -> None:
+    """A workflow that declares its signals never gets one of another type; nothing is stored."""
+    run = await engine.start(listening_declared, id="run-1")
+
+    with pytest.raises(SignalTypeError, match="signal 'paid' of workflow listening_declared"):
+        await run.signal("paid", payload)
+    with pytest.raises(SignalTypeError):
+        await engine.signal("run-2", "paid", payload, start=(listening_declared,))
+
+    await run.signal("paid", Payment(1))
+    assert Payment(1) == await in_time(run.result())
+    assert ["run-1"] == [run.id for run in await engine.list(workflow="listening_declared")]
+
+
+async def test_an_undeclared_wrong_type_parks_the_receiver(place: Place) -> None:
+    """The signal is a fact and is not lost: code that can read it goes on with it after a resume."""
+    async with place.engine() as first:
+        run = await first.start(listening_typed, id="run-1")
+        await run.signal("paid", {"cents": "five"})
+
+        assert "signal 'paid' cannot be read as Payment" in await parks(run)
+        await run.resume()
+        await parks(run)
+    fixed = Registry()
+    spec = listening_typed.spec
+    fixed.add_workflow(type(spec)(name=spec.name, version=1, fn=listen_to_text, signature=spec.signature))
+    async with place.engine(registry=fixed) as second:
+        await second.resume("run-1")
+        assert Payment(5) == await in_time(second.get("run-1").result())
+
+
+async def listen_to_text() -> Payment:
+    said = await outlive.wait_for_signal("paid", dict)
+    return Payment({"five": 5}[said["cents"]])
