@@ -63,7 +63,7 @@ def a_client_was_told_otherwise(it: Evidence) -> None:
 
 
 def a_completed_step_begins_again(it: Evidence) -> None:
-    begin = next(line for line in it.effects if line.mark == "begin" and line.step == "work")
+    begin = next(line for line in it.effects if line.mark == "begin" and line.step == "kill.work")
     it.effects.append(msgspec.structs.replace(begin, epoch=begin.epoch + 1, pid=7))
 
 
@@ -72,11 +72,11 @@ def an_attempt_begins_twice(it: Evidence) -> None:
 
 
 def a_step_never_ended(it: Evidence) -> None:
-    it.effects.remove(next(line for line in it.effects if line.mark == "end" and line.step == "work"))
+    it.effects.remove(next(line for line in it.effects if line.mark == "end" and line.step == "kill.work"))
 
 
 def a_key_is_used_for_two_calls(it: Evidence) -> None:
-    begin = next(line for line in it.effects if line.mark == "begin" and line.step == "work")
+    begin = next(line for line in it.effects if line.mark == "begin" and line.step == "kill.work")
     it.effects.append(msgspec.structs.replace(begin, place=begin.place + 1_000, epoch=begin.epoch - 1))
 
 
@@ -113,7 +113,7 @@ def signals_change_places(it: Evidence) -> None:
 def a_retry_is_forgotten(it: Evidence) -> None:
     for events in it.journals.values():
         for event in events:
-            if isinstance(event, AttemptFailed) and event.call.endswith("flaky"):
+            if isinstance(event, AttemptFailed) and event.call.endswith("kill.flaky"):
                 events.remove(event)
                 return
     raise AssertionError("no run of the trial has a flaky step")
@@ -126,7 +126,7 @@ def a_cancel_is_lost(it: Evidence) -> None:
 
 def a_cancelled_run_leaves_a_mess(it: Evidence) -> None:
     for run_id, events in it.journals.items():
-        it.journals[run_id] = [e for e in events if not (isinstance(e, StepSucceeded) and e.call == "tidy")]
+        it.journals[run_id] = [e for e in events if not (isinstance(e, StepSucceeded) and e.call == "kill.tidy")]
 
 
 def the_store_has_a_problem(it: Evidence) -> None:

@@ -18,7 +18,7 @@ import dataclasses
 import enum
 import math
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -281,10 +281,15 @@ def _walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _field_names(value: Any) -> tuple[str, ...]:
-    if dataclasses.is_dataclass(value):
-        return tuple(field.name for field in dataclasses.fields(value))
-    names = getattr(type(value), "__struct_fields__", None) or getattr(type(value), "__pydantic_fields__", None) or ()
-    return tuple(names)
+    cls: Any = type(value)
+    return _field_names_of(cls)
+
+
+@lru_cache(maxsize=4096)
+def _field_names_of(cls: type) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return tuple(getattr(cls, "__struct_fields__", None) or getattr(cls, "__pydantic_fields__", None) or ())
 
 
 def _first_difference(left: Any, right: Any, path: str = "$") -> tuple[str, Any, Any]:
@@ -309,14 +314,26 @@ def _is_exact(back: Any, value: Any) -> bool:
     if kind is datetime or kind is time:
         return has_plain_zone(value)
     if kind is list or kind is tuple:
-        kinds = set(map(type, value))
-        return (kinds <= _LEAVES and kinds == set(map(type, back))) or all(map(_is_exact, back, value))
+        return _are_exact(back, value)
     if kind is dict:
-        return set(map(type, value)) == set(map(type, back)) and all(_is_exact(back[key], value[key]) for key in value)
+        return _are_exact([*back], [*value]) and _are_exact([*back.values()], [*value.values()])
     if kind is set or kind is frozenset:
         members = {member: member for member in back}
         return all(_is_exact(members[member], member) for member in value)
-    return all(_is_exact(getattr(back, name, None), getattr(value, name, None)) for name in _field_names(value))
+    names = _field_names(value)
+    return _are_exact([getattr(back, name, None) for name in names], [getattr(value, name, None) for name in names])
+
+
+def _are_exact(back: Sequence[Any], value: Sequence[Any]) -> bool:
+    if len(value) > 8:  # Long lists are mostly of one kind.
+        kinds = set(map(type, value))
+        if kinds <= _LEAVES and kinds == set(map(type, back)):
+            return True
+    for other, part in zip(back, value, strict=True):
+        kind = type(part)
+        if (type(other) is not kind or kind not in _LEAVES) and not _is_exact(other, part):
+            return False
+    return True
 
 
 def _is_nan(value: Any) -> bool:

@@ -240,7 +240,7 @@ class Execution:
         del self.calls[event.run, event.call]
         stored = event.result.v
         value = command.step.signature.result.decode(
-            self.unpack(event.result) if stored is UNSET else stored, event.call
+            self.unpack(event.result) if stored is UNSET else stored, f"result of step {event.call}"
         )
         if not call.future.done():
             call.future.set_result(value)

@@ -133,7 +133,7 @@ class Executor:
         attempt.task = task
         try:
             value = await self._call(attempt)
-            result = command.step.signature.result.encode(value, command.call)
+            result = command.step.signature.result.encode(value, f"result of step {command.call}")
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
             failure = self.failed(command, error) if attempt.is_wanted else None

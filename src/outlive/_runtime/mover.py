@@ -146,7 +146,7 @@ class Mover:
     def _success(self, live: LiveRun, command: RunStep, result: bytes | None) -> AnyEvent:
         assert result is not None
         try:
-            payload = live.pack(result, command.call)
+            payload = live.pack(result, f"result of step {command.call}")
         except PayloadTooLargeError as error:
             return self._executor.failed(command, error)
         return fact_of_success(command, at=self._clock.now(), result=payload)

@@ -134,7 +134,7 @@ def signals_arrived_once(it: Evidence) -> Iterator[str]:
 
 def retries_were_as_planned(it: Evidence) -> Iterator[str]:
     """A step that fails by plan failed exactly so often, however often its worker was killed meanwhile."""
-    places = {line.key: line.place for line in it.effects if line.step == "flaky"}
+    places = {line.key: line.place for line in it.effects if line.step == "kill.flaky"}
     for root_id, events in it.journals.items():
         failures = Counter((child_id(root_id, e.run), e.call) for e in events if isinstance(e, AttemptFailed))
         planned_at = _planned_failures(it, root_id)
@@ -159,7 +159,9 @@ def cancelled_runs_cleaned_up(it: Evidence) -> Iterator[str]:
             yield f"{run_id}: the cancel was acknowledged and is lost"
             continue
         had_begun = any(isinstance(event, StepSucceeded) and not event.run for event in events[:at])
-        if had_begun and not any(isinstance(event, StepSucceeded) and event.call == "tidy" for event in events[at:]):
+        if had_begun and not any(
+            isinstance(event, StepSucceeded) and event.call == "kill.tidy" for event in events[at:]
+        ):
             yield f"{run_id} was cancelled and did not clean up"
 
 

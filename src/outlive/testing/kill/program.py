@@ -47,7 +47,7 @@ class Program:
     """`return` the total, `raise` it, or `wait` for something that never comes."""
 
 
-@outlive.workflow
+@outlive.workflow(name="kill.program")
 async def program(plan: Program) -> int:
     """Perform the operations in order; the result is the sum of what they add."""
     try:
@@ -147,7 +147,7 @@ async def race(op: Op) -> int:
     return op.value
 
 
-@outlive.step
+@outlive.step(name="kill.work")
 async def work(place: int, value: int) -> int:
     """Something that takes a moment."""
     with effect(place):
@@ -155,7 +155,7 @@ async def work(place: int, value: int) -> int:
     return value
 
 
-@outlive.step
+@outlive.step(name="kill.work_on_thread")
 def work_on_thread(place: int, value: int) -> int:
     """The same, in a sync function."""
     with effect(place):
@@ -163,7 +163,7 @@ def work_on_thread(place: int, value: int) -> int:
     return value
 
 
-@outlive.step(retry=outlive.Retry(attempts=5, first=0.02, cap=0.1, on=(ConnectionError,)))
+@outlive.step(name="kill.flaky", retry=outlive.Retry(attempts=5, first=0.02, cap=0.1, on=(ConnectionError,)))
 async def flaky(place: int, value: int, fails: int) -> int:
     """Fails as often as planned."""
     with effect(place):
@@ -173,7 +173,11 @@ async def flaky(place: int, value: int, fails: int) -> int:
     return value
 
 
-@outlive.step(timeout=STEP_TIMEOUT_SECONDS, retry=outlive.Retry(attempts=20, first=0.02, cap=0.1, on=(TimeoutError,)))
+@outlive.step(
+    name="kill.slow",
+    timeout=STEP_TIMEOUT_SECONDS,
+    retry=outlive.Retry(attempts=20, first=0.02, cap=0.1, on=(TimeoutError,)),
+)
 async def slow(place: int, value: int) -> int:
     """Hangs in its first attempt until its timeout."""
     with effect(place):
@@ -181,7 +185,7 @@ async def slow(place: int, value: int) -> int:
     return value
 
 
-@outlive.step
+@outlive.step(name="kill.in_pieces")
 async def in_pieces(place: int, value: int) -> int:
     """Saves how far it came."""
     me = outlive.current_step()
@@ -192,21 +196,21 @@ async def in_pieces(place: int, value: int) -> int:
     return value
 
 
-@outlive.step(retry=outlive.Retry(attempts=2, first=0.02, on=(ValueError,)))
+@outlive.step(name="kill.broken", retry=outlive.Retry(attempts=2, first=0.02, on=(ValueError,)))
 async def broken(place: int) -> int:
     """Fails always."""
     with effect(place):
         raise ValueError("planned")
 
 
-@outlive.step
+@outlive.step(name="kill.note")
 async def note(place: int, winner: int) -> int:
     """Know who won a race."""
     with effect(place):
         return winner
 
 
-@outlive.step
+@outlive.step(name="kill.tidy")
 async def tidy(place: int) -> None:
     """Clean up after a cancelled program."""
     with effect(place):
