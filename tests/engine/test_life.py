@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ import outlive
 from outlive import RunStatus
 from outlive._journal.event import RunClaimed, RunReleased
 from outlive.errors import ConfigurationError, EngineClosedError, NotADatabaseError
-from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
+from tests.engine.faults import FaultyStore, faulty
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, until_calls, waits
 
 
 @outlive.workflow
@@ -235,3 +238,49 @@ async def threads_fall_to(count: int) -> None:
         return threading.active_count() <= count
 
     await until(is_so)
+
+
+async def test_an_engine_that_nobody_holds_is_forgotten() -> None:
+    """Neither the engine nor its clock stays in memory after its life."""
+    engine = outlive.Engine("memory:")
+    async with engine:
+        assert "a" == await in_time((await engine.start(lively_mix, "a")).result())
+    traces = [weakref.ref(engine), weakref.ref(engine._clock), weakref.ref(engine._store)]
+    del engine
+    gc.collect()
+
+    assert [None] * 3 == [trace() for trace in traces]
+
+
+async def test_an_engine_may_stop_while_it_begins_a_new_session(place: Place) -> None:
+    """Its lease is lost, its store is away, and it stops all the same, with its threads."""
+    stores: list[FaultyStore] = []
+    before = threading.active_count()
+    engine = await place.engine(lease_seconds=1, wrap=faulty(stores)).__aenter__()
+    await in_time((await engine.start(lively_mix, "a")).result())
+    await engine.start(lively, "held", id="run-1")
+    await stage.gate("held").reached()
+    stores[0].is_down = True
+    await until_calls("a", "held before", "held", "held cancelled")
+    await in_time(engine.__aexit__(None, None, None))
+
+    await threads_fall_to(before)
+    stores[0].is_down = False
+
+
+async def test_a_lease_lost_while_stopping_begins_no_new_session(place: Place) -> None:
+    """The steps are cancelled, nothing is committed for a lease that may be gone, and the engine stops."""
+    engine = await place.engine(grace_seconds=5).__aenter__()
+    await engine.start(lively, "held", id="run-1")
+    await stage.gate("held").reached()
+    stopping = asyncio.create_task(engine.__aexit__(None, None, None))
+    await asyncio.sleep(0.01)
+    assert engine._station is not None
+    engine._station._fence("another worker has ended this session")
+    await in_time(stopping)
+
+    assert 1 == stage.count("held cancelled")
+    async with place.engine() as second:
+        await stage.gate("held").reached()
+        stage.gate("held").open()
+        assert "held before held after" == await in_time(second.get("run-1").result())

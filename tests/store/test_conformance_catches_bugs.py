@@ -278,7 +278,13 @@ class ListsOldestFirst(Defective):
 
     found_by = "test_newest_run_comes_first"
 
-    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: int | None = None) -> list[Run]:  # noqa: A002 (the contract's name)
+    async def list_runs(
+        self,
+        filter: RunFilter,  # noqa: A002 (the contract's name)
+        *,
+        limit: int = 100,
+        before: tuple[int, str] | None = None,
+    ) -> list[Run]:
         return (await super().list_runs(filter, limit=limit, before=before))[::-1]
 
 
