@@ -28,7 +28,7 @@ from outlive.client.handle import RunHandle
 T = TypeVar("T")
 EventT = TypeVar("EventT", bound=AnyEvent)
 
-PATIENCE_SECONDS = 5
+PATIENCE_SECONDS = 20
 """How long a test waits for what must happen; only a failing test waits that long."""
 LEASE_SECONDS = 10_000_000
 """Longer than any test skips, so that skipping time costs no lease; tests of leases state their own."""

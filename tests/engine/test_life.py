@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -245,11 +246,14 @@ async def test_an_engine_that_nobody_holds_is_forgotten() -> None:
     engine = outlive.Engine("memory:")
     async with engine:
         assert "a" == await in_time((await engine.start(lively_mix, "a")).result())
-    traces = [weakref.ref(engine), weakref.ref(engine._clock), weakref.ref(engine._store)]
+    traces: list[weakref.ref[Any]] = [weakref.ref(engine), weakref.ref(engine._clock), weakref.ref(engine._store)]
     del engine
-    gc.collect()
 
-    assert [None] * 3 == [trace() for trace in traces]
+    async def are_gone() -> bool:
+        gc.collect()
+        return [None] * 3 == [trace() for trace in traces]
+
+    await until(are_gone)
 
 
 async def test_an_engine_may_stop_while_it_begins_a_new_session(place: Place) -> None:

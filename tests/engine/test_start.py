@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -238,3 +239,43 @@ async def test_attaching_takes_no_place_of_another_run(place: Place) -> None:
         stage.gate("a").open()
         assert "a" == await in_time(held.result())
         assert 1 == stage.count("a")
+
+
+async def test_starts_at_the_same_time_are_one_run(engine: outlive.Engine) -> None:
+    """Twenty callers with one id get one run."""
+    runs = await in_time(asyncio.gather(*[engine.start(started, "a", id="run-1") for _ in range(20)]))
+
+    assert ["a"] * 20 == [await in_time(run.result()) for run in runs]
+    assert ["a"] == stage.calls
+
+
+async def test_replacements_at_the_same_time_keep_every_run(engine: outlive.Engine) -> None:
+    """Of five callers who replace each other one is the last, and none of the others goes on."""
+    names = [f"{number}" for number in range(5)]
+    await in_time(
+        asyncio.gather(*[engine.start(started_and_held, name, id="run-1", on_conflict="replace") for name in names])
+    )
+    for name in names:
+        stage.gate(name).open()
+
+    await in_time(engine.get("run-1").result())
+    found = await engine.list(workflow="started_and_held")
+    assert {"run-1", *[f"run-1~old{number}" for number in range(1, 5)]} == {run.id for run in found}
+    assert 1 == len([run for run in found if run.status is RunStatus.SUCCEEDED])
+
+
+async def test_a_wide_tree_is_replaced_as_a_whole(engine: outlive.Engine) -> None:
+    """More children than a page of the store has all end and all get the new name."""
+    await waits(await engine.start(started_wide, 1_001, id="run-1"))
+
+    new = await engine.start(started, "b", id="run-1", on_conflict="replace")
+
+    assert "b" == await in_time(new.result())
+    for number in (1, 500, 1_001):
+        old = await engine.get(f"run-1~old1~{number}").info()
+        assert (RunStatus.CANCELLED, "run-1~old1") == (old.status, old.root_id)
+
+
+@outlive.workflow
+async def started_wide(children: int) -> None:
+    await asyncio.gather(*[started_and_waiting(f"{number}") for number in range(children)])

@@ -17,7 +17,7 @@ from hypothesis import given
 from outlive._journal.value import TAGGED
 from outlive.errors import UnreadableError, UnserialisableError
 from tests.journal.models import Colour, Level, Mode, Pair, Text, Whole
-from tests.journal.values import PLAIN, is_same
+from tests.journal.values import PLAIN, QUICK, is_same
 
 STOCKHOLM = ZoneInfo("Europe/Stockholm")
 
@@ -35,6 +35,7 @@ def refused(value: Any) -> UnserialisableError:
     return caught.value
 
 
+@QUICK
 @given(PLAIN)
 def test_a_plain_value_comes_back_exactly(value: Any) -> None:
     """Whatever JSON would alter is kept: tuples, sets, bytes, times, decimals, infinities, keys that are no text."""

@@ -32,7 +32,7 @@ from tests.journal.models import (
     Point,
     Text,
 )
-from tests.journal.values import is_same
+from tests.journal.values import NIGHT, QUICK, is_same
 
 ROOT = Path(__file__).parents[2]
 STOCKHOLM = ZoneInfo("Europe/Stockholm")
@@ -57,6 +57,7 @@ def test_a_typed_value_comes_back_exactly(name: str) -> None:
     """Dataclasses, structs, models, enums, collections: equal, and of the same type all the way down."""
     annotation, values = TYPED[name]
 
+    @QUICK
     @given(values)
     def check(value: Any) -> None:
         assert is_same(again(annotation, value), value)
@@ -64,6 +65,7 @@ def test_a_typed_value_comes_back_exactly(name: str) -> None:
     check()
 
 
+@QUICK
 @given(st.sampled_from(sorted(TYPED)), ANYTHING | st.lists(ANYTHING, max_size=2) | st.tuples(ANYTHING, ANYTHING))
 def test_any_value_under_any_annotation_comes_back_exactly_or_is_refused(name: str, value: Any) -> None:
     """There is no third way: what the codec takes, it gives back. Only an int for a float may become one."""
@@ -73,6 +75,14 @@ def test_any_value_under_any_annotation_comes_back_exactly_or_is_refused(name: s
     except UnserialisableError:
         return
     assert is_same(back, value) or (name == "float" and type(value) is int and back == value)
+
+
+@pytest.mark.slow
+@NIGHT
+@given(st.sampled_from(sorted(TYPED)), ANYTHING | st.lists(ANYTHING, max_size=2) | st.tuples(ANYTHING, ANYTHING))
+def test_a_great_many_values_come_back_exactly_or_are_refused(name: str, value: Any) -> None:
+    """The same, for a night."""
+    test_any_value_under_any_annotation_comes_back_exactly_or_is_refused.hypothesis.inner_test(name, value)  # type: ignore[attr-defined]
 
 
 REFUSED: list[tuple[Any, Any, str, str]] = [

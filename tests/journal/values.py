@@ -8,7 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+NIGHT = settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-11))])

@@ -71,13 +71,21 @@ class Packer:
         """
         if payload.v is not msgspec.UNSET:
             return payload.v
-        data = self._blob(payload, blobs) if payload.blob else base64.b64decode(payload.data)
-        for name in reversed(payload.via):
-            codec = self._by_name.get(name)
-            if codec is None:
-                raise UnreadableError("a payload", "JSON", f"no payload codec {name!r} is configured here")
-            data = codec.decode(data)
+        data = self._blob(payload, blobs) if payload.blob else payload.data.encode()
+        try:
+            if not payload.blob:
+                data = base64.b64decode(data, validate=True)
+            for name in reversed(payload.via):
+                data = self._by_name[name].decode(data)
+        except Exception as error:  # A codec may raise anything: damaged bytes, another key.
+            raise UnreadableError("a payload", "JSON", self._why(payload, error)) from error
         return data
+
+    def _why(self, payload: Payload, error: Exception) -> str:
+        missing = [name for name in payload.via if name not in self._by_name]
+        if missing:
+            return f"no payload codec {missing[-1]!r} is configured here"
+        return f"what was written via {', '.join(payload.via) or 'base64'} cannot be undone: {error!r}"
 
     def _blob(self, payload: Payload, blobs: Mapping[str, bytes]) -> bytes:
         data = blobs.get(payload.blob)

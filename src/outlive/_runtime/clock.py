@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Protocol
+from weakref import WeakSet
 
 MICROSECONDS = 1_000_000
 
@@ -37,18 +38,20 @@ class Clock(Protocol):
         """Run something on a thread of its own that never keeps the process alive."""
 
 
+_clocks: WeakSet[SystemClock] = WeakSet()
+
+
 class SystemClock:
     """The real ones."""
 
     def __init__(self) -> None:
         self._random = random.Random(os.urandom(32))
-        # A forked child would otherwise go on with the same numbers, and so with the same ids, as its parent.
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._reseed)
+        _clocks.add(self)
         # Where the system has a clock that counts suspended time, a laptop lid cannot fool a lease.
         self._monotonic_id = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
-    def _reseed(self) -> None:
+    def reseed(self) -> None:
+        """Begin other numbers than before."""
         self._random.seed(os.urandom(32))
 
     def now(self) -> int:
@@ -76,3 +79,13 @@ class SystemClock:
     def spawn(self, target: Callable[[], None], *, name: str) -> None:
         """See `Clock`."""
         threading.Thread(target=target, name=name, daemon=True).start()
+
+
+def _reseed_clocks() -> None:
+    # A forked child would otherwise go on with the same numbers, and so with the same ids, as its parent.
+    for clock in list(_clocks):
+        clock.reseed()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reseed_clocks)

@@ -137,7 +137,9 @@ class Executor:
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
             failure = self.failed(command, error) if attempt.is_wanted else None
-        except (Exception, SystemExit) as error:  # The user's code may raise anything; its failure is data.
+        except KeyboardInterrupt:
+            raise  # Somebody at the keyboard wants the process to end, and not this step to fail.
+        except BaseException as error:  # The user's code may raise anything; its failure is data.
             failure = self.failed(command, error) if attempt.is_wanted else None
         finally:
             # The lane goes on, and whoever cancels this attempt from now on must not hit the next one.

@@ -63,6 +63,7 @@ class Station:
         self._claimer: Claimer | None = None
         self._keeper: Keeper | None = None
         self._renewal: asyncio.Task[None] | None = None
+        self._is_stopping = False
         self._definitions: frozenset[str] = frozenset()
 
     async def start(self) -> None:
@@ -148,8 +149,10 @@ class Station:
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Claim nothing more, let steps finish for a while, release everything, end the session."""
+        self._is_stopping = True
         if self._renewal is not None:
             self._renewal.cancel()
+            await asyncio.wait([self._renewal])
         if self._claimer is not None:
             await self._claimer.stop()
         worker = self._worker
@@ -182,6 +185,8 @@ class Station:
             return
         self._worker.stop()
         self._worker.discard_all()
+        if self._is_stopping:
+            return
         self._renewal = asyncio.get_running_loop().create_task(self._begin_again(), name="outlive-new-session")
 
     async def _begin_again(self) -> None:
@@ -190,14 +195,17 @@ class Station:
         await self._claimer.stop()
         old = self._worker
         self._worker = None
+        old.close()
         while True:
             try:
                 await self._store.retire_worker(old.id)
                 await self.start()
             except StoreUnavailableError:
                 await Bell().sleep(SESSION_RETRY_SECONDS)
+            except Exception:
+                log.exception("a new session could not begin; it is tried again")
+                await Bell().sleep(SESSION_RETRY_SECONDS)
             else:
                 break
-        old.close()
         self._renewal = None
         log.warning("a new session has begun; this worker claims again")

@@ -14,7 +14,7 @@ import msgspec
 
 from outlive._define.registry import Registry
 from outlive._define.workflow import Bound, Workflow, bound
-from outlive._journal.codec import open_journal
+from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
 from outlive._journal.packing import Packer
@@ -22,7 +22,7 @@ from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import Change, Message, MessageKind, Outcome, Store
+from outlive._store.contract import PAGE_SIZE_MAX, Change, Message, MessageKind, Outcome, Store
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
@@ -164,7 +164,7 @@ class Client:
                 raise RunExistsError(run_id, run.status.value)
             changes = [birth(run_id, event, blobs)]
             if run is not None:
-                changes = await self._make_room(run, changes[0], name=await self._free_name(run_id))
+                changes = [*await self._make_room(run, changes[0]), *changes]
             outcomes = await self._store.commit(changes)
             if outcomes[-1][0] is Outcome.COMMITTED:
                 if run is not None:
@@ -185,18 +185,29 @@ class Client:
                     return name
             first += REPLACES_MAX
 
-    async def _make_room(self, run: Run, new: Change, *, name: str) -> list[Change]:
-        """End the run that has the id, if it is open, and give its tree another name."""
-        tree = await self._store.list_runs(RunFilter(root_id=run.id), limit=1_000)
-        changes = []
-        if not run.status.is_terminal:
-            rows = await self._store.read_journal(run.journal)
+    async def _make_room(self, run: Run, new: Change) -> list[Change]:
+        """What ends the run that has the id, if it is open; with the new one its tree takes another name."""
+        rows, tree = await self._read_tree(run)
+        closing = None
+        if 0 in tree and not tree[0].status.is_terminal:
             reason = "replaced by a new run of the same id"
-            closing = closing_change(run, tree, rows, reason=reason, at=self._store.now())
-            tree = [*tree, *closing.runs]
-            changes.append(closing)
-        new.renames = renamed(next((r for r in reversed(tree) if r.number == 0), run), tree, name=name)
-        return [*changes, new]
+            closing = closing_change(tree, rows, reason=reason, at=self._store.now())
+            tree |= {ended.number: ended for ended in closing.runs}
+        new.renames = renamed(tree, name=await self._free_name(run.id))
+        return [] if closing is None else [closing]
+
+    async def _read_tree(self, root: Run) -> tuple[list[Row], dict[int, Run]]:
+        """The journal of a tree, and then its rows by number: if it moves on meanwhile, a change conflicts."""
+        rows = await self._store.read_journal(root.journal)
+        tree: dict[int, Run] = {}
+        cursor: tuple[int, str] | None = None
+        while True:
+            page = await self._store.list_runs(RunFilter(root_id=root.id), limit=PAGE_SIZE_MAX, before=cursor)
+            # Another tree may have taken the name meanwhile.
+            tree |= {run.number: run for run in page if run.journal == root.journal}
+            if len(page) < PAGE_SIZE_MAX:
+                return rows, tree
+            cursor = (page[-1].created_at, page[-1].id)
 
     # -- Messages --------------------------------------------------------------------------------------------
 
@@ -245,9 +256,10 @@ class Client:
 
     async def _end_parked(self, root: Run, reason: str) -> bool:
         """Nobody owns a parked run, and its code cannot clean up: end it here."""
-        tree = await self._store.list_runs(RunFilter(root_id=root.id), limit=1_000)
-        rows = await self._store.read_journal(root.journal)
-        change = closing_change(root, tree, rows, reason=reason, at=self._store.now())
+        rows, tree = await self._read_tree(root)
+        if 0 not in tree or tree[0].status is not RunStatus.PARKED:
+            return False
+        change = closing_change(tree, rows, reason=reason, at=self._store.now())
         outcome, _ = (await self._store.commit([change]))[0]
         if outcome is Outcome.COMMITTED:
             self._ring()

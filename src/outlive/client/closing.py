@@ -17,10 +17,11 @@ from outlive._model import Run, RunStatus, child_id
 from outlive._store.contract import Change, Ended, Message, MessageKind
 
 
-def closing_change(root: Run, tree: Sequence[Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:
-    """Cancel every open run of a tree; the root last, as it ends the journal."""
+def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:
+    """Cancel every open run of a tree, given by number; the root last, as it ends the journal."""
+    root = tree[0]
     fold = Fold(root.id)
-    fold.runs = {run.number: run for run in tree} | {0: root}
+    fold.runs = dict(tree)
     salt = salt_of(root.nonce)
     after = rows[-1][0] if rows else -1
     change = Change(journal=root.journal, after=after, rows=[], runs=[])
@@ -38,13 +39,13 @@ def closing_change(root: Run, tree: Sequence[Run], rows: Sequence[Row], *, reaso
     return change
 
 
-def renamed(root: Run, tree: Sequence[Run], *, name: str) -> list[Run]:
+def renamed(tree: dict[int, Run], *, name: str) -> list[Run]:
     """The rows of an ended tree under another name."""
     return [
         msgspec.structs.replace(
-            run, id=child_id(name, run.number), root_id=name, parent_id=_renamed_parent(run, root.id, name)
+            run, id=child_id(name, run.number), root_id=name, parent_id=_renamed_parent(run, run.root_id, name)
         )
-        for run in {run.number: run for run in (*tree, root)}.values()
+        for run in tree.values()
     ]
 
 

@@ -1,0 +1,179 @@
+"""Steps apart: nothing of one step, not even how it dies, reaches another one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from typing import Any
+
+import pytest
+
+import outlive
+from tests.engine.support import in_time, note, stage
+
+TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
+
+
+class HaltError(BaseException):
+    """Not an `Exception`, as some frameworks have for control flow."""
+
+
+@outlive.step
+async def set_tenant(name: str) -> str:
+    before = TENANT.get()
+    TENANT.set(name)
+    await asyncio.sleep(0)
+    return f"{before} {TENANT.get()}"
+
+
+@outlive.step
+def set_tenant_on_thread(name: str) -> str:
+    before = TENANT.get()
+    TENANT.set(name)
+    return f"{before} {TENANT.get()}"
+
+
+@outlive.step
+async def halt() -> None:
+    raise HaltError("enough")
+
+
+@outlive.step
+def halt_on_thread() -> None:
+    raise HaltError("enough")
+
+
+@outlive.step
+async def leave_task_behind() -> str:
+    me = outlive.current_step().idempotency_key
+
+    async def linger() -> None:
+        await stage.gate("linger").pass_through()
+        stage.call(outlive.current_step().idempotency_key == me)
+
+    stage.values["task"] = asyncio.create_task(linger())
+    return "left"
+
+
+@outlive.step
+async def call_a_step() -> str:
+    return await note("inner") + await isolated_noted()
+
+
+@outlive.step
+async def own_timeout() -> str:
+    try:
+        async with asyncio.timeout(0.005):
+            await asyncio.Event().wait()
+    except TimeoutError:
+        return "timed out"
+    return "went on"
+
+
+@outlive.workflow
+async def isolated_noted() -> str:
+    return await note("from a workflow")
+
+
+@outlive.workflow
+async def isolated_tenants(names: list[str]) -> list[str]:
+    seen = [await set_tenant(name) for name in names]
+    seen += [await set_tenant_on_thread(name) for name in names]
+    return seen + list(await asyncio.gather(*[set_tenant(name) for name in names]))
+
+
+@outlive.workflow
+async def isolated_halt(on_thread: bool) -> str:  # noqa: FBT001
+    try:
+        await (halt_on_thread() if on_thread else halt())
+    except outlive.StepFailed as error:
+        return error.type_name
+    return "went on"
+
+
+@outlive.workflow
+async def isolated_left_behind() -> list[str]:
+    return [await leave_task_behind(), await note("after")]
+
+
+@outlive.workflow
+async def isolated_steps_in_steps() -> str:
+    return await call_a_step()
+
+
+@outlive.workflow
+async def isolated_timeout(times: int) -> list[str]:
+    return [await own_timeout() for _ in range(times)] + [await note("after")]
+
+
+async def test_context_variables_of_a_step_stay_its_own(engine: outlive.Engine) -> None:
+    """Steps that run one after the other in one task, or on one thread, do not see each other's context."""
+    TENANT.set("the host's")
+    runs = [await engine.start(isolated_tenants, [f"{number}a", f"{number}b"]) for number in range(3)]
+
+    for number, run in enumerate(runs):
+        seen = await in_time(run.result())
+        assert [f"{number}a", f"{number}b"] * 3 == [line.rsplit(" ", 1)[1] for line in seen]
+        assert 1 == len({line.rsplit(" ", 1)[0] for line in seen})
+
+
+@pytest.mark.parametrize("on_thread", [False, True])
+async def test_a_step_may_raise_anything(engine: outlive.Engine, *, on_thread: bool) -> None:
+    """An exception that is no `Exception` is a failure like others; no run is left stuck."""
+    run = await engine.start(isolated_halt, on_thread)
+
+    assert (await in_time(run.result())).endswith("HaltError")
+    assert "from a workflow" == await in_time((await engine.start(isolated_noted)).result())
+
+
+async def test_a_task_that_a_step_leaves_behind_belongs_to_that_step(engine: outlive.Engine) -> None:
+    """It goes on by itself, in the context of its step, and holds nobody up."""
+    run = await engine.start(isolated_left_behind)
+
+    assert ["left", "after"] == await in_time(run.result())
+    stage.gate("linger").open()
+    await in_time(stage.values["task"])
+    assert ["after", True] == stage.calls
+
+
+async def test_a_step_called_in_a_step_is_a_plain_function(engine: outlive.Engine) -> None:
+    """Steps and workflows inside a step are part of that step."""
+    run = await engine.start(isolated_steps_in_steps)
+
+    assert "innerfrom a workflow" == await in_time(run.result())
+    told: list[Any] = [type(event).__name__ for event in await run.history()]
+    assert ["RunCreated", "StepSucceeded", "RunSucceeded"] == told
+
+
+async def test_a_timeout_inside_a_step_is_the_step_s_own(engine: outlive.Engine) -> None:
+    """asyncio's own timeout works in a step as anywhere, and does not cancel the steps that follow."""
+    run = await engine.start(isolated_timeout, 3)
+
+    assert ["timed out"] * 3 + ["after"] == await in_time(run.result())
+
+
+@outlive.step
+async def stop_iterating() -> None:
+    next(iter(()))
+
+
+@outlive.step
+def stop_iterating_on_thread() -> None:
+    next(iter(()))
+
+
+@outlive.workflow
+async def isolated_stop(on_thread: bool) -> str:  # noqa: FBT001
+    try:
+        await (stop_iterating_on_thread() if on_thread else stop_iterating())
+    except RuntimeError as error:
+        return str(error)
+    return "went on"
+
+
+@pytest.mark.parametrize("on_thread", [False, True])
+async def test_a_step_that_lets_stop_iteration_escape_has_failed(engine: outlive.Engine, *, on_thread: bool) -> None:
+    """Python would take it for the end of a coroutine; here it is a failure that says what it was."""
+    run = await engine.start(isolated_stop, on_thread)
+
+    assert "raised StopIteration" in await in_time(run.result())

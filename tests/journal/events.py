@@ -1,0 +1,154 @@
+"""One event of every kind by hand, and events of every kind by chance."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any, get_args
+
+import msgspec
+from hypothesis import strategies as st
+
+from outlive._journal.event import (
+    AnyEvent,
+    AttemptFailed,
+    CancelRequested,
+    DetachedEnded,
+    DetachedStarted,
+    RunCancelled,
+    RunClaimed,
+    RunCreated,
+    RunFailed,
+    RunParked,
+    RunReleased,
+    RunResumed,
+    RunSucceeded,
+    RunSuspended,
+    RunTimedOut,
+    SignalReceived,
+    StepFailed,
+    StepProgressed,
+    StepSucceeded,
+    TimerFired,
+)
+from outlive._model import Failure, Payload, RunStatus, Wait, WaitKind
+from tests.journal.values import TEXT
+
+KINDS: tuple[type[Any], ...] = get_args(AnyEvent)
+AT = 1_700_000_000_000_001
+NONCE = 0x0123_4567_89AB_CDEF
+
+
+def json_payload(text: bytes) -> Payload:
+    """A payload that is readable JSON."""
+    return Payload(v=msgspec.Raw(text))
+
+
+FAILURE = Failure(
+    type="shop.errors.OutOfStock",
+    message="3 x shoes",
+    args=["3 x shoes", {"$": ["tuple", [1, 2]]}],
+    attributes={"item": "shoes", "left": 3, "until": {"$": ["datetime", "2024-01-01T00:00:00+00:00"]}},
+    cause=Failure(type="KeyError", message="'shoes'", args=["shoes"]),
+    notes=("first", "second é"),
+    traceback="Traceback (most recent call last):\n  ...\nshop.errors.OutOfStock: 3 x shoes\n",
+)
+
+SAMPLES: dict[str, AnyEvent] = {
+    type(event).__name__: event
+    for event in (
+        RunCreated(
+            at=AT,
+            workflow="order",
+            version=2,
+            input=json_payload(b'[{"id":7},"x"]'),
+            nonce=NONCE,
+            call="2/order",
+            parent=1,
+            digest=0xFFFF_FFFF,
+            timeout_at=AT + 60_000_000,
+            tags={"shop": "north", "größe": "ü"},
+            worker="worker-1",
+            notify="other-run",
+        ),
+        RunClaimed(at=AT, worker="worker-2", epoch=3, interrupted=True),
+        RunSuspended(
+            at=AT,
+            waits=(
+                Wait(kind=WaitKind.TIMER, name="@timer#2", until_at=AT + 5),
+                Wait(kind=WaitKind.SIGNAL, name="paid", run=1),
+                Wait(kind=WaitKind.RETRY, name="charge", until_at=AT + 9),
+                Wait(kind=WaitKind.CHILD, name="other-run"),
+            ),
+            wake_at=AT + 5,
+        ),
+        RunReleased(at=AT),
+        RunParked(at=AT, reason="the code of order@2 no longer matches the journal at event 3\n  - journal: ..."),
+        RunResumed(at=AT),
+        StepSucceeded(at=AT, run=1, call="1.2/charge#3", result=json_payload(b"null"), digest=12345, attempt=2),
+        StepFailed(at=AT, call="charge", failure=FAILURE, digest=0, attempt=5),
+        AttemptFailed(at=AT, call="charge", failure=FAILURE, attempt=1, retry_at=AT + 1_000_000, digest=1),
+        StepProgressed(at=AT, call="import", progress=Payload(data="eJwrSSwuUUhJLAESALXdBGc=", via=("zlib", "aes"))),
+        TimerFired(at=AT, run=2, call="@timer"),
+        SignalReceived(at=AT, name="paid", payload=json_payload(b'{"cents":5}'), key="evt_123"),
+        CancelRequested(at=AT, run=4, reason="no need"),
+        DetachedStarted(at=AT, call="audit", run_id="audit-1", digest=9),
+        DetachedEnded(at=AT, run_id="audit-1", status=RunStatus.FAILED, result=None, failure=FAILURE),
+        RunSucceeded(at=AT, result=Payload(blob="ab" * 32, via=("zlib",), size=70_000)),
+        RunFailed(at=AT, run=3, failure=FAILURE),
+        RunCancelled(at=AT, reason="its parent has ended"),
+        RunTimedOut(at=AT),
+    )
+}
+
+# -- By chance ------------------------------------------------------------------------------------------------
+
+INTS = st.integers(-(2**63), 2**63 - 1)
+JSON = st.recursive(
+    st.none() | st.booleans() | INTS | TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=4
+)
+PAYLOADS = st.one_of(
+    JSON.map(lambda value: json_payload(msgspec.json.encode(value))),
+    st.builds(Payload, data=TEXT, via=st.lists(TEXT, max_size=2).map(tuple)),
+    st.builds(Payload, blob=TEXT, size=INTS, via=st.lists(TEXT, max_size=2).map(tuple)),
+)
+FAILURES: st.SearchStrategy[Failure] = st.deferred(
+    lambda: st.builds(
+        Failure,
+        type=TEXT,
+        message=TEXT,
+        args=st.none() | st.lists(JSON, max_size=2),
+        attributes=st.dictionaries(TEXT, JSON, max_size=2),
+        cause=st.none() | FAILURES,
+        notes=st.lists(TEXT, max_size=2).map(tuple),
+        traceback=TEXT,
+    )
+)
+WAITS = st.builds(Wait, kind=st.sampled_from(WaitKind), name=TEXT, until_at=st.none() | INTS, run=INTS)
+
+BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
+    int: INTS,
+    str: TEXT,
+    bool: st.booleans(),
+    Payload: PAYLOADS,
+    Failure: FAILURES,
+    RunStatus: st.sampled_from(RunStatus),
+    tuple[Wait, ...]: st.lists(WAITS, max_size=3).map(tuple),
+    dict[str, str]: st.dictionaries(TEXT, TEXT, max_size=3),
+    type(None): st.none(),
+}
+
+
+def strategy_for(annotation: Any) -> st.SearchStrategy[Any]:
+    """Values of a field's type; a new type of field must be entered above."""
+    if annotation in BY_TYPE:
+        return BY_TYPE[annotation]
+    return st.one_of(*(strategy_for(part) for part in get_args(annotation)))
+
+
+def events_of(kind: type[Any]) -> st.SearchStrategy[Any]:
+    """Events of one kind, with all of its fields."""
+    hints = typing.get_type_hints(kind)
+    return st.builds(kind, **{name: strategy_for(hints[name]) for name in kind.__struct_fields__})
+
+
+EVENTS: st.SearchStrategy[AnyEvent] = st.one_of(*(events_of(kind) for kind in KINDS))
