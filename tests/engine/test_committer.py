@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive import RunStatus
 from outlive._journal.event import SignalReceived, StepSucceeded
-from outlive.errors import CommitUnknownError, EngineClosedError, StoreError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, EngineClosedError, RunNotFoundError, StoreError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
 
@@ -271,3 +271,23 @@ async def test_crashed_runs_are_not_mixed_up(place: Place) -> None:
     async with place.engine() as second:
         assert "a" == await in_time(second.get("run-1").result())
     assert 2 == stage.count("a")
+
+
+class Poisoned(FaultyStore):
+    """Refuses every change of one run, for a reason that has nothing to do with its own state."""
+
+    async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "commit" and any(run.id == "poison" for change in args[0] for run in change.runs):
+            raise StoreError("no such thing can be stored")
+        return await super()._do(name, *args, **kwargs)
+
+
+async def test_a_change_that_is_always_refused_holds_up_nobody_else(place: Place) -> None:
+    """Whoever shares a batch with it goes on, and whoever asked for it hears that it came to nothing."""
+    async with place.engine(wrap=Poisoned) as engine:
+        poison = asyncio.ensure_future(engine.start(committing, "poison", id="poison"))
+        run = await engine.start(committing, "a")
+
+        assert expected("a") == await in_time(run.result())
+        with pytest.raises(RunNotFoundError):
+            await in_time(poison)

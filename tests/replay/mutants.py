@@ -598,6 +598,13 @@ async def apart_other_argument(n: int) -> int:
 
 
 @workflow(name="apart")
+async def apart_waits(n: int) -> int:
+    """Waits for its end."""
+    other = await start(sub, n, detached=True, id="one")
+    return await a(await other.result())
+
+
+@workflow(name="apart")
 async def apart_no_more(n: int) -> int:
     """Starts nothing."""
     return await a(n)
@@ -696,6 +703,7 @@ CORPUS = [
     Mutant(family, family, child=sub_other_result),
     Mutant(apart, apart_other_id, "detached run one was started", "asks for detached run two", 1),
     Mutant(apart, apart_other_argument, "sub with the arguments of that time", "other arguments", 1),
+    Mutant(apart, apart_waits, "step a succeeded", "waits for the end of one", 2),
     Mutant(apart, apart_no_more, "detached run one was started", "waits for step a", 1),
     Mutant(apart, apart_as_child, "detached run one was started", "waits for child run sub", 1),
 ]

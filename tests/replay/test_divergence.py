@@ -29,7 +29,7 @@ from outlive._replay.execution import Execution
 from tests.replay.define import Code
 from tests.replay.driver import live
 from tests.replay.life import Asked, Life, describe, fed
-from tests.replay.mutants import CORPUS, UNUSED_SIGNAL, Mutant, sequence, sub, timed_other_signal
+from tests.replay.mutants import CORPUS, UNUSED_SIGNAL, Mutant, sequence, sub
 
 PARKED = [mutant for mutant in CORPUS if mutant.journal]
 COMPATIBLE = [mutant for mutant in CORPUS if not mutant.journal]
@@ -203,9 +203,10 @@ def test_a_child_is_named_by_its_own_definition() -> None:
 
 def test_code_that_waits_for_the_end_of_another_tree_has_not_ended() -> None:
     """The diff lists everything that the code waits for."""
-    _, reason = feed_until_parked(Code(renamed(timed_other_signal, "sequence")), original_life(CORPUS[0]).journal)
+    mutant = next(mutant for mutant in CORPUS if str(mutant) == "apart_waits")
+    _, reason = feed_until_parked(Code(mutant.changed, sub), original_life(mutant).journal)
 
-    assert "+ code:    waits for timer @timer" in reason
+    assert "+ code:    waits for the end of one" in reason
 
 
 def test_a_workflow_that_is_not_deployed_parks() -> None:

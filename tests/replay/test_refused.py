@@ -271,16 +271,17 @@ async def leaves_what_waits() -> str:
     return "done"
 
 
-@pytest.mark.parametrize("of", [waits_for_nobody, waits_in_child, waits_in_branches, leaves_what_waits])
+@pytest.mark.parametrize(
+    "of", [waits_for_nobody, waits_in_child, waits_in_branches, leaves_what_waits], ids=lambda of: of.name
+)
 def test_a_workflow_that_nothing_can_move_is_parked_with_its_line(of: Any) -> None:
     """Nothing is silently stuck: the reason names the file and the line that waits."""
     life = live(of, code=Code(of, waits_for_nobody))
 
     assert life.status == "parked"
     assert life.park is not None
-    source = __file__ if of is not waits_in_child else waits_for_nobody.spec.fn.__code__.co_filename
-    line = _line_of("# stuck here", after=(waits_for_nobody if of is waits_in_child else of).fn)
-    assert f"waits at {source}:{line} in" in life.park
+    stuck = waits_for_nobody if of is waits_in_child else of
+    assert f"waits at {__file__}:{_line_of('# stuck here', after=stuck.fn)} in" in life.park
 
 
 def _line_of(mark: str, *, after: Callable[..., Any]) -> int:

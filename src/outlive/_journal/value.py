@@ -7,8 +7,8 @@
   with pydantic models through their own `model_dump` and `model_validate`.
 
 msgspec turns some values into others without a word (a tuple in a `list` field, a subclass, a datetime under `Any`).
-So a typed value is decoded again before it is accepted and must equal what went in; the cost is a fraction of a
-microsecond for what most steps return. Whatever fails is reported with the path to the offending part.
+So a typed value is decoded again before it is accepted and must equal what went in, in value and type all the way down;
+that costs a few microseconds for a dataclass. Whatever fails is reported with the path to the offending part.
 """
 
 from __future__ import annotations

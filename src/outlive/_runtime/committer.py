@@ -21,6 +21,8 @@ from outlive.telemetry import Counters, log
 
 BACKOFF_FIRST_SECONDS = 0.05
 BACKOFF_MAX_SECONDS = 5.0
+REFUSALS_MAX = 5
+"""How often a change that the store refuses for a reason of its own is tried before its run is given up here."""
 DRAIN_LOOK_SECONDS = 0.02
 
 Answer = Callable[[Outcome, int], None]
@@ -81,7 +83,7 @@ class Committer:
             self._pump = None
 
     async def _commit(self, changes: list[Change]) -> list[tuple[Outcome, int]]:
-        pause = BACKOFF_FIRST_SECONDS
+        pause, refusals = BACKOFF_FIRST_SECONDS, 0
         known: dict[int, tuple[Outcome, int]] = {}
         while True:
             open_ = [index for index in range(len(changes)) if index not in known]
@@ -93,10 +95,19 @@ class Committer:
                 known |= await self._read_back(changes, open_)
                 if len(known) == len(changes):
                     break
-            except (
-                Exception
-            ) as error:  # Whatever the store has against it: nothing is lost as long as it is tried again.
+            except StoreUnavailableError as error:
                 await self._say(error, pause)
+            except Exception as error:
+                # Not the store's state but something in the batch. Nobody may suffer for another's change.
+                await self._say(error, pause)
+                if len(open_) > 1:
+                    known |= {index: (await self._commit([changes[index]]))[0] for index in open_}
+                    break
+                refusals += 1
+                if refusals == REFUSALS_MAX:
+                    log.error("a change of journal %d is given up: %s", changes[0].journal, error)
+                    known[0] = Outcome.CONFLICT, changes[0].journal
+                    break
             else:
                 known |= dict(zip(open_, outcomes, strict=True))
                 break

@@ -157,6 +157,8 @@ class Client:
 
     async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
         if on_conflict == "attach":
+            # A start that the store refused for good is no start: whoever asked must hear of it.
+            await self.info(run_id)
             return
         for _ in range(REPLACES_MAX):
             run = await self._store.find_run(run_id)
