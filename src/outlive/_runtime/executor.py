@@ -77,7 +77,8 @@ class Executor:
         )
         live.attempts[command.run, command.call] = attempt
         self._queue.append((live, attempt))
-        self._open_lanes_soon()
+        if not self._is_opening:
+            self._open_lane()
 
     def cancel(self, live: LiveRun, run: int, call: str) -> None:
         """Stop an attempt that nobody waits for."""
