@@ -13,7 +13,7 @@ from uuid import uuid4 as _uuid4
 
 from outlive._define.workflow import Bound, Workflow, bound
 from outlive._journal.value import codec_for
-from outlive._model import RunStatus, check_run_id, child_id
+from outlive._model import RunStatus, check_run_id, check_tags, child_id
 from outlive._replay.ask import (
     child_result,
     current_execution,
@@ -123,7 +123,7 @@ async def start(
         wanted.args,
         wanted.kwargs,
         run_id=None if id is None else check_run_id(id),
-        tags=tags,
+        tags=check_tags(tags),
         timeout_seconds=timeout,
     )
     return Child(run_id, lambda: _detached_result(wanted, run_id))

@@ -41,14 +41,14 @@ def _failure(error: BaseException, causes: int) -> Failure:
     if cause is None and not error.__suppress_context__:
         cause = error.__context__
     return Failure(
-        type=_storable(class_name(type(error))),
+        type=storable(class_name(type(error))),
         message=_text(error),
         args=_arguments(error),
         attributes=_attributes(error),
         cause=_failure(cause, causes - 1) if cause is not None and causes else None,
         notes=_notes(error),
         # The end of a traceback says what happened; the middle of a deep recursion says nothing.
-        traceback=_storable(_traceback(error)[-TRACEBACK_CHARACTERS_MAX:]),
+        traceback=storable(_traceback(error)[-TRACEBACK_CHARACTERS_MAX:]),
     )
 
 
@@ -177,7 +177,7 @@ def _plain_or_none(value: Any) -> Any:
     try:
         plain = to_plain(value, "an attribute of an exception")
         return plain if len(_json(plain)) <= PLAIN_BYTES_MAX else None
-    except (UnserialisableError, RecursionError, UnicodeEncodeError):
+    except Exception:  # Whatever its parts do when they are looked at: the failure itself must be kept.
         return None
 
 
@@ -186,10 +186,11 @@ def _text(thing: object) -> str:
         text = str(thing)
     except Exception as broken:  # A __str__ that raises must not cost us the failure.
         text = f"<str() of {type(thing).__qualname__} raised {type(broken).__qualname__}>"
-    return _storable(text[:TEXT_CHARACTERS_MAX])
+    return storable(text[:TEXT_CHARACTERS_MAX])
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
+    """The text without what UTF-8 cannot hold."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

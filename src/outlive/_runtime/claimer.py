@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from outlive._journal.codec import Row
-from outlive._model import Limits, RunFilter
+from outlive._model import Limits, Run, RunFilter
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.fact import end_of
 from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.live import LiveRun
 from outlive._runtime.worker import Worker
-from outlive._store.contract import Claim, Claims, Inbound, Store
+from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Store
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
 
@@ -46,7 +46,7 @@ class Claimer:
         self._has_more = False
         self._is_unsure = False
         """Whether a claim was never answered: it may have happened."""
-        self._lookups: list[tuple[str, list[str]]] = []
+        self._lookups: list[tuple[LiveRun, list[str]]] = []
         self._is_hungry = False
         """Whether the last look ended for want of room."""
 
@@ -63,9 +63,9 @@ class Claimer:
         self._is_unsure = True
         self._bell.ring()
 
-    def look_up(self, root_id: str, run_ids: list[str]) -> None:
+    def look_up(self, live: LiveRun, run_ids: list[str]) -> None:
         """See whether runs that a tree started detached will tell it of their end."""
-        self._lookups.append((root_id, run_ids))
+        self._lookups.append((live, run_ids))
         self._bell.ring()
 
     def has_room(self) -> None:
@@ -110,7 +110,6 @@ class Claimer:
         self._next_wake_at = None
         if self._is_unsure:
             claims = await self._find_unheld()
-            self._is_unsure = False
         elif limit:
             answer = await self._claim(limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
@@ -132,9 +131,20 @@ class Claimer:
 
     async def _find_unheld(self) -> list[Claim]:
         """Trees that the store says are ours and that nobody here knows of: a claim was never answered."""
-        ours = await self._store.list_runs(
-            RunFilter(owner=self._worker.id, roots_only=True), limit=self._limits.runs_active_max
-        )
+        # Cleared first: whoever is unsure while this is on its way is not heard by it.
+        self._is_unsure = False
+        try:
+            return await self._read_unheld()
+        except BaseException:
+            self._is_unsure = True
+            raise
+
+    async def _read_unheld(self) -> list[Claim]:
+        ours: list[Run] = []
+        wanted, before = RunFilter(owner=self._worker.id, roots_only=True), None
+        while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=before):
+            ours += page
+            before = page[-1].created_at, page[-1].id
         # Read twice: one that was let go of while the first answer was on its way is nobody's in the second.
         again = await self._store.find_runs([run.id for run in ours if not self._worker.moves(run.id)])
         unheld = [run for run in again.values() if run.owner == self._worker.id and not self._worker.moves(run.id)]
@@ -164,17 +174,24 @@ class Claimer:
 
     def _hand_over(self, claims: list[Claim], hot: dict[int, LiveRun | None], found: Found) -> None:
         for claim in claims:
-            self._worker.revive(claim, hot[claim.run.journal], found)
+            try:
+                self._worker.revive(claim, hot[claim.run.journal], found)
+            except Exception:  # Nobody else's run may be lost for it.
+                log.exception("run %s could not be taken in", claim.run.id)
+                self._is_unsure = True
 
     async def _bring_ends(self) -> None:
         """Tell trees of detached runs that will not do so themselves: they have ended, or belong to somebody else."""
-        lookups, self._lookups = self._lookups, []
-        now_at = self._clock.now()
-        for root_id, run_ids in lookups:
+        while self._lookups:
+            # Taken off the list only when it is answered: a store that is away must be asked again.
+            live, run_ids = self._lookups[0]
+            now_at = self._clock.now()
             runs = await self._store.find_runs(run_ids)
-            messages = [message for run in runs.values() if (message := end_of(run, root_id, at=now_at)) is not None]
+            messages = [message for run in runs.values() if (message := end_of(run, live.id, at=now_at)) is not None]
             if messages:
                 await self._store.deliver(messages, inbox_messages_max=self._limits.inbox_messages_max)
+            del self._lookups[0]
+            await _in_callback(partial(self._worker.looked_up, live, len(run_ids)))
 
     async def _bring_mail(self, just_claimed: set[int]) -> None:
         found = [journal for journal in await self._store.find_mail(self._worker.id) if journal not in just_claimed]

@@ -166,4 +166,7 @@ async def read_back(store: Store, change: Change) -> tuple[Outcome, int] | None:
 
 def _tell(batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
     for (_, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
-        answer(outcome, journal)
+        try:
+            answer(outcome, journal)
+        except Exception:  # The others have to hear their answers.
+            log.exception("an answer of the committer was not understood")

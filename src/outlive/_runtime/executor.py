@@ -16,7 +16,8 @@ from typing import Any
 
 from outlive._define.inside import CURRENT_STEP
 from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
-from outlive._journal.failure import failure_of
+from outlive._journal.failure import class_name, failure_of
+from outlive._model import Failure
 from outlive._replay.command import RunStep
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import MICROSECONDS, Clock
@@ -25,7 +26,7 @@ from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
 from outlive.errors import OutliveError, StepTimeoutError
-from outlive.telemetry import Counters
+from outlive.telemetry import Counters, log
 
 LOOK_AGAIN_SECONDS = 0.05
 STEPS_PER_LANE_MAX = 100
@@ -177,7 +178,8 @@ class Executor:
             raise StepTimeoutError(step.name, seconds) from error
 
     def _progress(self, live: LiveRun, attempt: Attempt, data: bytes) -> None:
-        if attempt.is_wanted:
+        # A thread that goes on after its time is over is not heard any more: its successor may have come further.
+        if attempt.is_wanted and not attempt.is_timed_out:
             attempt.progress = data
             if not attempt.is_saving:
                 self._save_progress(live, attempt)
@@ -185,7 +187,7 @@ class Executor:
     def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
         retry, attempt = command.options.retry, command.attempt
-        failure = failure_of(error)
+        failure = _failure_of(error)
         at = self._clock.now()
         worth_it = isinstance(error, retry.on) and not _is_final(error)
         if worth_it and attempt < retry.attempts:
@@ -203,6 +205,14 @@ class Executor:
         return StepFailed(
             at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt
         )
+
+
+def _failure_of(error: BaseException) -> Failure:
+    try:
+        return failure_of(error)
+    except Exception:  # An exception that cannot even be looked at is a failure all the same.
+        log.exception("what a step raised could not be described")
+        return Failure(type=class_name(type(error)), message="it could not be described")
 
 
 def _is_final(error: BaseException) -> bool:

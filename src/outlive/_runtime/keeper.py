@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from outlive._runtime.clock import Clock
 from outlive._runtime.trust import Trust
@@ -70,14 +71,16 @@ class Keeper:
 
     def _run(self) -> None:
         pause = self._lease_seconds / BEATS_PER_LEASE
+        lost = ""
         try:
-            while not self._stop.wait(pause):
+            while not lost and not self._stop.wait(pause):
                 lost = self.beat_once()
-                if lost:
-                    log.error("this worker has lost its lease (%s); it lets go of its runs", lost)
-                    self._loop.call_soon_threadsafe(self._fence, lost)
-                    return
-        except RuntimeError:  # The event loop is closed: the process is on its way out.
-            return
+        except Exception as error:
+            log.exception("the keeper failed")
+            lost = f"the keeper failed: {error!r}"
         finally:
             self._beat.close()
+        if lost:
+            log.error("this worker has lost its lease (%s); it lets go of its runs", lost)
+            with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
+                self._loop.call_soon_threadsafe(self._fence, lost)

@@ -26,6 +26,7 @@ from outlive._journal.event import (
     RunSuspended,
     TimerFired,
 )
+from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._journal.packing import Packer
 from outlive._journal.value import Stored
@@ -39,7 +40,7 @@ from outlive._runtime.draft import Draft, Effect
 from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, message_to_starter
 from outlive._store.contract import Inbound, MessageKind
 from outlive.client.birth import new_tree
-from outlive.errors import HistoryTooLongError, OutliveError, PayloadTooLargeError
+from outlive.errors import HistoryTooLongError, OutliveError
 from outlive.telemetry import log
 
 _QUARANTINED = (
@@ -66,6 +67,7 @@ class LiveRun:
         "in_flight",
         "is_lost",
         "is_over",
+        "lookups",
         "moving",
         "retries",
         "seq",
@@ -100,6 +102,8 @@ class LiveRun:
         """Steps asked for that have neither ended nor wait for a later attempt."""
         self.attempts: dict[tuple[int, str], Attempt] = {}
         self.retries: dict[tuple[int, str], RunStep] = {}
+        self.lookups = 0
+        """Detached runs of which nobody has looked whether they will tell of their end; until then it may not rest."""
         self.is_over = False
         """Nothing can move it here any more: it has ended, is parked, or was let go."""
         self.is_lost = False
@@ -135,12 +139,14 @@ class LiveRun:
 
     def rebuild(self, run: Run, rows: list[Row], *, attempts_max: int, is_resumed: bool) -> None:
         """Replay a claimed tree from its journal, or park it with the reason why that cannot be done."""
-        if run.attempts > attempts_max and not (is_resumed and not self._is_interrupted(rows)):
-            # Before anything of it is parsed: whatever it is that kills workers, it does not get another one.
-            self._park_as(run, _QUARANTINED.format(attempts=run.attempts))
-            return
         try:
-            reason = self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
+            if run.attempts > attempts_max and not (is_resumed and not self._is_interrupted(rows)):
+                # Before anything of it is parsed: whatever it is that kills workers, it does not get another one.
+                reason = _QUARANTINED.format(attempts=run.attempts)
+            else:
+                reason = self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
+            if not reason:
+                self.follow_all(self.execution.outstanding())
         except OutliveError as error:
             reason = str(error)
         except Exception as error:  # Whatever it is, it is this run's trouble and nobody else's.
@@ -148,8 +154,6 @@ class LiveRun:
             reason = f"it could not be replayed: {type(error).__qualname__}: {error}"
         if reason:
             self._park_as(run, reason)
-        else:
-            self.follow_all(self.execution.outstanding())
 
     def _is_interrupted(self, rows: list[Row]) -> bool:
         """Whether the claim that ends a journal took the tree from a worker that did not let go: a wish to resume is
@@ -177,6 +181,10 @@ class LiveRun:
 
     def _park_as(self, run: Run, reason: str) -> None:
         """Park a tree that cannot be rebuilt, from its row alone."""
+        if self.draft is not None:
+            self.seq = self.draft.change.after
+            self.draft = None
+        self._todo.clear()
         self.fold.runs[0] = run
         self.park(reason)
 
@@ -241,15 +249,13 @@ class LiveRun:
 
     def park(self, reason: str) -> None:
         """Stop, with a reason for a person."""
-        self._book(RunParked(at=self._clock.now(), reason=reason))
+        self._book(RunParked(at=self._clock.now(), reason=storable(reason)))
 
     def break_off(self, reason: str) -> None:
-        """Park it as it was before what is being written now: that could not be finished."""
-        if self.draft is not None:
-            self.seq = self.draft.change.after
-            self.draft = None
+        """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""
         self._todo.clear()
-        self.park(reason)
+        if not self.is_over:
+            self.park(reason)
 
     def _book(self, event: RunSuspended | RunReleased | RunParked) -> None:
         self._record(event)
@@ -301,8 +307,8 @@ class LiveRun:
 
     def _record(self, event: AnyEvent) -> None:
         draft = self._open_draft()
+        draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq + 1))
         self.seq += 1
-        draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq))
         run = self.fold.apply(event)
         if run is not None:
             draft.runs[run.number] = run
@@ -338,9 +344,10 @@ class LiveRun:
                     return self._start_detached(command)
                 case EndRun():
                     return self._end(command)
-        except PayloadTooLargeError as error:
-            # Failing the run would throw it away; with a larger limit it can go on from here.
-            return RunParked(at=self._clock.now(), reason=str(error))
+        except Exception as error:  # Too large, or a payload codec of the user's that raises.
+            # Failing the run would throw it away; with another limit or codec it can go on from here.
+            reason = str(error) if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
+            return RunParked(at=self._clock.now(), reason=storable(reason))
 
     def _start_detached(self, command: StartDetached) -> DetachedStarted:
         at = self._clock.now()
@@ -356,6 +363,7 @@ class LiveRun:
             notify=self.id,
         )
         self._open_draft().change.starts.append(change)
+        self.lookups += 1
         return DetachedStarted(at=at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest)
 
     def _end(self, command: EndRun) -> AnyEvent:

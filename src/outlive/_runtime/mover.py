@@ -49,7 +49,7 @@ class Mover:
         counters: Counters,
         trust: Trust,
         ended: Callable[[Run], None],
-        look_up: Callable[[str, list[str]], None],
+        look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
         has_room: Callable[[], None],
         heal: Callable[[], None],
@@ -132,7 +132,7 @@ class Mover:
         touched = {}
         for live, attempt, result, event in outcomes:
             command = attempt.command
-            if live.is_lost or not live.execution.expects(command.run, command.call):
+            if live.is_lost or live.is_over or not live.execution.expects(command.run, command.call):
                 continue
             live.moving -= 1
             try:
@@ -154,7 +154,13 @@ class Mover:
     def _save_progress(self, live: LiveRun, attempt: Attempt) -> None:
         command, data = attempt.command, attempt.progress
         # The step may have ended, or been given up, while its last progress waited for its turn.
-        if live.is_lost or live.is_over or data is None or not live.execution.expects(command.run, command.call):
+        if (
+            self.is_stopping
+            or live.is_lost
+            or live.is_over
+            or data is None
+            or not live.execution.expects(command.run, command.call)
+        ):
             return
         attempt.progress, attempt.is_saving = None, True
         with self.guarding(live):
@@ -199,20 +205,23 @@ class Mover:
 
     def settle(self, live: LiveRun) -> None:
         """Decide what becomes of a run that has just moved: wait hot for what is near or runs, else let go."""
-        if not live.is_over:
-            wake_at = live.wake_at() if live.has_alarms else None
-            if live.moving or live.attempts or self.is_near(wake_at):
-                if wake_at is not None:
-                    self._alarms.set(live, wake_at)
-            else:
-                live.suspend()
+        wake_at = self.rest(live)
+        if wake_at is not None:
+            self._alarms.set(live, wake_at)
         draft = live.take_draft()
         if draft is not None:
             self._committer.submit(draft.close(), partial(self.on_committed, live, draft))
 
-    def is_near(self, wake_at: int | None) -> bool:
-        """Whether a wake-up is so near that suspending would cost more than waiting."""
-        return wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
+    def rest(self, live: LiveRun) -> int | None:
+        """Suspend a run that has nothing to do; one that stays in motion says when to look at it again, if ever."""
+        if live.is_over:
+            return None
+        wake_at = live.wake_at() if live.has_alarms else None
+        is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
+        if live.moving or live.lookups or is_near:
+            return wake_at
+        live.suspend()
+        return None
 
     def on_committed(self, live: LiveRun, draft: Draft, outcome: Outcome, journal: int) -> None:
         """A change has its outcome: go on if it is durable, give the tree up if another writer was first."""
@@ -227,7 +236,7 @@ class Mover:
             return
         self.release(live, draft)
         if draft.change.starts:
-            self._look_up(live.id, [start.runs[0].id for start in draft.change.starts])
+            self._look_up(live, [start.runs[0].id for start in draft.change.starts])
         if draft.change.starts or draft.change.messages:
             # Another tree is due now, and this worker may be the one to run it.
             self._ring()
@@ -260,6 +269,12 @@ class Mover:
             self._loop.call_soon(self._settle_later, live)
         elif not self.is_stopping:
             self._executor.start(live, command)
+
+    def looked_up(self, live: LiveRun, asked: int) -> None:
+        """Questions about detached runs are answered."""
+        live.lookups -= asked
+        if not live.is_lost and not live.is_over:
+            self.settle(live)
 
     def _settle_later(self, live: LiveRun) -> None:
         if not live.is_lost and not live.is_over and live.retries:

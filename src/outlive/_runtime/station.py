@@ -20,6 +20,7 @@ from outlive._runtime.claimer import Claimer
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.keeper import Keeper
+from outlive._runtime.live import LiveRun
 from outlive._runtime.trust import Trust
 from outlive._runtime.worker import Worker
 from outlive._store.contract import Store, WorkerInfo
@@ -135,9 +136,9 @@ class Station:
         if self._claimer is not None:
             self._claimer.ring()
 
-    def _look_up(self, root_id: str, run_ids: list[str]) -> None:
+    def _look_up(self, live: LiveRun, run_ids: list[str]) -> None:
         if self._claimer is not None:
-            self._claimer.look_up(root_id, run_ids)
+            self._claimer.look_up(live, run_ids)
 
     def _heal(self) -> None:
         if self._claimer is not None:

@@ -47,7 +47,7 @@ class Worker:
         counters: Counters,
         ended: Callable[[Run], None],
         trust: Trust,
-        look_up: Callable[[str, list[str]], None],
+        look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
         has_room: Callable[[], None],
         heal: Callable[[], None],
@@ -102,8 +102,7 @@ class Worker:
         live.store_blobs(blobs)
         try:
             live.happen(msgspec.structs.replace(event, worker=self.id))
-            if live.moving == 0 and not live.is_over and not self._mover.is_near(live.wake_at()):
-                live.suspend()
+            self._mover.rest(live)
         except Exception:
             # The run must exist all the same; whoever claims it will say what is wrong with it.
             log.exception("run %s could not be begun", run_id)
@@ -154,7 +153,8 @@ class Worker:
                 # What the world said meanwhile may be that none of this is wanted any more.
                 self._release_durable(live)
             if live.execution.end_waiters:
-                self._look_up(live.id, list(live.execution.end_waiters))
+                live.lookups += len(live.execution.end_waiters)
+                self._look_up(live, list(live.execution.end_waiters))
         with self._mover.guarding(live):
             self._mover.take_mail(live, mail)
             live.fire_due()
@@ -177,6 +177,10 @@ class Worker:
         with self._mover.guarding(live):
             self._mover.take_mail(live, mail)
         self._mover.settle(live)
+
+    def looked_up(self, live: LiveRun, asked: int) -> None:
+        """Questions about detached runs of a tree are answered."""
+        self._mover.looked_up(live, asked)
 
     def disown(self, journal: int) -> None:
         """A tree was ended from outside: what runs of it here stops."""

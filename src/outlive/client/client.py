@@ -7,7 +7,7 @@ owns because it is parked. Everything else is the business of the run's worker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -19,7 +19,7 @@ from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
 from outlive._journal.packing import Packer
 from outlive._journal.value import TAGGED, ValueCodec
-from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id
+from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id, check_tags
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Message, MessageKind, Outcome, Store
@@ -130,7 +130,7 @@ class Client:
             arguments=payload,
             at=self._store.now(),
             nonce=self._nonce(),
-            tags=_checked_tags(tags),
+            tags=check_tags(tags),
             timeout_seconds=timeout,
         )
         return event, [blob] if blob else []
@@ -144,8 +144,11 @@ class Client:
                 done.set_result(outcome)
 
         def begin() -> None:
-            if not self._begin(run_id, event, blobs, answer):
-                done.set_exception(EngineClosedError("starting a run"))
+            try:
+                if not self._begin(run_id, event, blobs, answer):
+                    done.set_exception(EngineClosedError("starting a run"))
+            except Exception as error:  # Nobody but the caller can be told.
+                done.set_exception(error)
 
         # From a plain callback: beginning a run feeds its execution, and that never happens inside a task.
         loop.call_soon(begin)
@@ -249,7 +252,7 @@ class Client:
         if run.status is RunStatus.CANCELLED:
             return
         root = run if run.number == 0 else await self.info(run.root_id)
-        if root.status is RunStatus.PARKED and await self._end_parked(root, reason):
+        if root is run and root.status is RunStatus.PARKED and await self._end_parked(root, reason):
             return
         message = Message(
             run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key_of_cancel(run.number)
@@ -362,10 +365,3 @@ class Client:
             return self._registry.workflow(run.workflow, run.version).registered
         except WorkflowNotFoundError:
             return ()
-
-
-def _checked_tags(tags: Mapping[Any, Any] | None) -> dict[str, str]:
-    for key, value in (tags or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"tags are text: {key!r}={value!r}")
-    return dict(tags or {})
