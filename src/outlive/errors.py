@@ -139,7 +139,7 @@ class RunNotFoundError(OutliveError, LookupError):
 
 
 class RunExistsError(OutliveError):
-    """A run with this id was started before, and the start said on_conflict="reject"."""
+    """A run with this id was started before: the start said on_conflict="reject", or it is a run of something else."""
 
     def __init__(self, run_id: str, status: str) -> None:
         self.run_id, self.status = run_id, status

@@ -10,6 +10,7 @@ import pytest
 import outlive
 from outlive import RunStatus
 from outlive._journal.event import StepFailed, StepSucceeded
+from outlive.errors import RunExistsError
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.support import Place, hold, in_time, note, parks, stage, waits
 
@@ -160,3 +161,11 @@ async def test_tags_that_cannot_be_stored_are_refused_at_once(engine: outlive.En
         await in_time(engine.start(museum_child, "x", id="tagged", tags=tags))
 
     assert [] == await engine.list()
+
+
+async def test_attaching_to_a_run_of_another_workflow_is_refused(engine: outlive.Engine) -> None:
+    """The id belongs to something else: its result would be of another kind than the caller expects."""
+    await engine.start(museum_child, "x", id="one")
+
+    with pytest.raises(RunExistsError, match="workflow museum_child"):
+        await engine.start(museum_reads_signal, id="one")

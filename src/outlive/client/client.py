@@ -160,8 +160,11 @@ class Client:
 
     async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
         if on_conflict == "attach":
-            # A start that the store refused for good is no start: whoever asked must hear of it.
-            await self.info(run_id)
+            # A start that the store refused for good is no start, and a run of something else is not the one that was
+            # asked for: whoever asked must hear of it.
+            taken = await self.info(run_id)
+            if taken.workflow != event.workflow:
+                raise RunExistsError(run_id, f"{taken.status.value}, a run of workflow {taken.workflow}")
             return
         for _ in range(REPLACES_MAX):
             run = await self._store.find_run(run_id)

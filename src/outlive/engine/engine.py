@@ -218,8 +218,8 @@ class Engine:
 
         Args:
             id: the same id again is the same run; made up unless given.
-            on_conflict: when the id is taken: `attach` gives that run, `reject` raises `RunExistsError`, `replace`
-            cancels it (it
+            on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `reject` raises
+            `RunExistsError`, `replace` cancels it (it
                 stays in the store as `<id>~old1`) and starts anew.
             timeout: seconds that the run may take as a whole.
             tags: text for searching.
