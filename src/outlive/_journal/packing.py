@@ -17,7 +17,7 @@ import msgspec
 from outlive._journal.value import Stored
 from outlive._model import Limits, Payload
 from outlive._model.payload import Blob
-from outlive.errors import ConfigurationError, PayloadTooLargeError, UnreadableError
+from outlive.errors import ConfigurationError, PayloadTooLargeError, UnreadableError, UnserialisableError
 
 
 class PayloadCodec(Protocol):
@@ -51,13 +51,18 @@ class Packer:
 
         Raises:
             PayloadTooLargeError: over `payload_bytes_max`.
+            UnserialisableError: a payload codec failed.
         """
         if len(data) <= self._inline_max and not self._codecs:
             return Payload(v=msgspec.Raw(data)), None
         if len(data) > self._bytes_max:
             raise PayloadTooLargeError(what, len(data), self._bytes_max)
         for codec in self._codecs:
-            data = codec.encode(data)
+            try:
+                data = codec.encode(data)
+            except Exception as error:  # A codec is the user's code, and may look for a key that is not there.
+                reason = f"{type(error).__qualname__}: {error}"
+                raise UnserialisableError(what, "$", f"payload codec {codec.name!r}", reason) from error
         if len(data) <= self._inline_max:
             return Payload(data=base64.b64encode(data).decode(), via=self._via), None
         blob = Blob(id=hashlib.sha256(data).hexdigest(), data=data)

@@ -29,7 +29,7 @@ from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Inbound, MessageKind, Outcome
-from outlive.errors import PayloadTooLargeError
+from outlive.errors import OutliveError, PayloadTooLargeError
 from outlive.telemetry import Counters, log
 
 LINGER_SECONDS = 1.0
@@ -199,7 +199,8 @@ class Mover:
     def _break_off(self, live: LiveRun, error: Exception) -> None:
         """Nothing that goes wrong with one run may hurt another, or leave it silently stuck: it is parked."""
         log.error("run %s could not be moved", live.id, exc_info=error)
-        live.break_off(f"{type(error).__qualname__}: {error}; this is a bug in Outlive, please report it")
+        bug = f"{type(error).__qualname__}: {error}; this is a bug in Outlive, please report it"
+        live.break_off(str(error) if isinstance(error, OutliveError) else bug)
 
     # -- What a run does next --------------------------------------------------------------------------------
 
