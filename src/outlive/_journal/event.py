@@ -112,6 +112,15 @@ class StepProgressed(Event, frozen=True, tag=True):
     progress: Payload
 
 
+class StepIntended(Event, frozen=True, tag=True):
+    """An attempt of a step that may be called only once is about to begin: whoever finds this without an outcome must
+    not call it again."""
+
+    call: str
+    attempt: int = 1
+    digest: int = 0
+
+
 class TimerFired(Event, frozen=True, tag=True):
     """A timer of the workflow is due."""
 
@@ -149,6 +158,74 @@ class DetachedEnded(Event, frozen=True, tag=True):
     failure: Failure | None = None
 
 
+class DetachedCancelled(Event, frozen=True, tag=True):
+    """The run asked a tree that it started detached to stop; the message went out in the same transaction."""
+
+    call: str
+    run_id: str
+
+
+class ApprovalRequested(Event, frozen=True, tag=True):
+    """The run asks people for a decision."""
+
+    call: str
+    name: str
+    payload: Payload
+    """JSON of `outlive._model.approval.ApprovalRequest`."""
+    digest: int = 0
+
+
+class ApprovalEscalated(Event, frozen=True, tag=True):
+    """Nobody has decided in time: others are asked too."""
+
+    call: str
+    approval: str
+    """The call of the request."""
+    payload: Payload
+    """JSON of the list of all who may decide now."""
+    digest: int = 0
+
+
+class ApprovalDecided(Event, frozen=True, tag=True):
+    """A person decided; there is one decision for each request."""
+
+    approval: str
+    """The call of the request."""
+    payload: Payload
+    """JSON of `outlive._model.approval.Decision`."""
+
+
+class ApprovalClosed(Event, frozen=True, tag=True):
+    """Nobody waits for the decision any more: its time is over, or the run went another way."""
+
+    call: str
+    approval: str
+    """The call of the request."""
+
+
+class RunPublished(Event, frozen=True, tag=True):
+    """What the run wants people to see of it."""
+
+    payload: Payload
+    call: str = ""
+    """Empty when a step said it."""
+    digest: int = 0
+
+
+class PatchTaken(Event, frozen=True, tag=True):
+    """The run reached a change of its code while it was new: it takes the new way, now and in every replay."""
+
+    call: str
+
+
+class RunContinued(Event, frozen=True, tag=True):
+    """The run ended and goes on as a new one, with the same id and a fresh journal, created in the same
+    transaction."""
+
+    workflow: str
+    version: int
+
+
 class RunSucceeded(Event, frozen=True, tag=True):
     """The workflow returned."""
 
@@ -182,15 +259,24 @@ AnyEvent = (
     | StepFailed
     | AttemptFailed
     | StepProgressed
+    | StepIntended
     | TimerFired
     | SignalReceived
     | CancelRequested
     | DetachedStarted
     | DetachedEnded
+    | DetachedCancelled
+    | ApprovalRequested
+    | ApprovalEscalated
+    | ApprovalDecided
+    | ApprovalClosed
+    | RunPublished
+    | PatchTaken
     | RunSucceeded
     | RunFailed
     | RunCancelled
     | RunTimedOut
+    | RunContinued
 )
 
-Ending = RunSucceeded | RunFailed | RunCancelled | RunTimedOut
+Ending = RunSucceeded | RunFailed | RunCancelled | RunTimedOut | RunContinued

@@ -14,15 +14,23 @@ import msgspec
 
 from outlive._journal.event import (
     AnyEvent,
+    ApprovalClosed,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
     AttemptFailed,
     CancelRequested,
+    DetachedCancelled,
     DetachedEnded,
     DetachedStarted,
+    PatchTaken,
     RunCancelled,
     RunClaimed,
+    RunContinued,
     RunCreated,
     RunFailed,
     RunParked,
+    RunPublished,
     RunReleased,
     RunResumed,
     RunSucceeded,
@@ -30,6 +38,7 @@ from outlive._journal.event import (
     RunTimedOut,
     SignalReceived,
     StepFailed,
+    StepIntended,
     StepProgressed,
     StepSucceeded,
     TimerFired,
@@ -124,6 +133,12 @@ class Fold:
     def _time_out(self, event: RunTimedOut) -> Run:
         return self._end(event, RunStatus.TIMED_OUT)
 
+    def _continue(self, event: RunContinued) -> Run:
+        return self._end(event, RunStatus.CONTINUED)
+
+    def _publish(self, event: RunPublished) -> Run:
+        return self._set(event.run, event, published=event.payload)
+
     def _let_go(self, event: AnyEvent, status: RunStatus, **changes: object) -> Run:
         changes.setdefault("waits", ())
         return self._set(0, event, status=status, owner="", **changes)
@@ -158,6 +173,8 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     RunFailed: Fold._fail,
     RunCancelled: Fold._cancel,
     RunTimedOut: Fold._time_out,
+    RunContinued: Fold._continue,
+    RunPublished: Fold._publish,
     StepSucceeded: Fold._progress,
     StepFailed: Fold._progress,
     AttemptFailed: Fold._progress,
@@ -167,6 +184,13 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     CancelRequested: None,
     DetachedStarted: None,
     DetachedEnded: None,
+    DetachedCancelled: None,
+    ApprovalRequested: None,
+    ApprovalEscalated: None,
+    ApprovalDecided: None,
+    ApprovalClosed: None,
+    PatchTaken: None,
     StepProgressed: None,
+    StepIntended: None,
 }
 assert set(_CHANGES) == set(get_args(AnyEvent)), "every event kind says what it does to the run rows"

@@ -19,6 +19,10 @@ class Payload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     size: int = 0
 
 
+NO_PAYLOAD = Payload()
+"""In place of a payload that is not packed yet."""
+
+
 class Blob(msgspec.Struct, frozen=True, gc=False):
     """Bytes known by their content: the id is the SHA-256 of `data`, so equal content is stored once."""
 

@@ -26,6 +26,8 @@ class RunStatus(enum.Enum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     TIMED_OUT = "timed_out"
+    CONTINUED = "continued"
+    """Ended, and the next generation goes on under its id; this one has moved aside."""
 
     @property
     def is_terminal(self) -> bool:
@@ -36,6 +38,7 @@ class RunStatus(enum.Enum):
             or self is RunStatus.FAILED
             or self is RunStatus.CANCELLED
             or self is RunStatus.TIMED_OUT
+            or self is RunStatus.CONTINUED
         )
 
 
@@ -80,6 +83,8 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Why it is parked or was cancelled."""
     result: Payload | None = None
     failure: Failure | None = None
+    published: Payload | None = None
+    """What the run last said of itself with `outlive.publish`: JSON of an object."""
 
     @property
     def definition(self) -> str:

@@ -14,6 +14,7 @@ class WaitKind(enum.Enum):
     SIGNAL = "signal"
     RETRY = "retry"
     CHILD = "child"
+    APPROVAL = "approval"
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

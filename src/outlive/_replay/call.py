@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from outlive._replay.command import RunStep, StartChild, StartDetached
+from outlive._replay.command import Record, RunStep, StartChild, StartDetached
 from outlive._replay.frame import Frame
 
 
@@ -50,4 +50,16 @@ class DetachedCall:
         return f"detached run {self.command.call}"
 
 
-Call = StepCall | ChildCall | DetachedCall
+class RecordCall:
+    """A fact of the run's own on its way into the journal; nobody waits for it."""
+
+    __slots__ = ("command",)
+
+    def __init__(self, command: Record) -> None:
+        self.command = command
+
+    def __str__(self) -> str:
+        return f"{type(self.command.fact).__name__} {self.command.call}"
+
+
+Call = StepCall | ChildCall | DetachedCall | RecordCall

@@ -1,7 +1,7 @@
 """What a run asks for. Commands are imperative; the worker makes each of them come true as an event.
 
 Two kinds. **Effects** (`RunStep`, `CancelStep`) may begin only when the event that caused them is durable. **Journal
-commands** (`StartChild`, `StartDetached`, `EndRun`, `Park`) are nothing but the next facts: they may join the
+commands** (`StartChild`, `StartDetached`, `Record`, `EndRun`, `Park`) are nothing but the next facts: they may join the
 transaction of the event that caused them.
 """
 
@@ -12,7 +12,18 @@ from typing import Any
 import msgspec
 
 from outlive._journal.arguments import Signature
+from outlive._journal.event import (
+    ApprovalClosed,
+    ApprovalEscalated,
+    ApprovalRequested,
+    DetachedCancelled,
+    PatchTaken,
+    RunPublished,
+)
 from outlive._model import Failure, Retry, RunStatus
+
+Recorded = ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished
+"""Facts that a run decides by itself: nothing but the next rows of its journal."""
 
 
 class StepOptions(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +105,17 @@ class StartDetached(msgspec.Struct, frozen=True, gc=False):
     timeout_seconds: float | None
 
 
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """Write down a fact that the run has decided by itself."""
+
+    run: int
+    call: str
+    fact: Recorded
+    """The event, without its time and its payload."""
+    data: bytes | None = None
+    """What becomes the payload of the event."""
+
+
 class EndRun(msgspec.Struct, frozen=True, gc=False):
     """A run of the tree has come to its end."""
 
@@ -110,4 +132,4 @@ class Park(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Command = RunStep | CancelStep | StartChild | StartDetached | EndRun | Park
+Command = RunStep | CancelStep | StartChild | StartDetached | Record | EndRun | Park

@@ -25,6 +25,7 @@ STATUS: dict[type[Ending], RunStatus] = {
     journal.RunFailed: RunStatus.FAILED,
     journal.RunCancelled: RunStatus.CANCELLED,
     journal.RunTimedOut: RunStatus.TIMED_OUT,
+    journal.RunContinued: RunStatus.CONTINUED,
 }
 """How a run has ended, by the event that says so."""
 

@@ -22,19 +22,28 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
+import msgspec
 from msgspec import UNSET
 
 from outlive._journal.event import (
     AnyEvent,
+    ApprovalClosed,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
     AttemptFailed,
     CancelRequested,
+    DetachedCancelled,
     DetachedEnded,
     DetachedStarted,
+    PatchTaken,
     RunCancelled,
     RunClaimed,
+    RunContinued,
     RunCreated,
     RunFailed,
     RunParked,
+    RunPublished,
     RunReleased,
     RunResumed,
     RunSucceeded,
@@ -42,6 +51,7 @@ from outlive._journal.event import (
     RunTimedOut,
     SignalReceived,
     StepFailed,
+    StepIntended,
     StepProgressed,
     StepSucceeded,
     TimerFired,
@@ -49,10 +59,13 @@ from outlive._journal.event import (
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.value import Stored
 from outlive._model import Payload, Wait, child_id
-from outlive._replay.call import Call, ChildCall, DetachedCall, StepCall
+from outlive._model.payload import NO_PAYLOAD
+from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
 from outlive._replay.command import (
     Command,
     Park,
+    Record,
+    Recorded,
     WorkflowSpec,
 )
 from outlive._replay.divergence import contradiction, other_arguments, reason_of, unasked
@@ -71,7 +84,7 @@ from outlive.errors import (
     WorkflowNotFoundError,
 )
 
-CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall)
+CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
 
 TIMER = "@timer"
 
@@ -179,6 +192,23 @@ class Execution:
     def waits(self) -> tuple[Wait, ...]:
         """Everything that could move the run, as data."""
         return waits_of(self.timers, self.calls.values(), self.frames.values(), self.end_waiters)
+
+    # -- What a run decides by itself ------------------------------------------------------------------------
+
+    def record(self, fact: Recorded, data: bytes | None = None) -> None:
+        """Write a fact of the run's own into the journal, with `data` as its payload; it has `at=0` until then."""
+        command = Record(fact.run, fact.call, fact, data)
+        self.calls[fact.run, fact.call] = RecordCall(command)
+        self.commands.append(command)
+
+    def _on_recorded(self, event: Recorded) -> None:
+        if not event.call:
+            return  # A step said it: nothing that the workflow could contradict.
+        told = f"{type(event).__name__} {event.call}"
+        call = self._find(event, event.run, event.call, RecordCall, told)
+        if as_asked(event) != call.command.fact:
+            raise contradiction(self, event, told, f"asks for {call} with other arguments")
+        del self.calls[event.run, event.call]
 
     # -- Timers ----------------------------------------------------------------------------------------------
 
@@ -354,6 +384,13 @@ class Execution:
             raise other_arguments(self, event, name)
 
 
+def as_asked(event: Recorded) -> Recorded:
+    """The event as the run asked for it: without its time, and with the digest for the payload."""
+    if hasattr(event, "payload"):
+        return msgspec.structs.replace(event, at=0, payload=NO_PAYLOAD)
+    return msgspec.structs.replace(event, at=0)
+
+
 def _nothing(payload: Payload) -> Stored:
     raise RunDropped
 
@@ -373,6 +410,15 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     RunFailed: Execution._on_ended,
     RunCancelled: Execution._on_ended,
     RunTimedOut: Execution._on_ended,
+    RunContinued: Execution._on_ended,
+    DetachedCancelled: Execution._on_recorded,
+    ApprovalRequested: Execution._on_recorded,
+    ApprovalEscalated: Execution._on_recorded,
+    ApprovalClosed: Execution._on_recorded,
+    RunPublished: Execution._on_recorded,
+    PatchTaken: Execution._on_recorded,
+    ApprovalDecided: None,
+    StepIntended: None,
     RunClaimed: None,
     RunSuspended: None,
     RunReleased: None,

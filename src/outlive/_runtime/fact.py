@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import assert_never
 
+import msgspec
+
 from outlive._journal.event import (
     AnyEvent,
     CancelRequested,
     DetachedEnded,
     Ending,
     RunCancelled,
+    RunContinued,
     RunCreated,
     RunFailed,
     RunResumed,
@@ -20,7 +23,7 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import failure_of
 from outlive._model import Payload, Run, RunStatus
-from outlive._replay.command import EndRun, RunStep, StartChild
+from outlive._replay.command import EndRun, Record, RunStep, StartChild
 from outlive._store.contract import Ended, Inbound, Message, MessageKind
 from outlive.client.message_key import sender_key
 from outlive.errors import RunExistsError
@@ -30,6 +33,7 @@ _STATUS: dict[type, RunStatus] = {
     RunFailed: RunStatus.FAILED,
     RunCancelled: RunStatus.CANCELLED,
     RunTimedOut: RunStatus.TIMED_OUT,
+    RunContinued: RunStatus.CONTINUED,
 }
 
 
@@ -74,6 +78,14 @@ def fact_of_child(command: StartChild, *, at: int, arguments: Payload) -> RunCre
         digest=command.digest,
         timeout_at=command.timeout_at,
     )
+
+
+def fact_of_record(command: Record, *, at: int, payload: Payload | None) -> AnyEvent:
+    """A fact that the run decided by itself."""
+    changes: dict[str, object] = {"at": at}
+    if payload is not None:
+        changes["payload"] = payload
+    return msgspec.structs.replace(command.fact, **changes)
 
 
 def fact_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:

@@ -19,6 +19,7 @@ from typing import assert_never
 from outlive._journal.codec import Row, open_journal, open_row, salt_of, seal
 from outlive._journal.event import (
     AnyEvent,
+    DetachedCancelled,
     DetachedStarted,
     RunClaimed,
     RunParked,
@@ -32,14 +33,25 @@ from outlive._journal.packing import Packer
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run
 from outlive._model.payload import Blob
-from outlive._replay.command import CancelStep, Command, EndRun, Park, RunStep, StartChild, StartDetached, WorkflowSpec
+from outlive._replay.command import (
+    CancelStep,
+    Command,
+    EndRun,
+    Park,
+    Record,
+    RunStep,
+    StartChild,
+    StartDetached,
+    WorkflowSpec,
+)
 from outlive._replay.execution import Execution
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import Clock
 from outlive._runtime.draft import Draft, Effect
-from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, message_to_starter
-from outlive._store.contract import Inbound, MessageKind
+from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, fact_of_record, message_to_starter
+from outlive._store.contract import Inbound, Message, MessageKind
 from outlive.client.birth import new_tree
+from outlive.client.message_key import key_of_cancel
 from outlive.errors import HistoryTooLongError, OutliveError
 from outlive.telemetry import log
 
@@ -326,7 +338,7 @@ class LiveRun:
                 if self.retries.pop((command.run, command.call), None) is None:
                     self.moving -= 1
                 self._open_draft().effects.append(command)
-            case StartChild() | StartDetached() | EndRun():
+            case StartChild() | StartDetached() | Record() | EndRun():
                 self._todo.append(self._fact_of(command))
             case Park():
                 self._todo.clear()
@@ -334,7 +346,7 @@ class LiveRun:
             case _:
                 assert_never(command)
 
-    def _fact_of(self, command: StartChild | StartDetached | EndRun) -> AnyEvent:
+    def _fact_of(self, command: StartChild | StartDetached | Record | EndRun) -> AnyEvent:
         try:
             match command:
                 case StartChild():
@@ -342,12 +354,29 @@ class LiveRun:
                     return fact_of_child(command, at=self._clock.now(), arguments=arguments)
                 case StartDetached():
                     return self._start_detached(command)
+                case Record():
+                    return self._record_of(command)
                 case EndRun():
                     return self._end(command)
         except Exception as error:  # Too large, or a payload codec of the user's that raises.
             # Failing the run would throw it away; with another limit or codec it can go on from here.
             reason = str(error) if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
             return RunParked(at=self._clock.now(), reason=storable(reason))
+
+    def _record_of(self, command: Record) -> AnyEvent:
+        at, payload = self._clock.now(), None
+        if command.data is not None:
+            payload = self.pack(command.data, f"{type(command.fact).__name__} {command.call}")
+        if isinstance(command.fact, DetachedCancelled):
+            message = Message(
+                run_id=command.fact.run_id,
+                kind=MessageKind.CANCEL,
+                at=at,
+                name="its starter was cancelled",
+                key=key_of_cancel(0),
+            )
+            self._open_draft().change.messages.append(message)
+        return fact_of_record(command, at=at, payload=payload)
 
     def _start_detached(self, command: StartDetached) -> DetachedStarted:
         at = self._clock.now()

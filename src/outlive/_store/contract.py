@@ -23,8 +23,8 @@ All instants are microseconds since 1970 UTC. Whether a lease has run out is jud
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -50,6 +50,8 @@ class MessageKind(enum.Enum):
     RESUME = "resume"
     ENDED = "ended"
     """A run that this one started detached has ended."""
+    DECISION = "decision"
+    """A person decided on an approval; `name` is the call of the request."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +134,8 @@ class Change(msgspec.Struct, kw_only=True):
     """New trees that exist if and only if this change does; an id that is taken already is left as it is."""
     messages: list[Message] = []
     """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
+    heir_of: int = 0
+    """For a new journal: the handle of an ended one whose waiting messages and message keys it takes over."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -180,6 +184,28 @@ class Beat(Protocol):
         """Let go of the connection; closing twice is fine."""
 
 
+class Transaction(Protocol):
+    """A transaction of the store's database that a user's code writes in, and a change of a journal with it."""
+
+    @property
+    def handle(self) -> Any:
+        """What the user's code is given: it has `execute`, `fetch`, `fetchrow` and `fetchval`."""
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """Append these changes, all of one tree, and commit what the user wrote with them; all or nothing.
+
+        They come after every change given to `Store.commit` before this call. If one of them conflicts, all of them do
+        and nothing that the user wrote stays. The transaction is over in any case.
+
+        Raises:
+            StoreUnavailableError: nothing was written.
+            CommitUnknownError: everything or nothing was written, and only reading can tell.
+        """
+
+    async def rollback(self) -> None:
+        """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
+
+
 class Store(Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
@@ -215,6 +241,29 @@ class Store(Protocol):
             StoreUnavailableError: nothing was written.
             CommitUnknownError: everything or nothing was written, and only reading can tell.
         """
+
+    async def begin(self) -> Transaction:
+        """Begin a transaction for a step that writes into the store's own database.
+
+        Raises:
+            StoreUnavailableError: there is none to be had.
+        """
+
+    async def join(self, connection: Any, change: Change) -> Outcome:
+        """Create the tree of `change` in the transaction that is open on a user's own connection to this database.
+
+        The tree exists if and only if the user commits, and is due then. `CONFLICT` if its id is taken.
+
+        Raises:
+            ConfigurationError: this store has no transactions to share, or the connection is of no kind it knows.
+        """
+
+    async def put_blobs(self, blobs: Sequence[Blob]) -> None:
+        """Store blobs that later changes will refer to."""
+
+    def watch(self, ring: Callable[[], None]) -> None:
+        """Call `ring`, on the event loop, when another process may have made something due. A hint that may be lost,
+        late or false: whoever waits must look now and then all the same. A store without such a thing never calls."""
 
     async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
         """Take over trees that are due, oldest wake-up first, and write `RunClaimed` into each journal.
