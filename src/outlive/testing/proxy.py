@@ -1,0 +1,208 @@
+"""A TCP proxy that does to a connection what networks do: cut it, at the worst moment, or swallow everything.
+
+It stands between a store and a PostgreSQL server and understands just enough of the protocol to know where one request
+ends: a client closes every request with a Sync or sends it as a simple Query, and the server closes every answer with
+ReadyForQuery. `cut_request(n)` counts requests over all connections and cuts at the n-th of them, either before it
+reaches the server (nothing happened) or after the server has done it and before the client hears of it (the outcome is
+unknown). `go_down` refuses everybody; `go_deaf` accepts everything and holds it back.
+
+It runs in a thread with an event loop of its own, so that whatever the tested engine does to its loop cannot stop it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+_REQUEST_ENDS = frozenset(b"SQ")
+_READY = ord("Z")
+_OFFERS = frozenset({80877103, 80877104})
+"""What a connection may ask for before it begins: TLS, GSS."""
+
+
+class Proxy:
+    """Forwards connections to one server."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = host, port
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._server: asyncio.Server | None = None
+        self._links: set[_Link] = set()
+        self._cut_at: int | None = None
+        self._cut_before = False
+        self.requests = 0
+        """Requests seen since the last `cut_request`, on all connections."""
+        self.cuts = 0
+        """Connections cut in the middle of a request."""
+        self.is_down = False
+        self.hearing = asyncio.Event()
+        """Not set while everything is held back."""
+        self.port = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._call(self._open())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def cut_request(self, number: int | None, *, before: bool = False) -> None:
+        """Cut at the `number`-th request from now (1 is the next one); None cuts no more."""
+        self.requests = 0
+        self._cut_at = number
+        self._cut_before = before
+
+    def cut_all(self) -> None:
+        """Cut every connection that is open now."""
+        self._call(self._cut_links())
+
+    def go_down(self) -> None:
+        """Cut everybody and refuse new ones until `come_back`."""
+        self.is_down = True
+        self.cut_all()
+
+    def go_deaf(self) -> None:
+        """Accept everything and let nothing through until `come_back`."""
+        self._loop.call_soon_threadsafe(self.hearing.clear)
+
+    def come_back(self) -> None:
+        """Let everything through again, also what was held back."""
+        self.is_down = False
+        self._loop.call_soon_threadsafe(self.hearing.set)
+
+    # -- What the connections ask ----------------------------------------------------------------------------
+
+    def wants_cut(self) -> bool:
+        """Count a request; whether this is the one to be cut."""
+        self.requests += 1
+        return self.requests == self._cut_at
+
+    @property
+    def cuts_before(self) -> bool:
+        """Whether the server must not see the request that is cut."""
+        return self._cut_before
+
+    # -- The thread's own ------------------------------------------------------------------------------------
+
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _open(self) -> None:
+        self.hearing.set()
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        await self._cut_links()
+
+    async def _cut_links(self) -> None:
+        for link in list(self._links):
+            link.cut()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.is_down:
+            writer.transport.abort()
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_connection(*self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        link = _Link(self, reader, writer, server_reader, server_writer)
+        self._links.add(link)
+        try:
+            await link.run()
+        finally:
+            self._links.discard(link)
+
+
+class _Link:
+    """One connection of a client and its twin to the server."""
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        client: asyncio.StreamReader,
+        to_client: asyncio.StreamWriter,
+        server: asyncio.StreamReader,
+        to_server: asyncio.StreamWriter,
+    ) -> None:
+        self._proxy = proxy
+        self._client, self._to_client = client, to_client
+        self._server, self._to_server = server, to_server
+        self._offers = 0
+        self._is_dying = False
+        """The request to be cut is with the server: its answer is the last thing that happens here."""
+
+    def cut(self) -> None:
+        """End both sides at once, without a farewell."""
+        self._to_client.transport.abort()
+        self._to_server.transport.abort()
+
+    async def run(self) -> None:
+        """Forward until somebody has had enough."""
+        with suppress(OSError, asyncio.IncompleteReadError):
+            ways = [asyncio.ensure_future(self._forward_requests()), asyncio.ensure_future(self._forward_answers())]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+        self.cut()
+
+    async def _forward_requests(self) -> None:
+        await self._forward_start_up()
+        while True:
+            head = await self._client.readexactly(5)
+            body = await self._client.readexactly(int.from_bytes(head[1:], "big") - 4)
+            if head[0] in _REQUEST_ENDS and self._proxy.wants_cut():
+                self._proxy.cuts += 1
+                if self._proxy.cuts_before:
+                    return
+                self._is_dying = True
+            await self._send(self._to_server, head + body)
+
+    async def _forward_start_up(self) -> None:
+        while True:
+            size = await self._client.readexactly(4)
+            body = await self._client.readexactly(int.from_bytes(size, "big") - 4)
+            is_offer = int.from_bytes(body[:4], "big") in _OFFERS
+            self._offers += is_offer
+            await self._send(self._to_server, size + body)
+            if not is_offer:
+                return
+
+    async def _forward_answers(self) -> None:
+        while True:
+            head = await self._server.readexactly(1)
+            if self._offers:
+                # A connection's wish for TLS is answered with a single byte.
+                self._offers -= 1
+                await self._send(self._to_client, head)
+                continue
+            size = await self._server.readexactly(4)
+            body = await self._server.readexactly(int.from_bytes(size, "big") - 4)
+            if self._is_dying:
+                if head[0] == _READY:
+                    return
+                continue
+            await self._send(self._to_client, head + size + body)
+
+    async def _send(self, to: asyncio.StreamWriter, data: bytes) -> None:
+        await self._proxy.hearing.wait()
+        to.write(data)
+        await to.drain()
