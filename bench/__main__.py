@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.database import postgres
 from bench.machine import machine_facts
 from bench.plot import draw
 from bench.report import Line, failures, header, import_line, lines_of, number, table, write_json
@@ -24,8 +25,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost,import")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
-    parser.add_argument("--stores", default="sqlite", help="sqlite,postgresql")
-    parser.add_argument("--postgres-url", help="a database of a role that may create databases")
+    parser.add_argument("--stores", default="sqlite,postgresql", help="which of them, by comma")
+    parser.add_argument(
+        "--postgres-url", help="a database of a role that may create databases; a private server unless given"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "out")
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="for databases")
     parser.add_argument("--skip-rival", action="store_true", help="leave DBOS out")
@@ -86,8 +89,9 @@ def main() -> None:
     if facts["file_system"] in {"tmpfs", "ramfs"}:
         print("WARNING: these databases lie in memory, where a commit is free: use --dir.", file=sys.stderr)
 
-    bench = Bench(directory=given.dir, postgres_url=given.postgres_url, scale=given.scale)
-    samples = take_all(bench, workloads, systems=systems, stores=stores, rounds=given.rounds)
+    with postgres(given.postgres_url, is_needed="postgresql" in stores) as postgres_url:
+        bench = Bench(directory=given.dir, postgres_url=postgres_url, scale=given.scale)
+        samples = take_all(bench, workloads, systems=systems, stores=stores, rounds=given.rounds)
     lines: list[Line] = []
     import_samples_ms: list[float] = []
     for store in stores:

@@ -26,6 +26,18 @@ def fresh(store: str, *, directory: Path, postgres_url: str | None) -> Iterator[
 
 
 @contextmanager
+def postgres(url: str | None, *, is_needed: bool) -> Iterator[str | None]:
+    """Lend the URL of a server that keeps its promises: the one that was given, or one of our own with fsync on."""
+    if url is not None or not is_needed:
+        yield url
+        return
+    from outlive.testing.postgres import PostgresServer
+
+    with PostgresServer(fsync=True, settings={"max_connections": "300"}) as server:
+        yield server.url("postgres")
+
+
+@contextmanager
 def fresh_file(directory: Path) -> Iterator[str]:
     home = Path(tempfile.mkdtemp(prefix="outlive-bench-", dir=directory))
     try:

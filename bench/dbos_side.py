@@ -22,10 +22,11 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 
 from bench.drive import drive
-from bench.meter import BLOCKED_STEP, STEPS_PER_RUN, Figures, Order
+from bench.meter import BLOCKED_STEP, LARGE_BYTES, STEPS_PER_RUN, Figures, Order
 from bench.stage import STAGE
 
 POLL_SECONDS = 0.01
+LARGE = "x" * LARGE_BYTES
 WAL_AND_FULL = ("wal", 2)
 
 connections: list[Any] = []
@@ -35,6 +36,11 @@ pragmas: set[tuple[str, int]] = set()
 @DBOS.step()
 async def noop() -> int:
     return 1
+
+
+@DBOS.step()
+async def large() -> str:
+    return LARGE
 
 
 @DBOS.step()
@@ -59,6 +65,14 @@ async def ten_steps() -> int:
     total = 0
     for _ in range(STEPS_PER_RUN):
         total += await noop()
+    return total
+
+
+@DBOS.workflow()
+async def ten_large_steps() -> int:
+    total = 0
+    for _ in range(STEPS_PER_RUN):
+        total += len(await large())
     return total
 
 
@@ -96,6 +110,7 @@ class DbosSystem:
     """DBOS, as the procedures of `drive` see it."""
 
     one_step, ten_steps, long_run = staticmethod(one_step), staticmethod(ten_steps), staticmethod(long_run)
+    ten_large_steps = staticmethod(ten_large_steps)
     wide_run, gated_run, sleeper = staticmethod(wide_run), staticmethod(gated_run), staticmethod(sleeper)
 
     def __init__(self, order: Order) -> None:

@@ -51,6 +51,7 @@ class System(Protocol):
 
     one_step: Any
     ten_steps: Any
+    ten_large_steps: Any
     long_run: Any
     wide_run: Any
     gated_run: Any
@@ -78,8 +79,9 @@ class System(Protocol):
 
 
 async def throughput(order: Order, system: System) -> Figures:
-    """W1, W2: how many a second, with 100 open."""
-    workflow, steps = (system.one_step, 1) if order.workload == "W1" else (system.ten_steps, STEPS_PER_RUN)
+    """W1, W2, W2k: how many a second, with 100 open."""
+    workflows = {"W1": system.one_step, "W2": system.ten_steps, "W2k": system.ten_large_steps}
+    workflow, steps = workflows[order.workload], 1 if order.workload == "W1" else STEPS_PER_RUN
     await system.complete(workflow, "warm-up")
     watch = Stopwatch()
     await keep_open(order.n, lambda number: system.complete(workflow, f"w-{number}"))
@@ -201,6 +203,7 @@ async def answer_and_wait(figures: Figures) -> Figures:
 MEASURES: dict[tuple[str, str], Callable[[Order, System], Awaitable[Figures]]] = {
     ("W1", "run"): throughput,
     ("W2", "run"): throughput,
+    ("W2k", "run"): throughput,
     ("W3", "run"): latency,
     ("W3b", "run"): latency,
     ("W4", "run"): fan_out,

@@ -28,6 +28,8 @@ OPEN_RUNS: Final = 100
 
 STEPS_PER_RUN: Final = 10
 """The length of a run in W2 and W6."""
+LARGE_BYTES = 1024
+"""What each step of W2k returns."""
 
 BLOCKED_STEP: Final = 5
 """The step of W6, counted from 1, in which the first process waits to be killed."""

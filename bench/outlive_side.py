@@ -16,13 +16,14 @@ from typing import Any
 
 import outlive
 from bench.drive import drive
-from bench.meter import BLOCKED_STEP, STEPS_PER_RUN, Figures, Order, keep_open
+from bench.meter import BLOCKED_STEP, LARGE_BYTES, STEPS_PER_RUN, Figures, Order, keep_open
 from bench.stage import STAGE
 
 SYNCHRONOUS_FULL = 2
 WAITERS_MAX = 1000
 ASKED_MAX = 200
 POLL_SECONDS = 0.01
+LARGE = "x" * LARGE_BYTES
 
 connections: list[Any] = []
 
@@ -30,6 +31,11 @@ connections: list[Any] = []
 @outlive.step
 async def noop() -> int:
     return 1
+
+
+@outlive.step
+async def large() -> str:
+    return LARGE
 
 
 @outlive.step
@@ -54,6 +60,14 @@ async def ten_steps() -> int:
     total = 0
     for _ in range(STEPS_PER_RUN):
         total += await noop()
+    return total
+
+
+@outlive.workflow
+async def ten_large_steps() -> int:
+    total = 0
+    for _ in range(STEPS_PER_RUN):
+        total += len(await large())
     return total
 
 
@@ -92,6 +106,7 @@ class OutliveSystem:
 
     one_step: Any = staticmethod(one_step)
     ten_steps: Any = staticmethod(ten_steps)
+    ten_large_steps: Any = staticmethod(ten_large_steps)
     long_run: Any = staticmethod(long_run)
     wide_run: Any = staticmethod(wide_run)
     gated_run: Any = staticmethod(gated_run)

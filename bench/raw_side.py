@@ -14,12 +14,14 @@ The table has the shape of a journal: text key, sequence number, a body of about
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from bench.meter import (
     BLOCKED_STEP,
+    LARGE_BYTES,
     OPEN_RUNS,
     STEPS_PER_RUN,
     Figures,
@@ -43,6 +45,10 @@ class Driver(Protocol):
     statements_per_commit: int
 
     def commit(self, rows: Sequence[Row]) -> None: ...
+
+    def commit_each(self, rows: Sequence[Row]) -> list[float]:
+        """One commit for each row, with the time before the first and after each."""
+        ...
 
     def read_all(self) -> list[Row]: ...
 
@@ -70,34 +76,57 @@ class SqliteDriver:
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?)", rows)
         self._connection.execute("COMMIT")
 
+    def commit_each(self, rows: Sequence[Row]) -> list[float]:
+        stamps = [time.perf_counter()]
+        for row in rows:
+            self.commit([row])
+            stamps.append(time.perf_counter())
+        return stamps
+
     def read_all(self) -> list[Row]:
         return self._connection.execute("SELECT root, seq, body FROM events ORDER BY root, seq").fetchall()  # type: ignore[no-any-return]
 
 
 class PostgresDriver:
-    """psycopg, one prepared unnest per commit."""
+    """asyncpg, one prepared unnest per commit. Its loop is entered once for as much as possible."""
 
     statements_per_commit = 1
 
     def __init__(self, url: str) -> None:
-        import psycopg
+        import asyncpg
 
-        self._connection: Any = psycopg.connect(url, autocommit=True)
-        self._connection.execute(
-            "CREATE TABLE IF NOT EXISTS events (root text NOT NULL, seq bigint NOT NULL, body bytea NOT NULL,"
-            " PRIMARY KEY (root, seq))"
+        self._loop = asyncio.new_event_loop()
+        self._connection: Any = self._loop.run_until_complete(asyncpg.connect(url))
+        self._loop.run_until_complete(
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS events (root text NOT NULL, seq bigint NOT NULL, body bytea NOT NULL,"
+                " PRIMARY KEY (root, seq))"
+            )
+        )
+        self._insert: Any = self._loop.run_until_complete(
+            self._connection.prepare("INSERT INTO events SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[])")
         )
 
     def commit(self, rows: Sequence[Row]) -> None:
+        self._loop.run_until_complete(self._commit(rows))
+
+    async def _commit(self, rows: Sequence[Row]) -> None:
         roots, seqs, bodies = (list(column) for column in zip(*rows, strict=True))
-        self._connection.execute(
-            "INSERT INTO events SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bytea[])",
-            (roots, seqs, bodies),
-            prepare=True,
-        )
+        await self._insert.fetch(roots, seqs, bodies)
+
+    def commit_each(self, rows: Sequence[Row]) -> list[float]:
+        return self._loop.run_until_complete(self._commit_each(rows))
+
+    async def _commit_each(self, rows: Sequence[Row]) -> list[float]:
+        stamps = [time.perf_counter()]
+        for row in rows:
+            await self._commit([row])
+            stamps.append(time.perf_counter())
+        return stamps
 
     def read_all(self) -> list[Row]:
-        return self._connection.execute("SELECT root, seq, body FROM events ORDER BY root, seq").fetchall()  # type: ignore[no-any-return]
+        query = "SELECT root, seq, body FROM events ORDER BY root, seq"
+        return [tuple(row) for row in self._loop.run_until_complete(self._connection.fetch(query))]
 
 
 def connect(order: Order) -> Driver:
@@ -105,8 +134,8 @@ def connect(order: Order) -> Driver:
     return SqliteDriver(path) if path is not None else PostgresDriver(order.database)
 
 
-def rows_of(runs: Sequence[int], seq: int) -> list[Row]:
-    return [(f"w-{run}", seq, BODY) for run in runs]
+def rows_of(runs: Sequence[int], seq: int, body: bytes = BODY) -> list[Row]:
+    return [(f"w-{run}", seq, body) for run in runs]
 
 
 def commit_in_batches(driver: Driver, rows: Sequence[Row], size: int = BATCH_ROWS) -> None:
@@ -114,17 +143,17 @@ def commit_in_batches(driver: Driver, rows: Sequence[Row], size: int = BATCH_ROW
         driver.commit(rows[first : first + size])
 
 
-def lockstep(driver: Driver, runs: int, steps: int) -> None:
+def lockstep(driver: Driver, runs: int, steps: int, body: bytes = BODY) -> None:
     for first in range(0, runs, OPEN_RUNS):
         wave = range(first, min(first + OPEN_RUNS, runs))
         for seq in range(steps + 1):
-            driver.commit(rows_of(wave, seq))
+            driver.commit(rows_of(wave, seq, body))
 
 
 def throughput(order: Order, driver: Driver) -> Figures:
     steps = 1 if order.workload == "W1" else STEPS_PER_RUN
     watch = Stopwatch()
-    lockstep(driver, order.n, steps)
+    lockstep(driver, order.n, steps, b"x" * LARGE_BYTES if order.workload == "W2k" else BODY)
     return watch.figures(order.n * steps)
 
 
@@ -148,11 +177,7 @@ def fill_wal(driver: Driver) -> None:
 
 
 def single_commits(driver: Driver, first: int, last: int, *, root: str = "w-0") -> list[float]:
-    stamps = [time.perf_counter()]
-    for seq in range(first, last):
-        driver.commit([(root, seq, BODY)])
-        stamps.append(time.perf_counter())
-    return stamps
+    return driver.commit_each([(root, seq, BODY) for seq in range(first, last)])
 
 
 def latency(order: Order, driver: Driver) -> Figures:
@@ -201,6 +226,7 @@ def sleepers(order: Order, driver: Driver) -> Figures:
 MEASURES: dict[tuple[str, str], Callable[[Order, Driver], Figures]] = {
     ("W1", "run"): throughput,
     ("W2", "run"): throughput,
+    ("W2k", "run"): throughput,
     ("W3", "run"): latency,
     ("W3b", "run"): latency,
     ("W4", "run"): fan_out,

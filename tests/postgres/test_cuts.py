@@ -1,0 +1,96 @@
+"""The line to the database is cut at every request of a run, before and after the server has done it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+import outlive
+from outlive._journal.event import StepSucceeded
+from outlive.testing.fsck import check_store
+from outlive.testing.kill.places import opened
+from outlive.testing.postgres import PostgresServer
+from outlive.testing.proxy import Proxy
+from tests.engine.support import in_time
+
+REQUESTS_MAX = 60
+"""No run of the journey needs as many: a test that never comes to its end does not go on for ever."""
+
+begun: Counter[str] = Counter()
+
+
+@outlive.step(name="cuts.work")
+async def work(number: int) -> int:
+    begun[outlive.current_step().idempotency_key] += 1
+    return number
+
+
+@outlive.workflow(name="cuts.part")
+async def part(number: int) -> int:
+    return await work(number)
+
+
+@outlive.workflow(name="cuts.journey")
+async def journey() -> int:
+    total = await work(1)
+    total += sum(await asyncio.gather(work(10), work(20), part(30)))
+    await asyncio.sleep(0.01)
+    total += await outlive.wait_for_signal("more", int)
+    return total + await work(100)
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[Proxy]:
+    with Proxy("127.0.0.1", postgres_server.port) as proxy:
+        yield proxy
+
+
+def through(proxy: Proxy, url: str) -> str:
+    """The same database, by way of the proxy."""
+    parts = urlsplit(url)
+    assert parts.port is not None
+    return url.replace(f":{parts.port}/", f":{proxy.port}/")
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
+async def test_a_cut_at_any_request_of_a_run_loses_nothing_and_repeats_nothing(
+    postgres_server: PostgresServer, postgres_database: str, proxy: Proxy, before: bool
+) -> None:
+    """The outcome of every commit is resolved rightly, whichever of them it is whose answer never came."""
+    schema = "before" if before else "after"
+    url = postgres_server.store_url(postgres_database, schema=schema)
+    runs = 0
+    async with outlive.Engine(through(proxy, url)) as engine:
+        for number in range(1, REQUESTS_MAX):
+            cuts = proxy.cuts
+            proxy.cut_request(number, before=before)
+            run = await in_time(engine.start(journey, id=f"journey-{number}"))
+            await in_time(engine.signal(run.id, "more", 1000, key="more"))
+            assert await in_time(run.result()) == 1161
+            runs += 1
+            if proxy.cuts == cuts:
+                break
+        proxy.cut_request(None)
+        unknowns = engine.counters.unknowns
+
+    assert runs > 5, "the proxy cut nothing"
+    assert before or unknowns, "no commit's outcome was ever in doubt"
+    async with opened(url) as store:
+        assert await check_store(store) == []
+        for number in range(1, runs + 1):
+            run_row = await store.find_run(f"journey-{number}")
+            assert run_row is not None
+            assert run_row.status is outlive.RunStatus.SUCCEEDED
+    async with outlive.Engine(url, worker=False) as engine:
+        for number in range(1, runs + 1):
+            done = Counter(
+                (event.run, event.call)
+                for event in await engine.history(f"journey-{number}")
+                if isinstance(event, StepSucceeded)
+            )
+            assert len(done) == 5
+            assert max(done.values()) == 1

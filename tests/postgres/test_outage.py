@@ -1,0 +1,78 @@
+"""The database is away for a while, under load: no run fails because of it, and nobody burns the time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import outlive
+from outlive.testing.fsck import check_store
+from outlive.testing.kill.places import opened
+from outlive.testing.postgres import PostgresServer
+from outlive.testing.proxy import Proxy
+from tests.postgres.test_cuts import through
+
+OPEN = 50
+CPU_SHARE_MAX = 0.10
+"""Near zero: what polling for the database's return may take of one core."""
+BACK_SECONDS_MAX = 5.0
+
+
+@outlive.step(name="outage.work")
+async def work(number: int) -> int:
+    await asyncio.sleep(0.01)
+    return number
+
+
+@outlive.workflow(name="outage.load")
+async def load(steps: int) -> int:
+    total = 0
+    for number in range(steps):
+        total += await work(number)
+    return total
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[Proxy]:
+    with Proxy("127.0.0.1", postgres_server.port) as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize(
+    ("seconds", "how"),
+    [
+        pytest.param(2.0, "down", id="2 s refused"),
+        pytest.param(60.0, "down", id="60 s refused", marks=pytest.mark.slow),
+        pytest.param(60.0, "deaf", id="60 s without an answer", marks=pytest.mark.slow),
+    ],
+)
+async def test_an_outage_of_the_database_fails_no_run(
+    postgres_server: PostgresServer, postgres_database: str, proxy: Proxy, seconds: float, how: str
+) -> None:
+    """Everything goes on within 5 s of its return."""
+    url = postgres_server.store_url(postgres_database, schema=f"outage_{how}_{seconds:.0f}")
+    steps = 200
+    async with outlive.Engine(through(proxy, url)) as engine:
+        runs = [await engine.start(load, steps, id=f"load-{number}") for number in range(OPEN)]
+        await asyncio.sleep(0.3)
+        proxy.go_down() if how == "down" else proxy.go_deaf()
+        await asyncio.sleep(min(seconds, 10.0) / 4)  # What was under way when it happened comes to rest.
+        cpu, began = time.process_time(), time.monotonic()
+        await asyncio.sleep(seconds * 3 / 4)
+        cpu_share = (time.process_time() - cpu) / (time.monotonic() - began)
+        rows = engine.counters.rows
+        proxy.come_back()
+        back = time.monotonic()
+        while engine.counters.rows < rows + OPEN:
+            await asyncio.sleep(0.01)
+            assert time.monotonic() < back + BACK_SECONDS_MAX, "it did not go on in time"
+        async with asyncio.timeout(120):
+            results = await asyncio.gather(*(run.result() for run in runs))
+
+    assert results == [sum(range(steps))] * OPEN
+    assert cpu_share < CPU_SHARE_MAX
+    async with opened(url) as store:
+        assert await check_store(store) == []
