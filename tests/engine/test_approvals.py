@@ -77,8 +77,8 @@ async def asking_models() -> Model | None:
 
 @outlive.workflow(approvals={"refund": Model})
 async def asking_declared() -> int:
-    answer = await outlive.wait_for_approval("refund", form=Any)
-    return int(answer.form["cents"])
+    answer = await outlive.wait_for_approval("refund", form=dict)
+    return int((answer.form or {})["cents"])
 
 
 @outlive.workflow
@@ -353,13 +353,15 @@ async def test_a_name_must_be_one_that_journals_can_use(engine: outlive.Engine) 
 
 @outlive.workflow
 async def asking_strangely(name: str, options: dict[str, Any] | None = None) -> str:
-    return (await outlive.wait_for_approval(name, **(options or {}))).by
+    return str((await outlive.wait_for_approval(name, **(options or {}))).by)
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"deadline": 0}, "deadline=0 must be more than 0 seconds"),
+        ({"deadline": 1e12}, "at most 100 years"),
+        ({"deadline": "soon"}, "must be more than 0 seconds"),
         ({"deadline": True}, "deadline=True must be more than 0 seconds"),
         ({"escalate_after": 5}, "escalate_after= and escalate_to= go together"),
         ({"escalate_to": ["boss"]}, "escalate_after= and escalate_to= go together"),
@@ -542,7 +544,7 @@ async def test_a_large_form_comes_as_it_was(place: Place) -> None:
         await run.approve("refund", by="ann", form={"cents": 1, "note": note})
 
         assert note in await in_time(run.result())
-        assert note == (await run.approve("refund", by="bob")).form["note"]
+        assert {"cents": 1, "note": note} == (await run.approve("refund", by="bob")).form
 
 
 class Reverse:

@@ -16,7 +16,7 @@ from outlive._journal.event import ApprovalClosed, ApprovalDecided, ApprovalEsca
 from outlive._model import WaitKind
 from outlive._model.approval import Approval, ApprovalNotice, Decision
 from outlive.errors import ApprovalExpired
-from tests.replay.define import NONCE, START_AT, Code, cancel, pack, signal, step, workflow
+from tests.replay.define import NONCE, START_AT, Code, cancel, pack, signal, step, unpack, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays, fed
 
@@ -157,7 +157,7 @@ def test_reminders_escalation_and_deadline_come_when_they_should() -> None:
     told = [event.payload for event in life.journal if isinstance(event, ApprovalEscalated)]
     assert life.result == "nobody (finance, boss) decided on approval 'refund' before its deadline"
     assert kinds(life) == ["Requested", "Escalated", "Closed"]
-    assert [msgspec.json.decode(payload.v) for payload in told] == [["finance", "boss"]]
+    assert [msgspec.json.decode(unpack(payload)) for payload in told] == [["finance", "boss"]]
     # Requested, four reminders before the deadline, and one escalation.
     assert [name.partition("/watch")[2] for name in life.steps_run if "tell" in name] == [
         ".1/tell",
@@ -306,3 +306,15 @@ def test_a_deadline_changes_the_identity_of_no_other_call() -> None:
     ]
     requested = next(event for event in life.journal if isinstance(event, ApprovalRequested))
     assert requested.name == "refund"
+
+
+def test_a_title_that_no_journal_can_hold_is_refused() -> None:
+    """Before anybody is asked."""
+
+    @workflow()
+    async def asks() -> str:
+        return (await wait_for_approval("refund", title="\ud800")).by
+
+    life = live(asks)
+    assert "UTF-8" in life.failure
+    assert kinds(life) == []

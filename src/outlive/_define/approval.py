@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -31,6 +30,7 @@ F = TypeVar("F")
 
 Seconds = float | timedelta
 
+SECONDS_MAX = 100 * 366 * 24 * 3600
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -222,8 +222,10 @@ def _microseconds(name: str, wanted: Any) -> int | None:
     if wanted is None:
         return None
     seconds = wanted.total_seconds() if isinstance(wanted, timedelta) else wanted
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
-        raise ConfigurationError(f"{name}={wanted!r} must be more than 0 seconds, as a number or a timedelta")
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= SECONDS_MAX:
+        raise ConfigurationError(
+            f"{name}={wanted!r} must be more than 0 seconds, as a number or a timedelta, and at most 100 years"
+        )
     return max(1, round(seconds * 1_000_000))
 
 
@@ -236,4 +238,8 @@ def _people(name: str, wanted: Sequence[str]) -> tuple[str, ...]:
 def _text(name: str, wanted: Any) -> str:
     if not isinstance(wanted, str):
         raise ConfigurationError(f"{name}: {wanted!r} is not text")
+    try:
+        wanted.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{name}: {wanted!r} is not text that UTF-8 can hold") from error
     return wanted
