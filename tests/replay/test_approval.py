@@ -14,7 +14,7 @@ from outlive._define.inside import wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import ApprovalClosed, ApprovalDecided, ApprovalEscalated, ApprovalRequested
 from outlive._model import WaitKind
-from outlive._model.approval import Approval, ApprovalNotice, Decision
+from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision
 from outlive.errors import ApprovalExpired
 from tests.replay.define import NONCE, START_AT, Code, cancel, pack, signal, step, unpack, workflow
 from tests.replay.driver import live
@@ -318,3 +318,20 @@ def test_a_title_that_no_journal_can_hold_is_refused() -> None:
     life = live(asks)
     assert "UTF-8" in life.failure
     assert kinds(life) == []
+
+
+def test_what_this_release_writes_is_read_for_ever() -> None:
+    """Requests and decisions lie in journals: what 0.1 wrote into them keeps its meaning."""
+    asked = (
+        b'{"title":"Refund?","form":{"type":"integer"},"assignees":["finance"],"deadline_at":5,"remind_every":1,'
+        b'"escalate_at":3,"escalate_to":["boss"]}'
+    )
+    said = b'{"id":"d","nonce":7,"approved":true,"by":"ann","at":4,"comment":"fine","form":{"cents":5}}'
+    request = msgspec.json.decode(asked, type=ApprovalRequest)
+    decision = msgspec.json.decode(said, type=Decision)
+
+    assert (request.title, request.assignees, request.deadline_at) == ("Refund?", ("finance",), 5)
+    assert (request.remind_every, request.escalate_at, request.escalate_to) == (1, 3, ("boss",))
+    assert (decision.id, decision.nonce, decision.approved, decision.by) == ("d", 7, True, "ann")
+    assert (decision.at, decision.comment) == (4, "fine")
+    assert (msgspec.json.encode(request), msgspec.json.encode(decision)) == (asked, said)
