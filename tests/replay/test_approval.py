@@ -335,3 +335,45 @@ def test_what_this_release_writes_is_read_for_ever() -> None:
     assert (decision.id, decision.nonce, decision.approved, decision.by) == ("d", 7, True, "ann")
     assert (decision.at, decision.comment) == (4, "fine")
     assert (msgspec.json.encode(request), msgspec.json.encode(decision)) == (asked, said)
+
+
+@workflow()
+async def changes_its_mind() -> str:
+    """Asks, and takes it back before anybody could hear of it; then asks again."""
+    first = asyncio.create_task(wait_for_approval("refund"))
+    await asyncio.sleep(0)
+    first.cancel()
+    return (await wait_for_approval("refund")).by
+
+
+def test_a_request_that_is_taken_back_at_once_is_closed() -> None:
+    """Both are in the journal, in this order, and a second request is another one."""
+    life = live(changes_its_mind, inject={4: [decided("1/@approval/refund"), decided()]}, crash_at=range(100))
+
+    assert life.result == "ann"
+    assert sorted(kinds(life)) == ["Closed", "Decided", "Decided", "Requested", "Requested"]
+    assert kinds(life).index("Requested") < kinds(life).index("Closed")
+    assert_replays(life)
+
+
+@workflow()
+async def races() -> str:
+    """A person against a signal: who comes first wins, and the other wait is over."""
+    person = asyncio.create_task(wait_for_approval("refund", deadline=DAY))
+    message = asyncio.create_task(wait_for_signal("stop"))
+    done, rest = await asyncio.wait([person, message], return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    return "approved" if person in done else "stopped"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_race_against_a_person_has_one_winner(seed: int | None) -> None:
+    """The loser is taken back; the journal says who was first, in every replay."""
+    events = [decided("1/@approval/refund"), signal("stop")]
+    life = live(races, inject={2: events if seed is None or seed % 2 else events[::-1]}, seed=seed)
+
+    is_approved = seed is None or bool(seed % 2)
+    assert life.result == ("approved" if is_approved else "stopped")
+    assert kinds(life)[:2] == (["Requested", "Decided"] if is_approved else ["Requested", "Closed"])
+    assert_replays(life)
