@@ -79,6 +79,12 @@ async def asking_parent(children: int) -> list[str]:
 
 
 @outlive.workflow
+async def asking_family() -> list[str]:
+    child = asyncio.create_task(asking_child())
+    return [(await outlive.wait_for_approval("child")).by, await child]
+
+
+@outlive.workflow
 async def asking_late() -> str:
     await hold("first")
     return (await outlive.wait_for_approval("refund")).by

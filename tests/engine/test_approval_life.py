@@ -19,6 +19,7 @@ from outlive.errors import (
 from tests.engine.asking import (
     Refund,
     asking,
+    asking_family,
     asking_parent,
     asking_plainly,
     asking_until,
@@ -229,6 +230,17 @@ async def test_a_child_may_ask(engine: outlive.Engine) -> None:
         await engine.approve("run-1", "child", by="ann")
     await engine.approve("run-1~2", "child", by="bob")
     await engine.approve("run-1", "child", by="ann")
+    assert ["ann", "bob"] == await in_time(run.result())
+
+
+async def test_what_a_run_asks_itself_comes_before_what_its_children_ask(engine: outlive.Engine) -> None:
+    """The id of a root means the root, if it asks for that name."""
+    run = await engine.start(asking_family, id="run-1")
+    await has_asked(run, 2)
+
+    await engine.approve("run-1", "child", by="ann")
+    assert not (await engine.approve("run-1", "child", by="bob")).is_first
+    await engine.approve("run-1~1", "child", by="bob")
     assert ["ann", "bob"] == await in_time(run.result())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -377,3 +378,24 @@ def test_a_race_against_a_person_has_one_winner(seed: int | None) -> None:
     assert life.result == ("approved" if is_approved else "stopped")
     assert kinds(life)[:2] == (["Requested", "Decided"] if is_approved else ["Requested", "Closed"])
     assert_replays(life)
+
+
+@workflow()
+async def goes_on_after_it() -> str:
+    """Everything beside the wait must end with it."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1.5 * DAY):
+            await wait_for_approval(
+                "refund", deadline=5 * DAY, remind_every=DAY, escalate_after=3, escalate_to=["boss"], notify=tell
+            )
+    return str(await wait_for_signal("go"))
+
+
+@pytest.mark.parametrize("is_decided", [True, False])
+def test_nothing_of_an_approval_is_left_when_the_wait_is_over(*, is_decided: bool) -> None:
+    """Neither a timer that would wake the run, nor a notice to anybody."""
+    life = live(goes_on_after_it, inject={3: [decided()]} if is_decided else {})
+
+    assert [wait.name for wait in life.books[-1].waits] == ["go"]
+    end = life.kinds.index("ApprovalDecided" if is_decided else "ApprovalClosed")
+    assert life.kinds[end + 1 :] == []
