@@ -1,4 +1,4 @@
-"""Waiting: signals, timeouts, races, timers, children and cancellation, all of them durable."""
+"""Waiting: signals, approvals, timeouts, races, timers, children and cancellation, all of them durable."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,6 +11,11 @@ import outlive
 class Payment:
     cents: int
     by: str
+
+
+@dataclass
+class RefundForm:
+    cents: int
 
 
 @outlive.step
@@ -38,10 +43,10 @@ async def audit(order_id: str) -> str:
 async def refund(order_id: str) -> str:
     payment = await outlive.wait_for_signal("paid", Payment)  # early signals are buffered, first in first out
     try:
-        async with asyncio.timeout(0.5):  # durable
-            answer = await outlive.wait_for_signal("answer", str)
+        async with asyncio.timeout(2 * 24 * 3600):  # durable
+            answer = await outlive.wait_for_approval("refund", title="Refund?", form=RefundForm, assignees=["finance"])
     except TimeoutError:
-        answer = "nobody answered"
+        return "expired"
     quick = asyncio.create_task(ask_warehouse(order_id, 0.1))
     slow = asyncio.create_task(ask_warehouse(order_id, 60))
     winner, rest = await asyncio.wait([quick, slow], return_when=asyncio.FIRST_COMPLETED)  # replayed as it happened
@@ -50,7 +55,7 @@ async def refund(order_id: str) -> str:
     await outlive.sleep_until(outlive.now() + timedelta(seconds=0.5))
     child = await outlive.start(audit, order_id, detached=True)  # another tree, maybe another worker
     total = await invoice(order_id)  # a workflow called in a workflow: a child run in this tree
-    return f"{payment.by}, {answer}, {winner.pop().result()}, {await child.result()}, {total}"
+    return f"{payment.by}, {answer.by} says {answer.form}, {winner.pop().result()}, {await child.result()}, {total}"
 
 
 @outlive.workflow
@@ -66,6 +71,11 @@ async def main() -> None:
         # The same key: once. start=(...): create it if absent.
         for _ in range(2):
             await engine.signal("run-1", "paid", Payment(4200, "ann"), key="evt_123", start=(refund, "o-1"))
+        while not await engine.approvals("run-1"):  # noqa: ASYNC110 (until it has asked)
+            await asyncio.sleep(0.05)
+        for person in ("bea", "cem"):  # the first decision is the only one; the second one gets it back
+            decided = await engine.approve("run-1", "refund", by=person, form={"cents": 4200})  # engine.reject(...)
+            print(f"decided by {decided.by}")
         print(await engine.get("run-1").result())
 
         run = await engine.start(reservation, "o-2", id="run-2")

@@ -16,11 +16,14 @@ async with outlive.Engine("sqlite:hello.db") as engine:
 
 from typing import TYPE_CHECKING, Any
 
+from outlive._define.approval import wait_for_approval
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.step import Step, step
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Retry, Run, RunStatus
+from outlive._model.approval import Approval, ApprovalNotice
 from outlive.errors import (
+    ApprovalExpired,
     OutliveError,
     RunCancelled,
     RunFailed,
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Approval",
+    "ApprovalExpired",
+    "ApprovalNotice",
     "Engine",
     "Limits",
     "OutliveError",
@@ -58,6 +64,7 @@ __all__ = [
     "start",
     "step",
     "uuid4",
+    "wait_for_approval",
     "wait_for_signal",
     "workflow",
 ]

@@ -69,11 +69,13 @@ def test_steps(tmp_path: Path) -> None:
 
 
 def test_waiting(tmp_path: Path) -> None:
-    """Waits end by signal, timeout, race and cancellation."""
+    """Waits end by signal, approval, race and cancellation; the second time everything is decided."""
     told = [
-        "ann, nobody answered, o-1 asked for 0.1 s, o-1 is fine, 300",
+        "decided by bea",
+        "decided by bea",
+        "ann, bea says RefundForm(cents=4200), o-1 asked for 0.1 s, o-1 is fine, 300",
         "run run-2 was cancelled: the customer has left",
     ]
 
-    assert [told[0], "o-2: everything given back", told[1]] == finish(begin("waiting.py", tmp_path))
+    assert [*told[:3], "o-2: everything given back", told[3]] == finish(begin("waiting.py", tmp_path))
     assert told == finish(begin("waiting.py", tmp_path))

@@ -13,6 +13,10 @@ from hypothesis import strategies as st
 
 from outlive._journal.event import (
     AnyEvent,
+    ApprovalClosed,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
     AttemptFailed,
     CancelRequested,
     DetachedEnded,
@@ -153,6 +157,10 @@ QUIET: list[AnyEvent] = [
     StepProgressed(at=30, call="a", progress=ONE),
     TimerFired(at=30, call="@timer"),
     SignalReceived(at=30, name="go", payload=ONE),
+    ApprovalRequested(at=30, call="@approval/a", name="a", payload=ONE),
+    ApprovalEscalated(at=30, call="@escalation", approval="@approval/a", payload=ONE),
+    ApprovalDecided(at=30, approval="@approval/a", payload=ONE),
+    ApprovalClosed(at=30, call="@closing", approval="@approval/a"),
     CancelRequested(at=30),
     DetachedStarted(at=30, call="b", run_id="x"),
     DetachedEnded(at=30, run_id="x", status=RunStatus.SUCCEEDED, result=ONE),

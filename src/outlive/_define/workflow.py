@@ -10,6 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from outlive._define.registry import REGISTRY, check_top_level
 from outlive._define.step import check_name
 from outlive._journal.arguments import Signature
+from outlive._journal.form import FormType, form_type
 from outlive._journal.value import ValueCodec, codec_for
 from outlive._replay.ask import child_result, current_execution, start_child
 from outlive._replay.command import WorkflowSpec
@@ -97,6 +98,7 @@ def workflow(
     version: int = 1,
     timeout: float | None = None,
     signals: Mapping[str, Any] | None = None,
+    approvals: Mapping[str, Any] | None = None,
     raises: tuple[type[BaseException], ...] = (),
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Workflow[P, R]]: ...
 
@@ -109,6 +111,7 @@ def workflow(
     version: int = 1,
     timeout: float | None = None,
     signals: Mapping[str, Any] | None = None,
+    approvals: Mapping[str, Any] | None = None,
     raises: tuple[type[BaseException], ...] = (),
 ) -> Any:
     """Make an async function a workflow.
@@ -118,6 +121,7 @@ def workflow(
         version: pinned by each run when it starts; keep the old function registered while runs of it are open.
         timeout: seconds that a run may take as a whole.
         signals: types of signals by name, so that a sender is told at once when a payload does not fit.
+        approvals: types of the forms of approvals by name, so that a form is checked by its own type when it is sent.
         raises: exception classes that reach a parent run as themselves.
     """
 
@@ -141,6 +145,7 @@ def workflow(
         defined: Workflow[..., Any] = Workflow(spec, signals or {})
         REGISTRY.add_workflow(defined.spec)
         SIGNALS[spec.name, spec.version] = defined.signals
+        FORMS[spec.name, spec.version] = {name: form_type(form) for name, form in (approvals or {}).items()}
         return defined
 
     return define if fn is None else define(fn)
@@ -148,3 +153,6 @@ def workflow(
 
 SIGNALS: dict[tuple[str, int], dict[str, ValueCodec]] = {}
 """Declared signal types of the workflows of this process, for senders who know only a run's id."""
+
+FORMS: dict[tuple[str, int], dict[str, FormType]] = {}
+"""Declared form types of approvals, in the same way."""

@@ -216,7 +216,7 @@ def _sort_sets(value: Any, encode: Callable[[Any], bytes]) -> Any:
         return [_sort_sets(item, encode) for item in value]
     if isinstance(value, dict):
         return {key: _sort_sets(item, encode) for key, item in value.items()}
-    fields = {name: getattr(value, name, None) for name in _field_names(value)} if not _is_pydantic(type(value)) else {}
+    fields = {name: getattr(value, name, None) for name in _field_names(value)} if not is_pydantic(type(value)) else {}
     changed = {name: new for name, old in fields.items() if (new := _sort_sets(old, encode)) is not old}
     if not changed:
         return value
@@ -237,13 +237,14 @@ def _hints(cls: type) -> dict[str, Any]:
         return {}
 
 
-def _is_pydantic(cls: Any) -> bool:
+def is_pydantic(cls: Any) -> bool:
+    """Whether it is a pydantic model."""
     # By attribute, so that pydantic is never imported unless the user did.
     return isinstance(cls, type) and hasattr(cls, "__pydantic_fields__") and hasattr(cls, "model_validate")
 
 
 def _write_custom(value: Any) -> Any:
-    if _is_pydantic(type(value)):
+    if is_pydantic(type(value)):
         return to_plain(_without_enums(value.model_dump(by_alias=True, round_trip=True)), type(value).__qualname__)
     raise TypeError(
         f"type {type(value).__qualname__} has no stored form; use a dataclass, a msgspec struct or plain values"
@@ -262,7 +263,7 @@ def _without_enums(value: Any) -> Any:
 
 
 def _read_custom(cls: Any, plain: Any) -> Any:
-    if _is_pydantic(cls):
+    if is_pydantic(cls):
         return cls.model_validate(from_plain(plain))
     raise TypeError(f"type {type_name(cls)} has no stored form")
 

@@ -26,3 +26,5 @@ class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """When the wait ends by itself; None if only the world can end it."""
     run: int = 0
     """The number of the waiting run in its tree."""
+    told: str = ""
+    """What else people should know of it: what an approval is about, and who is asked."""

@@ -65,6 +65,7 @@ def _describe_code(execution: Replaying) -> str:
     asked = [str(call) for call in execution.calls.values()]
     asked += [f"timer {timer.name}" for timer in execution.timers]
     asked += [f"signal {wait.name}" for wait in execution.waits() if wait.kind is WaitKind.SIGNAL]
+    asked += [f"approval {wait.name}" for wait in execution.waits() if wait.kind is WaitKind.APPROVAL]
     asked += [f"the end of {wait.name}" for wait in execution.waits() if wait.kind is WaitKind.CHILD]
     if len(asked) > ASKED_SHOWN_MAX:
         asked = [*asked[:ASKED_SHOWN_MAX], f"and {len(asked) - ASKED_SHOWN_MAX} more"]

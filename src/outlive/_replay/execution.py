@@ -60,6 +60,7 @@ from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.value import Stored
 from outlive._model import Payload, Wait, child_id
 from outlive._model.payload import NO_PAYLOAD
+from outlive._replay.asking import read_decision
 from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
 from outlive._replay.command import (
     Command,
@@ -310,6 +311,16 @@ class Execution:
         if frame is not None:
             frame.take_signal(event.payload, event.name)
 
+    def _on_decided(self, event: ApprovalDecided) -> None:
+        frame = self.frames.get(event.run)
+        asking = None if frame is None else frame.approvals.get(event.approval)
+        if frame is None or asking is None:
+            return  # Nobody waits for it any more.
+        decided = read_decision(self.unpack(event.payload), event.approval)
+        if decided.nonce == self.nonce and not asking.future.done():
+            del frame.approvals[event.approval]
+            asking.future.set_result(decided)
+
     def _on_cancel(self, event: CancelRequested) -> None:
         frame = self.frames.get(event.run)
         if frame is not None:
@@ -403,6 +414,7 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     StepProgressed: Execution._on_progressed,
     TimerFired: Execution._on_timer,
     SignalReceived: Execution._on_signal,
+    ApprovalDecided: Execution._on_decided,
     CancelRequested: Execution._on_cancel,
     DetachedStarted: Execution._on_detached_started,
     DetachedEnded: Execution._on_detached_ended,
@@ -417,7 +429,6 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     ApprovalClosed: Execution._on_recorded,
     RunPublished: Execution._on_recorded,
     PatchTaken: Execution._on_recorded,
-    ApprovalDecided: None,
     StepIntended: None,
     RunClaimed: None,
     RunSuspended: None,

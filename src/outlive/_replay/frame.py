@@ -23,6 +23,7 @@ from collections import deque
 from typing import Any
 
 from outlive._model import Payload
+from outlive._replay.asking import Asking
 from outlive._replay.command import EndRun, WorkflowSpec
 
 SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
@@ -63,6 +64,7 @@ class Frame:
     """The live side of one run; everything in it is rebuilt by a replay."""
 
     __slots__ = (
+        "approvals",
         "buffer",
         "cancel_reason",
         "children",
@@ -89,6 +91,8 @@ class Frame:
         self.buffer: dict[str, deque[Payload]] = {}
         """Signals that nobody waited for when they came, oldest first."""
         self.waiters: dict[str, deque[asyncio.Future[Payload]]] = {}
+        self.approvals: dict[str, Asking] = {}
+        """Requests that nobody has decided, by their call."""
         self.children = 0
         """Children that have not ended."""
         self.cancel_reason: str | None = None

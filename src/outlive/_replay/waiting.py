@@ -23,13 +23,16 @@ def waits_of(
             waits.append(Wait(kind=WaitKind.RETRY, name=step.call, until_at=until_at, run=step.run))
     for frame in frames:
         waits += [Wait(kind=WaitKind.SIGNAL, name=name, run=frame.number) for name in frame.awaited_signals()]
+        waits += [asking.wait(frame.number) for asking in frame.approvals.values()]
     waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in detached]
     return tuple(waits)
 
 
 def stuck_at(frames: Mapping[int, Frame]) -> str | None:
-    """The line where a tree without calls and timers hangs; None if a signal or the journal can still move it."""
-    if not frames or any(frame.ending is not None or frame.awaited_signals() for frame in frames.values()):
+    """The line where a tree without calls and timers hangs; None if the world or the journal can still move it."""
+    if not frames or any(
+        frame.ending is not None or frame.awaited_signals() or frame.approvals for frame in frames.values()
+    ):
         return None
     # A parent hangs in its child.
     frame = [frame for frame in frames.values() if not frame.children][-1]

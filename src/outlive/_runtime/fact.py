@@ -8,6 +8,7 @@ import msgspec
 
 from outlive._journal.event import (
     AnyEvent,
+    ApprovalDecided,
     CancelRequested,
     DetachedEnded,
     Ending,
@@ -54,6 +55,9 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
             return DetachedEnded(
                 at=at, run_id=told.run_id, status=told.status, result=told.result, failure=told.failure
             )
+        case MessageKind.DECISION:
+            assert message.payload is not None
+            return ApprovalDecided(at=at, run=message.run, approval=message.name, payload=message.payload)
         case _:
             assert_never(message.kind)
 

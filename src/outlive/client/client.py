@@ -23,6 +23,7 @@ from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Message, MessageKind, Outcome, Store
+from outlive.client.approval import ApprovalDesk
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
@@ -72,6 +73,7 @@ class Client:
         self._open_store: Store | None = store
         self._packer = packer
         self._post = Post(store, inbox_messages_max=limits.inbox_messages_max, ring=ring)
+        self.desk = ApprovalDesk(store, packer=packer, post=self._post, new_id=new_id)
         self._registry = registry
         self._waiters = waiters
         self._nonce = nonce
@@ -91,6 +93,7 @@ class Client:
     def close(self) -> None:
         """The engine has stopped: whoever still waits for a start, or uses a handle from now on, is told."""
         self._open_store = None
+        self.desk.close()
         for waiting in self._creating:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))

@@ -6,12 +6,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus
+from outlive._model.approval import Approval
+from outlive.client.approval import ApprovalDesk
+from outlive.client.audit import ApprovalEntry
 
 R = TypeVar("R")
 
 
 class Verbs(Protocol):
     """What a handle asks of its client."""
+
+    desk: ApprovalDesk
 
     async def result(self, run_id: str, timeout: float | None = None) -> Any:
         """Wait for the end of a run."""
@@ -75,6 +80,26 @@ class RunHandle(Generic[R]):
     async def cancel(self, *, reason: str = "") -> None:
         """Ask it to stop; the wish is durable when this returns."""
         await self._verbs.cancel(self.id, reason=reason)
+
+    async def approve(
+        self, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Approve what it asks for. See `Engine.approve`."""
+        return await self._verbs.desk.decide(
+            self.id, name, approved=True, by=by, form=form, comment=comment, request=request
+        )
+
+    async def reject(
+        self, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Reject what it asks for. See `Engine.approve`."""
+        return await self._verbs.desk.decide(
+            self.id, name, approved=False, by=by, form=form, comment=comment, request=request
+        )
+
+    async def approvals(self) -> list[ApprovalEntry]:
+        """What it has asked people for, oldest first, with who decided what and when."""
+        return await self._verbs.desk.entries(self.id)
 
     async def resume(self) -> None:
         """Let it go on after it was parked."""

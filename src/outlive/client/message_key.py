@@ -17,6 +17,12 @@ def key_of_cancel(number: int) -> str:
     return f"@cancel/{number}"
 
 
+def key_of_decision(nonce: int, number: int, call: str) -> str:
+    """One key for all decisions on one request: the first is the only one. With the nonce, as a run that goes on as a
+    new one keeps the keys of the old one and may ask the same again."""
+    return f"@decision/{nonce:016x}/{number}/{call}"
+
+
 def sender_key(message_key: str, name: str) -> str:
     """What the sender of a signal called its key."""
     return message_key.partition("/")[2].removeprefix(f"{name}/")

@@ -30,8 +30,8 @@ class Post:
         self._inbox_messages_max = inbox_messages_max
         self._ring = ring
 
-    async def deliver(self, message: Message, *, start: Change | None = None) -> None:
-        """Put a message into the inbox; it is durable when this returns.
+    async def deliver(self, message: Message, *, start: Change | None = None) -> Delivery:
+        """Put a message into the inbox; it is durable when this returns: accepted now, or accepted before.
 
         Raises:
             RunNotFoundError, RunFinishedError, InboxFullError.
@@ -47,7 +47,7 @@ class Post:
             case Delivery.FULL:
                 raise InboxFullError(message.run_id, self._inbox_messages_max)
             case Delivery.ACCEPTED | Delivery.DUPLICATE:
-                return
+                return delivery
 
     async def _send(self, message: Message, start: Change | None) -> Delivery:
         sends = SENDS_MAX if message.key else 1

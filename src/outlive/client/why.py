@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from outlive._model import Run, RunStatus, Wait, WaitKind
+from outlive._replay.approval import APPROVAL
 from outlive._store.contract import WorkerInfo
 
 WAITS_SHOWN_MAX = 4
+APPROVAL_MARK = f"{APPROVAL}/"
 
 
 def why(run: Run, root: Run, workers: list[WorkerInfo], *, now_at: int) -> str:
@@ -42,6 +44,8 @@ def _ended(run: Run) -> str:
 
 
 def _waits(waits: tuple[Wait, ...]) -> str:
+    # What an approval does while it waits is its own business: it says itself until when.
+    waits = tuple(wait for wait in waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name)
     told = [_wait(wait) for wait in waits[:WAITS_SHOWN_MAX]]
     if len(waits) > WAITS_SHOWN_MAX:
         told.append(f"{len(waits) - WAITS_SHOWN_MAX} more")
@@ -59,6 +63,9 @@ def _wait(wait: Wait) -> str:
             return f"the next attempt of {wait.name}{until}"
         case WaitKind.CHILD:
             return f"run {wait.name}"
+        case WaitKind.APPROVAL:
+            deadline = "" if wait.until_at is None else f"until {instant(wait.until_at)}"
+            return " ".join(part for part in (f"approval {wait.name!r}", wait.told, deadline) if part)
 
 
 def instant(at: int) -> str:

@@ -18,6 +18,7 @@ from outlive._define.workflow import Bound, Workflow
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._model import Limits, Run, RunStatus
+from outlive._model.approval import Approval
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._runtime.bell import Bell
@@ -25,6 +26,7 @@ from outlive._runtime.clock import Clock, SystemClock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.station import Station
 from outlive._store.contract import Store
+from outlive.client.audit import ApprovalEntry
 from outlive.client.birth import birth
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
@@ -249,6 +251,33 @@ class Engine:
             RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
         """
         await self._verbs.signal(run_id, name, payload, key=key, start=start)
+
+    async def approve(
+        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Approve what a run asks for; the decision is durable when this returns.
+
+        The first decision is the only one: whoever decides later gets it back, with `is_first` False.
+
+        Args:
+            by: who decides; for the audit.
+            form: what they filled in, as plain values or as the form's own type.
+            request: the id of the request (`ApprovalEntry.id`); the oldest open one of this name unless given.
+
+        Raises:
+            RunNotFoundError, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError, InboxFullError.
+        """
+        return await self.get(run_id).approve(name, by=by, form=form, comment=comment, request=request)
+
+    async def reject(
+        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Reject what a run asks for. As `approve`, and the form may be left out."""
+        return await self.get(run_id).reject(name, by=by, form=form, comment=comment, request=request)
+
+    async def approvals(self, run_id: str) -> list[ApprovalEntry]:
+        """What a run and its children have asked people for, oldest first, with who decided what and when."""
+        return await self.get(run_id).approvals()
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.

@@ -1,0 +1,245 @@
+"""`outlive.wait_for_approval`: ask people, and go on with what one of them decided.
+
+Beside the wait there may be a watch: it tells people (`notify`), reminds them, asks others when nobody answers, and
+ends the wait at its deadline. All of it is ordinary workflow code on ordinary durable timers and steps, in a scope of
+its own: a run that is killed in the middle goes on with the same request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from outlive._define.step import Step, check_name
+from outlive._journal.form import form_type
+from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, NoticeKind
+from outlive._replay.approval import ask, decision, escalate, expire, watch_scope
+from outlive._replay.ask import this_execution
+from outlive._replay.asking import Asking
+from outlive._replay.execution import Execution
+from outlive._replay.frame import SCOPE
+from outlive.errors import ConfigurationError
+
+F = TypeVar("F")
+
+Seconds = float | timedelta
+
+SECONDS_MAX = 100 * 366 * 24 * 3600
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@overload
+async def wait_for_approval(
+    name: str,
+    *,
+    title: str = "",
+    form: None = None,
+    assignees: Sequence[str] = (),
+    deadline: Seconds | datetime | None = None,
+    remind_every: Seconds | None = None,
+    escalate_after: Seconds | None = None,
+    escalate_to: Sequence[str] = (),
+    notify: Step[[ApprovalNotice], Any] | None = None,
+) -> Approval[None]: ...
+@overload
+async def wait_for_approval(
+    name: str,
+    *,
+    title: str = "",
+    form: type[F],
+    assignees: Sequence[str] = (),
+    deadline: Seconds | datetime | None = None,
+    remind_every: Seconds | None = None,
+    escalate_after: Seconds | None = None,
+    escalate_to: Sequence[str] = (),
+    notify: Step[[ApprovalNotice], Any] | None = None,
+) -> Approval[F]: ...
+async def wait_for_approval(
+    name: str,
+    *,
+    title: str = "",
+    form: Any = None,
+    assignees: Sequence[str] = (),
+    deadline: Seconds | datetime | None = None,
+    remind_every: Seconds | None = None,
+    escalate_after: Seconds | None = None,
+    escalate_to: Sequence[str] = (),
+    notify: Step[[ApprovalNotice], Any] | None = None,
+) -> Approval[Any]:
+    """Wait, durably, until somebody calls `engine.approve` or `engine.reject` for this run and name.
+
+    Args:
+        name: what deciders call it.
+        title: the question, for people.
+        form: the type of what they fill in: a dataclass, a msgspec struct or a pydantic model.
+        assignees: who is asked; for people and for `notify`, whoever may call the engine may decide.
+        deadline: seconds, a timedelta or an aware datetime; then nobody may decide any more.
+        remind_every: seconds or a timedelta between two reminders.
+        escalate_after: seconds or a timedelta until `escalate_to` are asked too.
+        escalate_to: whom to ask then.
+        notify: a step that is called with an `ApprovalNotice` when people are asked, reminded, and escalated to. If it
+            fails for good, that is in the journal, and the approval is still open.
+
+    Raises:
+        ApprovalExpired: the deadline has passed; it is a `TimeoutError`.
+    """
+    execution = this_execution("wait_for_approval")
+    execution.refuse_if_dropped()
+    now_at = execution.loop.now_at
+    kind = None if form is None else form_type(form)
+    every = _microseconds("remind_every", remind_every)
+    after = _microseconds("escalate_after", escalate_after)
+    if (after is None) != (not escalate_to):
+        raise ConfigurationError("escalate_after= and escalate_to= go together: when to ask others, and whom")
+    if every is not None and notify is None:
+        raise ConfigurationError("remind_every= needs notify=, a step that tells people")
+    request = ApprovalRequest(
+        title=_text("title", title),
+        form=msgspec.UNSET if kind is None else msgspec.Raw(kind.schema_json),
+        assignees=_people("assignees", assignees),
+        deadline_at=_deadline_at(deadline, now_at),
+        remind_every=every,
+        escalate_at=None if after is None else now_at + after,
+        escalate_to=_people("escalate_to", escalate_to),
+    )
+    _check_notify(notify)
+    asking = ask(execution, check_name(name), request)
+    watch = _Watch(execution, asking, request, notify)
+    try:
+        decided, filled = await decision(execution, asking, kind)
+    finally:
+        watch.end()
+    return Approval(
+        name=name,
+        approved=decided.approved,
+        by=decided.by,
+        at=instant(decided.at),
+        comment=decided.comment,
+        form=filled,
+    )
+
+
+def instant(at: int) -> datetime:
+    """An instant as users see it."""
+    return _EPOCH + timedelta(microseconds=at)
+
+
+class _Watch:
+    """What happens beside the wait for one request: the deadline, notices, reminders, the escalation."""
+
+    def __init__(
+        self, execution: Execution, asking: Asking, request: ApprovalRequest, notify: Step[[ApprovalNotice], Any] | None
+    ) -> None:
+        self._execution = execution
+        self._asking = asking
+        self._request = request
+        self._notify = notify
+        self._run_id = SCOPE.get().frame.id
+        self._asked_at = execution.loop.now_at
+        self._alarms: list[Any] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        context = contextvars.copy_context()
+        context.run(SCOPE.set, watch_scope(asking))
+        context.run(self._begin)
+
+    def _begin(self) -> None:
+        loop, request = self._execution.loop, self._request
+        if request.deadline_at is not None:
+            self._alarms.append(loop.call_at(request.deadline_at / 1_000_000, expire, self._asking))
+        if request.escalate_at is not None:
+            self._alarms.append(loop.call_at(request.escalate_at / 1_000_000, self._escalate))
+        if self._notify is not None:
+            self._tasks.append(loop.create_task(self._remind(self._notify)))
+
+    async def _remind(self, notify: Step[[ApprovalNotice], Any]) -> None:
+        await self._tell(notify, "requested")
+        every = self._request.remind_every
+        while every is not None:
+            # Those that a slow notify has missed are not made good: nobody wants five reminders at once.
+            passed = self._execution.loop.now_at - self._asked_at
+            wait = every - passed % every
+            await asyncio.sleep(wait / 1_000_000)
+            await self._tell(notify, "reminder")
+
+    def _escalate(self) -> None:
+        if self._asking.future.done():
+            return
+        escalate(self._execution, self._asking, self._request.escalate_to)
+        if self._notify is not None:
+            self._tasks.append(self._execution.loop.create_task(self._tell(self._notify, "escalated")))
+
+    async def _tell(self, notify: Step[[ApprovalNotice], Any], kind: NoticeKind) -> None:
+        asking = self._asking
+        notice = ApprovalNotice(
+            run_id=self._run_id,
+            name=asking.name,
+            kind=kind,
+            title=asking.title,
+            assignees=asking.assignees,
+            deadline=None if asking.deadline_at is None else instant(asking.deadline_at),
+            request=asking.call,
+        )
+        # Its failure is in the journal. People can still decide, and the next reminder tries again.
+        with suppress(Exception):
+            await notify(notice)
+
+    def end(self) -> None:
+        """The wait is over, in whatever way."""
+        for each in (*self._alarms, *self._tasks):
+            each.cancel()
+
+
+def _check_notify(notify: Any) -> None:
+    """Whether the step can be given a notice: that is found before anybody is asked."""
+    if notify is None:
+        return
+    if not isinstance(notify, Step):
+        raise ConfigurationError(f"notify={notify!r} is not a step; decorate it with @outlive.step")
+    sample = ApprovalNotice("", "", "requested", "", (), None, "")
+    notify.spec.signature.encode((sample,), {})
+
+
+def _deadline_at(deadline: Seconds | datetime | None, now_at: int) -> int | None:
+    if isinstance(deadline, datetime):
+        if deadline.tzinfo is None:
+            raise ConfigurationError(
+                f"deadline={deadline!r} has no time zone; give an aware datetime, for example "
+                f"outlive.now() + timedelta(days=2)"
+            )
+        return (deadline - _EPOCH) // _MICROSECOND
+    after = _microseconds("deadline", deadline)
+    return None if after is None else now_at + after
+
+
+def _microseconds(name: str, wanted: Any) -> int | None:
+    if wanted is None:
+        return None
+    seconds = wanted.total_seconds() if isinstance(wanted, timedelta) else wanted
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= SECONDS_MAX:
+        raise ConfigurationError(
+            f"{name}={wanted!r} must be more than 0 seconds, as a number or a timedelta, and at most 100 years"
+        )
+    return max(1, round(seconds * 1_000_000))
+
+
+def _people(name: str, wanted: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(wanted, str):
+        raise ConfigurationError(f"{name}={wanted!r} is one text; give a list: [{wanted!r}]")
+    return tuple(_text(name, person) for person in wanted)
+
+
+def _text(name: str, wanted: Any) -> str:
+    if not isinstance(wanted, str):
+        raise ConfigurationError(f"{name}: {wanted!r} is not text")
+    try:
+        wanted.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{name}: {wanted!r} is not text that UTF-8 can hold") from error
+    return wanted

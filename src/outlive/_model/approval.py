@@ -1,0 +1,81 @@
+"""What people are asked and what they answer: requests and decisions as journals keep them, and as users see them.
+
+`ApprovalRequest` and `Decision` are stored, so fields may be added to them and none may change its meaning. `Approval`
+and `ApprovalNotice` are what user code holds in its hands; both may be arguments and results of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+F = TypeVar("F")
+
+NoticeKind = Literal["requested", "reminder", "escalated"]
+
+
+class ApprovalRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a run asks people for: everything that somebody without its code must know to answer."""
+
+    title: str = ""
+    form: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """The JSON Schema of the form; unset when there is none to fill in."""
+    assignees: tuple[str, ...] = ()
+    deadline_at: int | None = None
+    remind_every: int | None = None
+    """Microseconds."""
+    escalate_at: int | None = None
+    escalate_to: tuple[str, ...] = ()
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a person decided."""
+
+    id: str
+    """Made with the decision: whoever sent it knows it again."""
+    nonce: int
+    """Of the tree that was asked. A run that goes on as a new one has the same id and may ask the same again, and a
+    decision that was on its way to the old one is not for the new one."""
+    approved: bool
+    by: str
+    at: int
+    comment: str = ""
+    form: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Approval(Generic[F]):
+    """The decision of a person. It is true if they approved: `if answer: ...`."""
+
+    name: str
+    approved: bool
+    by: str
+    at: datetime
+    """When it was made."""
+    comment: str = ""
+    form: F | None = None
+    """The form as it was filled in; a rejection may come without."""
+    is_first: bool = True
+    """For who decides: False if somebody else had decided before, and this is what they decided."""
+
+    def __bool__(self) -> bool:
+        # Without this a rejection would be as true as every object, and `if answer:` would let it pass.
+        return self.approved
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalNotice:
+    """What the `notify` step of an approval is told, so that it can tell people."""
+
+    run_id: str
+    name: str
+    kind: NoticeKind
+    title: str
+    assignees: tuple[str, ...]
+    """Everybody who is asked by now."""
+    deadline: datetime | None
+    request: str
+    """The id of the request, for `engine.approve(..., request=...)`."""

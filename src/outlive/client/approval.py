@@ -1,0 +1,200 @@
+"""The desk where people decide: find the request, check the form, and leave exactly one decision.
+
+A decision is a message with a key that is made of its request, and the store keeps one message for each key. So however
+many decide, at once or a year later, from whatever process, one of them is first. The others are answered with what the
+first one decided: it lies in the inbox or stands in the journal, as a worker moves it from one to the other in one
+transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from outlive._define.workflow import FORMS
+from outlive._journal.codec import open_journal
+from outlive._journal.event import ApprovalDecided, ApprovalEscalated, ApprovalRequested
+from outlive._journal.form import encode_form
+from outlive._journal.packing import Packer
+from outlive._journal.schema import find_mismatch
+from outlive._model import Payload, Run
+from outlive._model.approval import Approval, Decision
+from outlive._store.contract import Delivery, Message, MessageKind, Store
+from outlive.client.audit import ApprovalEntry, Audit, Key, approval_of
+from outlive.client.message_key import key_of_decision
+from outlive.client.post import Post
+from outlive.errors import (
+    ApprovalClosedError,
+    ApprovalFormError,
+    ApprovalNotFoundError,
+    ConfigurationError,
+    EngineClosedError,
+    RunFinishedError,
+    RunNotFoundError,
+    UnreadableError,
+)
+
+
+class ApprovalDesk:
+    """Lists what runs ask people for, and takes decisions."""
+
+    def __init__(self, store: Store, *, packer: Packer, post: Post, new_id: Callable[[], str]) -> None:
+        self._open_store: Store | None = store
+        self._packer = packer
+        self._post = post
+        self._new_id = new_id
+
+    @property
+    def _store(self) -> Store:
+        if self._open_store is None:
+            raise EngineClosedError("this")
+        return self._open_store
+
+    def close(self) -> None:
+        """The engine has stopped: whoever decides from now on is told."""
+        self._open_store = None
+
+    async def entries(self, run_id: str) -> list[ApprovalEntry]:
+        """What a run has asked for, oldest first; for a root, what its whole tree has."""
+        run = await self._find(run_id)
+        entries = (await self._read(run)).entries.values()
+        return [entry for entry in entries if run.number == 0 or entry.run_id == run_id]
+
+    async def decide(
+        self, run_id: str, name: str, *, approved: bool, by: str, form: Any, comment: str, request: str | None
+    ) -> Approval[Any]:
+        """Leave a decision, or get the one that was there. See `Engine.approve`."""
+        _check_text("by", by)
+        _check_text("comment", comment)
+        if not by:
+            raise ConfigurationError("by='': say who decides")
+        run = await self._find(run_id)
+        audit = await self._read(run)
+        key = _choose(audit, run, name, request)
+        entry = audit.entries[key]
+        if entry.status != "pending":
+            return _answer(entry)
+        asker = run if entry.run_id == run_id else await self._find(entry.run_id)
+        decision = Decision(
+            id=self._new_id(),
+            nonce=run.nonce,
+            approved=approved,
+            by=by,
+            at=self._store.now(),
+            comment=comment,
+            form=_checked(asker, entry, form, is_needed=approved),
+        )
+        if await self._send(asker, key, decision):
+            return approval_of(name, decision)
+        # Somebody else was first, or the run has ended meanwhile. Which of the two is in the store.
+        audit = await self._read(run)
+        first = audit.decisions.get(key)
+        return replace(_answer(audit.entries[key]), is_first=first is not None and first.id == decision.id)
+
+    async def _send(self, asker: Run, key: Key, decision: Decision) -> bool:
+        """Put it into the inbox; False if it is not the first, or too late."""
+        data = msgspec.json.encode(decision)
+        stored, blob = self._packer.pack(data, f"the decision on {key[1]}")
+        message = Message(
+            run_id=asker.id,
+            kind=MessageKind.DECISION,
+            at=decision.at,
+            name=key[1],
+            key=key_of_decision(decision.nonce, *key),
+            payload=stored,
+            blobs=(blob,) if blob else (),
+        )
+        try:
+            return await self._post.deliver(message) is Delivery.ACCEPTED
+        except RunFinishedError:
+            return False
+
+    async def _find(self, run_id: str) -> Run:
+        run = await self._store.find_run(run_id)
+        if run is None:
+            raise RunNotFoundError(run_id)
+        return run
+
+    async def _read(self, run: Run) -> Audit:
+        """The approvals of the tree of a run."""
+        # The inbox first: a decision that moves into the journal meanwhile is then seen twice, and never not at all.
+        inbox = await self._store.read_inbox([run.journal])
+        mail = [message for message in inbox.get(run.journal, ()) if message.kind is MessageKind.DECISION]
+        rows = await self._store.read_journal(run.journal)
+        events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        told = [event for event in events if isinstance(event, ApprovalRequested | ApprovalEscalated | ApprovalDecided)]
+        payloads = [*(event.payload for event in told), *(message.payload for message in mail if message.payload)]
+        ids = sorted({payload.blob for payload in payloads if payload.blob})
+        blobs = await self._store.get_blobs(ids) if ids else {}
+
+        def unpack(payload: Payload) -> bytes | msgspec.Raw:
+            return self._packer.unpack(payload, blobs)
+
+        audit = Audit(run, unpack)
+        audit.read(events, mail, now_at=self._store.now())
+        return audit
+
+
+def _check_text(name: str, value: Any) -> None:
+    """Refuse here what no worker could read."""
+    try:
+        if not isinstance(value, str):
+            raise TypeError("it is not text")
+        value.encode()
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ConfigurationError(f"{name}={value!r} cannot be stored: {error}") from error
+
+
+def _choose(audit: Audit, run: Run, name: str, request: str | None) -> Key:
+    """The request that is meant: the oldest open one of this name, else the last one that there was.
+
+    Of a root id also those of its children are meant, if it has none of this name itself and one run only has.
+    """
+    named = {
+        key: entry
+        for key, entry in audit.entries.items()
+        if entry.name == name and request in (None, entry.id) and run.number in (0, key[0])
+    }
+    own = {key: entry for key, entry in named.items() if key[0] == run.number} or named
+    pending = [key for key, entry in own.items() if entry.status == "pending"]
+    among = pending or list(own)
+    if len({number for number, _ in among}) != 1:
+        waiting = [f"{entry.run_id} {entry.name}" for entry in audit.entries.values() if entry.status == "pending"]
+        raise ApprovalNotFoundError(run.id, name, waiting)
+    return pending[0] if pending else among[-1]
+
+
+def _answer(entry: ApprovalEntry) -> Approval[Any]:
+    """What the first one decided."""
+    if entry.decision is None:
+        raise ApprovalClosedError(entry.run_id, entry.name, entry.reason or "nobody waits for it any more")
+    return replace(entry.decision, is_first=False)
+
+
+def _checked(asker: Run, entry: ApprovalEntry, form: Any, *, is_needed: bool) -> msgspec.Raw | msgspec.UnsetType:
+    """The JSON of a form that fits: by its schema, and by its type if this process has the workflow and it says so.
+
+    Raises:
+        ApprovalFormError: it does not fit.
+    """
+    if form is None and (entry.schema is None or not is_needed):
+        return msgspec.UNSET
+    if entry.schema is None:
+        raise ApprovalFormError(entry.name, "there is nothing to fill in")
+    try:
+        data = encode_form(form)
+    except Exception as error:  # A form may be an object of the user's that writes itself.
+        raise ApprovalFormError(entry.name, str(error)) from error
+    mismatch = find_mismatch(msgspec.json.decode(data), entry.schema)
+    if mismatch is not None:
+        raise ApprovalFormError(entry.name, "nothing is filled in" if form is None else mismatch)
+    kind = FORMS.get((asker.workflow, asker.version), {}).get(entry.name)
+    if kind is not None:
+        try:
+            kind.decode(data, f"the form of approval {entry.name!r}")
+        except UnreadableError as error:
+            raise ApprovalFormError(entry.name, error.reason) from error
+    return msgspec.Raw(data)

@@ -1,0 +1,153 @@
+"""What was asked and what was decided, folded from a journal: the audit of approvals.
+
+Of a decision and a closing the first in the journal counts. A decision that still lies in the inbox is durable and the
+only one there will be, so it counts like one in the journal, unless the request is closed already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from outlive._define.approval import instant
+from outlive._journal.event import (
+    AnyEvent,
+    ApprovalClosed,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
+    Ending,
+)
+from outlive._journal.value import Stored
+from outlive._model import Payload, Run, child_id
+from outlive._model.approval import Approval, ApprovalRequest, Decision
+from outlive._replay.asking import read_decision
+from outlive._store.contract import Inbound, MessageKind
+from outlive.errors import UnreadableError
+
+T = TypeVar("T")
+
+ApprovalStatus = Literal["pending", "approved", "rejected", "closed"]
+Unpack = Callable[[Payload], Stored]
+Key = tuple[int, str]
+"""The number of a run and the call of its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalEntry:
+    """One request for approval, and what became of it."""
+
+    id: str
+    """Tells the requests of one run apart."""
+    run_id: str
+    name: str
+    status: ApprovalStatus
+    title: str
+    assignees: tuple[str, ...]
+    """Everybody who is asked by now."""
+    schema: dict[str, Any] | None
+    """The JSON Schema of the form; None if there is nothing to fill in."""
+    requested_at: datetime
+    deadline: datetime | None = None
+    escalated_at: datetime | None = None
+    decision: Approval[Any] | None = None
+    """Who decided what and when; the form as plain values."""
+    closed_at: datetime | None = None
+    """When it was found that nobody waits for a decision any more."""
+    reason: str = ""
+    """Why it is closed."""
+
+
+class Audit:
+    """The approvals of one tree."""
+
+    def __init__(self, root: Run, unpack: Unpack) -> None:
+        self._root_id = root.root_id
+        self._nonce = root.nonce
+        self._unpack = unpack
+        self.entries: dict[Key, ApprovalEntry] = {}
+        self.decisions: dict[Key, Decision] = {}
+
+    def read(self, events: Iterable[AnyEvent], mail: Iterable[Inbound], *, now_at: int) -> None:
+        """Fold a journal and what waits in the inbox."""
+        for event in events:
+            self._apply(event)
+        for message in mail:
+            if message.kind is MessageKind.DECISION and message.payload is not None:
+                self._decide((message.run, message.name), message.payload)
+        for key, entry in self.entries.items():
+            if entry.status == "pending" and entry.deadline is not None and entry.deadline <= instant(now_at):
+                # Its worker may be down and has not said so yet; it will expire all the same.
+                self._close(key, entry.deadline, "its deadline has passed")
+
+    def _apply(self, event: AnyEvent) -> None:
+        match event:
+            case ApprovalRequested():
+                self._request(event)
+            case ApprovalEscalated():
+                everyone = _read(self._unpack(event.payload), tuple[str, ...], event.call)
+                self._change((event.run, event.approval), assignees=everyone, escalated_at=instant(event.at))
+            case ApprovalDecided():
+                self._decide((event.run, event.approval), event.payload)
+            case ApprovalClosed():
+                self._close((event.run, event.approval), instant(event.at), "the run no longer waits for it")
+            case _:
+                if isinstance(event, Ending):
+                    for key in list(self.entries):
+                        if event.run in (0, key[0]):
+                            self._close(key, instant(event.at), "the run has ended")
+
+    def _request(self, event: ApprovalRequested) -> None:
+        asked = _read(self._unpack(event.payload), ApprovalRequest, event.call)
+        self.entries[event.run, event.call] = ApprovalEntry(
+            id=event.call,
+            run_id=child_id(self._root_id, event.run),
+            name=event.name,
+            status="pending",
+            title=asked.title,
+            assignees=asked.assignees,
+            schema=None if asked.form is msgspec.UNSET else msgspec.json.decode(asked.form),
+            requested_at=instant(event.at),
+            deadline=None if asked.deadline_at is None else instant(asked.deadline_at),
+        )
+
+    def _decide(self, key: Key, payload: Payload) -> None:
+        entry = self.entries.get(key)
+        if entry is None or entry.status != "pending":
+            return
+        decision = read_decision(self._unpack(payload), key[1])
+        if decision.nonce == self._nonce:
+            self.decisions[key] = decision
+            status: ApprovalStatus = "approved" if decision.approved else "rejected"
+            self._change(key, status=status, decision=approval_of(entry.name, decision))
+
+    def _close(self, key: Key, at: datetime, reason: str) -> None:
+        if key in self.entries and self.entries[key].status == "pending":
+            self._change(key, status="closed", closed_at=at, reason=reason)
+
+    def _change(self, key: Key, **changes: Any) -> None:
+        if key in self.entries:
+            self.entries[key] = replace(self.entries[key], **changes)
+
+
+def approval_of(name: str, decision: Decision) -> Approval[Any]:
+    """A decision as users see it, with the form as plain values."""
+    return Approval(
+        name=name,
+        approved=decision.approved,
+        by=decision.by,
+        at=instant(decision.at),
+        comment=decision.comment,
+        form=None if decision.form is msgspec.UNSET else msgspec.json.decode(decision.form),
+    )
+
+
+def _read(data: Stored, kind: type[T], call: str) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise UnreadableError(f"the request {call}", str(kind), str(error)) from error

@@ -1,0 +1,233 @@
+"""A form is checked by its JSON Schema: what its type would refuse is refused, and the message names the place."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pydantic
+import pytest
+
+from outlive._journal.form import encode_form, form_type
+from outlive._journal.schema import find_mismatch
+from outlive.errors import ConfigurationError, UnreadableError
+
+
+class Colour(enum.Enum):
+    """A choice."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A part of a form."""
+
+    cents: Annotated[int, msgspec.Meta(ge=1, le=100)]
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A form with everything that msgspec describes."""
+
+    lines: list[Line]
+    colour: Colour = Colour.RED
+    note: Annotated[str, msgspec.Meta(min_length=2, max_length=5, pattern="^[a-z]*$")] | None = None
+    point: tuple[int, str] = (0, "")
+    size: Literal[1, 2] = 1
+    sums: dict[str, Decimal] = field(default_factory=dict)
+    when: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    ratio: float = 0.0
+    names: set[str] = field(default_factory=set)
+
+
+class Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A form that takes nothing else."""
+
+    cents: int
+    inner: Closed | None = None
+
+
+class Card(pydantic.BaseModel):
+    """One of two."""
+
+    kind: Literal["card"]
+    number: str = pydantic.Field(pattern=r"^\d{4}$")
+
+
+class Cash(pydantic.BaseModel):
+    """The other one."""
+
+    kind: Literal["cash"]
+
+
+class Model(pydantic.BaseModel):
+    """A form with what pydantic describes in other words."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+
+    cents: int = pydantic.Field(gt=0, lt=1000, multiple_of=5, alias="c")
+    paid: Card | Cash = pydantic.Field(discriminator="kind", default=Cash(kind="cash"))
+    total: Decimal = Decimal(0)
+    when: datetime | None = None
+    items: list[int] = pydantic.Field(default=[], max_length=2)
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A dataclass with a model in it."""
+
+    model: Model
+    lines: list[Line] = field(default_factory=list)
+
+
+LINE = {"cents": 1}
+FITS: list[tuple[Any, Any]] = [
+    (Plain, {"lines": []}),
+    (Plain, {"lines": [LINE], "colour": "blue", "note": "abc", "point": [1, "x"], "size": 2, "ratio": 1}),
+    (Plain, {"lines": [{"cents": 100, "tags": ["a"]}], "note": None, "sums": {"a": "1.5"}, "names": ["a", "b"]}),
+    (Plain, {"lines": [], "more": 1}),
+    (Closed, {"cents": 1, "inner": {"cents": 2, "inner": None}}),
+    (Model, {"c": 5, "paid": {"kind": "card", "number": "1234"}, "total": "1.5", "when": "2026-01-01T00:00:00Z"}),
+    (Mixed, {"model": {"c": 5}, "lines": [LINE]}),
+    (int, 3),
+    (Annotated[str, msgspec.Meta(min_length=1)], "x"),
+]
+BREAKS: list[tuple[Any, Any, str]] = [
+    (Plain, None, "at $: None is not of type object"),
+    (Plain, {}, "at $: 'lines' is missing"),
+    (Plain, {"lines": {}}, "at $.lines: {} is not of type array"),
+    (Plain, {"lines": [LINE, {"cents": "1"}]}, "at $.lines[1].cents: '1' is not of type integer"),
+    (Plain, {"lines": [{"cents": True}]}, "at $.lines[0].cents: True is not of type integer"),
+    (Plain, {"lines": [{"cents": 1.0}]}, "at $.lines[0].cents: 1.0 is not of type integer"),
+    (Plain, {"lines": [], "when": "tomorrow"}, "at $.when: 'tomorrow' is no date-time"),
+    (Plain, {"lines": [], "sums": {"a": "much"}}, "at $.sums.a: 'much' is no decimal"),
+    (Model, {"c": 5, "when": "tomorrow"}, "at $.when: 'tomorrow' is no date-time"),
+    (Plain, {"lines": [{"cents": 1.5}]}, "at $.lines[0].cents: 1.5 is not of type integer"),
+    (Plain, {"lines": [{"cents": 0}]}, "at $.lines[0].cents: 0 must be at least 1"),
+    (Plain, {"lines": [{"cents": 101}]}, "at $.lines[0].cents: 101 must be at most 100"),
+    (Plain, {"lines": [{"cents": 1, "tags": [1]}]}, "at $.lines[0].tags[0]: 1 is not of type string"),
+    (Plain, {"lines": [], "colour": "green"}, "at $.colour: 'green' is none of 'blue', 'red'"),
+    (Plain, {"lines": [], "note": "a"}, "at $.note: 1 characters are too few, at least 2"),
+    (Plain, {"lines": [], "note": "abcdef"}, "at $.note: 6 characters are too many, at most 5"),
+    (Plain, {"lines": [], "note": "ABC"}, "at $.note: 'ABC' does not match the pattern ^[a-z]*$"),
+    (Plain, {"lines": [], "note": 1}, "at $.note: 1 is not of type string"),
+    (Plain, {"lines": [], "point": [1]}, "at $.point: 1 items are too few, at least 2"),
+    (Plain, {"lines": [], "point": ["x", "y"]}, "at $.point[0]: 'x' is not of type integer"),
+    (Plain, {"lines": [], "point": [1, "y", 2]}, "at $.point[2]: nothing is allowed here"),
+    (Plain, {"lines": [], "size": 3}, "at $.size: 3 is none of 1, 2"),
+    (Plain, {"lines": [], "sums": {"a": []}}, "at $.sums.a: [] is not of type string"),
+    (Plain, {"lines": [], "ratio": "1"}, "at $.ratio: '1' is not of type number"),
+    (Closed, {"cents": 1, "dollars": 2}, "at $.dollars: there is no such field (fields: cents, inner)"),
+    (Closed, {"cents": 1, "inner": {"cents": "2"}}, "at $.inner.cents: '2' is not of type integer"),
+    (Model, {"c": 0}, "at $.c: 0 must be more than 0"),
+    (Model, {"c": 1000}, "at $.c: 1000 must be less than 1000"),
+    (Model, {"c": 6}, "at $.c: 6 must be a multiple of 5"),
+    (Model, {"cents": 5}, "at $: 'c' is missing"),
+    (Model, {"c": 5, "items": [1, 2, 3]}, "at $.items: 3 items are too many, at most 2"),
+    (Model, {"c": 5, "paid": {"kind": "card", "number": "12"}}, "at $.paid.number: '12' does not match the pattern"),
+    (Mixed, {"model": {"c": 5, "paid": {"kind": "gold"}}}, "at $.model.paid.kind: 'gold' must be"),
+    (int, "3", "at $: '3' is not of type integer"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), FITS)
+def test_what_the_type_takes_fits_its_schema(kind: Any, value: Any) -> None:
+    """And comes out as that type."""
+    form = form_type(kind)
+
+    assert find_mismatch(value, form.schema) is None
+    form.decode(encode_form(value), "the form")
+
+
+@pytest.mark.parametrize(("kind", "value", "told"), BREAKS)
+def test_what_the_type_refuses_breaks_its_schema(kind: Any, value: Any, told: str) -> None:
+    """With the place and what is wrong there."""
+    form = form_type(kind)
+
+    mismatch = find_mismatch(value, form.schema)
+    assert mismatch is not None
+    assert mismatch.startswith(told)
+    with pytest.raises(UnreadableError, match="the form cannot be read"):
+        form.decode(encode_form(value), "the form")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Plain([Line(3, ("a",))], colour=Colour.BLUE, sums={"a": Decimal("1.50")}, names={"x"}),
+        Closed(1, Closed(2)),
+        Model(c=5, total=Decimal("1.50"), when=datetime(2026, 1, 1, tzinfo=UTC)),
+        Mixed(Model(c=5), [Line(1)]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_form_given_as_its_own_type_is_the_same_as_plain_values(value: Any) -> None:
+    """It is written as its schema says, and comes back as it was."""
+    kind: Any = type(value)
+    form = form_type(kind)
+    data = encode_form(value)
+
+    assert find_mismatch(msgspec.json.decode(data), form.schema) is None
+    assert form.decode(data, "the form") == value
+
+
+@pytest.mark.parametrize(
+    ("schema", "fits", "breaks"),
+    [
+        (True, 1, None),
+        ({"type": ["string", "null"]}, None, 1),
+        ({"const": 1}, 1.0, True),
+        ({"const": {"a": [1]}}, {"a": [1.0]}, {"a": [True]}),
+        ({"allOf": [{"minimum": 1}, {"maximum": 2}]}, 2, 3),
+        ({"oneOf": [{"minimum": 2}, {"maximum": 3}]}, 1, 2),
+        ({"type": "array", "uniqueItems": True}, [1, 2], [{"a": 1, "b": 2}, {"b": 2, "a": 1}]),
+        ({"propertyNames": {"pattern": "^x"}}, {"x1": 1}, {"y1": 1}),
+        ({"minProperties": 1, "maxProperties": 2}, {"a": 1}, {}),
+        ({"items": {"$ref": "#/$defs/a~1b"}, "$defs": {"a/b": {"type": "null"}}}, [None], [1]),
+        ({"items": {"$ref": "#"}, "type": "array"}, [[], [[]]], [[1]]),
+        ({"multipleOf": 0.1}, 0.3, 0.25),
+        ({"format": "date"}, "2026-01-31", "2026-01-32"),
+        ({"contentEncoding": "base64"}, "AAAA", "?"),
+        ({"format": "phone", "unheard": 1}, "no phone", ...),
+        ({"pattern": "(?<"}, "anything", ...),
+    ],
+)
+def test_words_of_a_schema(schema: Any, fits: Any, breaks: Any) -> None:
+    """Each lets pass what it should and nothing else; unknown ones are left alone."""
+    assert find_mismatch(fits, schema) is None
+    if breaks is not ... and schema is not True:
+        assert find_mismatch(breaks, schema) is not None
+
+
+def test_nothing_fits_a_schema_that_takes_nothing() -> None:
+    """`false` is a schema too."""
+    assert find_mismatch(1, False) == "at $: nothing is allowed here"
+
+
+def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
+    """Instead of breaking the process."""
+    value: Any = []
+    for _ in range(5_000):
+        value = [value]
+
+    assert find_mismatch(value, {"type": "array", "items": {"$ref": "#"}}) == (
+        "at $: it is nested too deeply to be checked"
+    )
+
+
+class Opaque:
+    """Nothing describes it."""
+
+
+@pytest.mark.parametrize("kind", [Opaque, list[Opaque]])
+def test_a_type_without_a_schema_cannot_be_a_form(kind: Any) -> None:
+    """The error says what can."""
+    with pytest.raises(ConfigurationError, match="use a dataclass, a msgspec struct or a pydantic model"):
+        form_type(kind)
