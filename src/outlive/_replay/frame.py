@@ -52,6 +52,10 @@ class Scope:
         self._branches += 1
         return Scope(self.frame, f"{self._path}.{self._branches}" if self._path else str(self._branches))
 
+    def item(self, number: int) -> Scope:
+        """The scope of one of many, by its number and not by when it began."""
+        return Scope(self.frame, f"{self._path}.{number}")
+
     def random(self) -> random.Random:
         """Random numbers that are the same in every replay and different in every run and scope."""
         if self._random is None:
@@ -76,6 +80,7 @@ class Frame:
         "spec",
         "task",
         "tasks",
+        "unsettled",
         "waiters",
     )
 
@@ -91,6 +96,8 @@ class Frame:
         self.waiters: dict[str, deque[asyncio.Future[Payload]]] = {}
         self.children = 0
         """Children that have not ended."""
+        self.unsettled = 0
+        """Steps that nobody waits for, but whose outcome must be known before the run ends: they may be undone."""
         self.cancel_reason: str | None = None
         self.is_timed_out = False
         self.is_closing = False
