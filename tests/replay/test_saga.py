@@ -98,13 +98,13 @@ def test_a_worker_that_dies_in_a_roll_back_is_replaced(crash_at: int) -> None:
 
 
 @workflow()
-async def fine(nested: bool) -> str:
+async def fine(then: str) -> str:
     """Nothing goes wrong inside."""
     async with saga():
         async with saga():
             await book("inner")
         await book("outer")
-        if nested:
+        if then == "fail":
             await fail()
     with suppress(ValueError):
         await fail()
@@ -113,14 +113,14 @@ async def fine(nested: bool) -> str:
 
 def test_a_saga_that_is_left_normally_undoes_nothing() -> None:
     """Also if something fails afterwards."""
-    life = lived(live(fine, False))
+    life = lived(live(fine, "end"))
 
     assert (life.result, undone(life)) == ("done", [])
 
 
 def test_a_nested_saga_hands_its_undos_to_the_outer_one() -> None:
     """What the inner one did is undone when the outer one fails."""
-    assert undone(lived(live(fine, True))) == ["outer", "inner"]
+    assert undone(lived(live(fine, "fail"))) == ["outer", "inner"]
 
 
 @workflow()
@@ -183,11 +183,11 @@ def test_parallel_branches_are_undone_in_the_order_of_the_journal(of: Any, seed:
 
 
 @workflow()
-async def child(name: str, is_bad: bool) -> str:
+async def child(name: str, then: str = "") -> str:
     """A run without a saga of its own."""
     await book(f"{name}1")
     await asyncio.gather(book(f"{name}2"), asyncio.sleep(1))
-    if is_bad:
+    if then == "fail":
         await fail()
     return await book(f"{name}3")
 
@@ -196,11 +196,11 @@ async def child(name: str, is_bad: bool) -> str:
 async def parent(kind: str) -> None:
     """Books in children, finished and not."""
     async with saga():
-        await child("a", False)
+        await child("a")
         if kind == "child fails":
-            await child("b", True)
+            await child("b", "fail")
         if kind == "left alone":
-            await start(child, "b", False)
+            await start(child, "b")
             await book("c")
         await fail()
 
@@ -516,6 +516,7 @@ def test_the_end_of_a_workflow_does_not_stop_a_roll_back_under_way() -> None:
 
     assert life.result == "left False"
     assert [name for name, _ in successes(life)] == ["release_slowly"] * 2
+    assert [each[0] for each in life.asked[-2]] == ["end"], "the run ends when the last undo is done"
 
 
 @workflow()
