@@ -80,15 +80,14 @@ async def test_results_come_in_the_order_of_the_items(engine: outlive.Engine, of
 
 async def test_no_more_items_than_told_are_under_way(engine: outlive.Engine) -> None:
     """And no more are read than that."""
-    stage.values["held"] = {0}
-    run = await engine.start(mapped, 100, 1)
-    await stage.gate("0").reached()
-    assert 1 == stage.values["read"]
-    stage.gate("0").open()
+    stage.values["held"] = set(range(7))
+    run = await engine.start(mapped, 100, 7)
+    for number in range(7):
+        await stage.gate(str(number)).reached()
+    assert 7 == stage.values["read"]
+    for number in range(7):
+        stage.gate(str(number)).open()
     await in_time(run.result())
-    assert 1 == stage.values["most"]
-
-    await in_time((await engine.start(mapped, 100, 7)).result())
     assert 7 == stage.values["most"]
 
 

@@ -43,7 +43,7 @@ from types import TracebackType
 from typing import Any
 
 from outlive._define.plain import PlainSaga, roll_back_plainly
-from outlive._define.step import Step
+from outlive._define.step import Step, as_undo
 from outlive._replay.ask import current_execution
 from outlive._replay.ending import find_not_durable
 from outlive._replay.execution import Execution
@@ -75,7 +75,7 @@ class SagaBlock:
         if saga is None or saga.is_over or saga.is_failed:
             raise SagaClosedError(f"undo {undo.name}")
         undo.spec.signature.encode(args, kwargs)
-        saga.book(undo.name, undo.as_undo()).complete(*args, **kwargs)
+        saga.book(undo.name, as_undo(undo)).complete(*args, **kwargs)
 
     async def __aenter__(self) -> SagaBlock:
         if self._saga is not None:

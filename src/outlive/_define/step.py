@@ -70,16 +70,9 @@ class Step(Generic[P, R]):
             self._options,
             retry=self._options.retry if retry is None else retry,
             timeout_seconds=self._options.timeout_seconds if timeout is None else timeout,
-            undo=self._options.undo if undo is None else undo.as_undo(),
+            undo=self._options.undo if undo is None else as_undo(undo),
         )
         return Step(self.spec, _checked(self.spec.name, changed))
-
-    def as_undo(self) -> StepSpec:
-        """This step as what a roll-back calls: it never fails, it parks its run."""
-        signature = copy.copy(self.spec.signature)
-        signature.result = _NO_RESULT
-        options = msgspec.structs.replace(self._options, parks=True, undo=None)
-        return msgspec.structs.replace(self.spec, signature=signature, options=options)
 
     def __repr__(self) -> str:
         return f"<step {self.spec.name}>"
@@ -156,11 +149,19 @@ class _NoResult:
 _NO_RESULT = _NoResult()
 
 
+def as_undo(step: Step[..., Any]) -> StepSpec:
+    """A step as what a roll-back calls: it never fails, it parks its run."""
+    signature = copy.copy(step.spec.signature)
+    signature.result = _NO_RESULT
+    options = msgspec.structs.replace(step._options, parks=True, undo=None)
+    return msgspec.structs.replace(step.spec, signature=signature, options=options)
+
+
 def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any]) -> StepSpec:
     """The step that undoes the step of this name."""
     if not isinstance(undo, Step):
         undo = step(name=f"{name}.undo", retry=UNDO_RETRY)(undo)
-    spec = undo.as_undo()
+    spec = as_undo(undo)
     if not spec.signature.takes_one():
         raise DefinitionError(
             f"step {name}: its undo {spec.name} must take one argument, the result of {name}: write "
