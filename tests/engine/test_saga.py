@@ -277,7 +277,13 @@ def takes_two(result: str, other: str) -> None:
 def test_an_undo_takes_one_argument() -> None:
     """Told when the step is defined."""
     with pytest.raises(DefinitionError, match=r"must take one argument, the result of saga_refused"):
-        outlive.step(undo=takes_two)(saga_refused)
+        outlive.step(undo=takes_two)(saga_refused)  # type: ignore[arg-type]
+
+
+def test_an_undo_for_one_call_is_a_step() -> None:
+    """A plain function would have no name of its own."""
+    with pytest.raises(DefinitionError, match="needs a step"):
+        saga_book.options(undo=unbook)  # type: ignore[arg-type]
 
 
 async def saga_refused() -> str:

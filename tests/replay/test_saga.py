@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -566,3 +567,25 @@ def test_a_child_ends_when_the_outcome_of_its_last_step_is_known() -> None:
 
     assert undone(life) == ["a"]
     assert life.kinds[3:] == ["CancelRequested", "StepSucceeded", "RunCancelled", "StepSucceeded", "RunFailed"]
+
+
+@workflow()
+async def in_generator() -> None:
+    """A generator that is closed in the middle of its saga."""
+
+    async def rooms() -> AsyncIterator[str]:
+        async with saga():
+            for name in "ab":
+                yield await book(name)
+
+    async with saga():
+        generator = rooms()
+        await anext(generator)
+        await generator.aclose()  # type: ignore[attr-defined]
+        await book("c")
+        await fail()
+
+
+def test_a_generator_that_is_closed_hands_its_undos_on() -> None:
+    """It may not wait; the saga around it answers for what it has booked."""
+    assert undone(lived(live(in_generator))) == ["c", "a"]

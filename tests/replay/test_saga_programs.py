@@ -203,7 +203,8 @@ def count(program: Program, kind: str) -> int:
     """How many bookings a program makes that does not fail."""
     if program[0] == "map":
         return int(program[1])
-    return (program[0] == kind) + sum(count(part, kind) for part in program[1:] if isinstance(part, list))
+    inner = sum(count(part, kind) for part in program[1:] if isinstance(part, list))
+    return inner + int(program[0] == kind)
 
 
 @QUICK

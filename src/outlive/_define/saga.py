@@ -32,8 +32,9 @@ exception.
 
 *An undo that fails for good parks the run*, with the reason `undo failed: ...`. Resuming the run tries it again.
 
-*What does not roll back.* A run that leaves memory (it goes on elsewhere), `GeneratorExit`, `KeyboardInterrupt`, and
-whatever makes the run be parked instead of failed (`NotDurableError`): new code may still finish it.
+*What does not roll back.* A run that leaves memory (it goes on elsewhere) and `KeyboardInterrupt`; a generator that is
+closed inside the block (`GeneratorExit`), which hands its undos on as if the block were left normally; and whatever
+makes the run be parked instead of failed (`NotDurableError`): new code may still finish it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from outlive._replay.rollback import forget, roll_back
 from outlive._replay.saga import SAGA, Saga
 from outlive.errors import ConfigurationError, RunDropped, SagaClosedError
 
-_NO_FAILURE = (GeneratorExit, KeyboardInterrupt, RunDropped)
+_NO_FAILURE = (KeyboardInterrupt, RunDropped)
 """The program stops, or the run leaves memory; the workflow has not failed."""
 
 
@@ -97,7 +98,10 @@ class SagaBlock:
             return
         was_cancelled = False
         try:
-            if error is None:
+            if isinstance(error, GeneratorExit):
+                # Whoever is being closed may not wait for anything.
+                saga.close()
+            elif error is None:
                 await self._forget(saga)
             else:
                 was_cancelled = await self._roll_back(saga, error)

@@ -70,7 +70,7 @@ class Step(Generic[P, R]):
             self._options,
             retry=self._options.retry if retry is None else retry,
             timeout_seconds=self._options.timeout_seconds if timeout is None else timeout,
-            undo=self._options.undo if undo is None else as_undo(undo),
+            undo=self._options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
         )
         return Step(self.spec, _checked(self.spec.name, changed))
 
@@ -118,7 +118,7 @@ def step(
         check_top_level("step", fn)
         own_name = check_name(name or fn.__name__)
         policy = retry or NO_RETRY
-        undoing = None if undo is None else _undo_of(own_name, undo)
+        undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
         options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing))
         spec = StepSpec(
             name=own_name,
@@ -157,9 +157,11 @@ def as_undo(step: Step[..., Any]) -> StepSpec:
     return msgspec.structs.replace(step.spec, signature=signature, options=options)
 
 
-def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any]) -> StepSpec:
-    """The step that undoes the step of this name."""
+def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_define: bool) -> StepSpec:
+    """The step that undoes the step of this name; a plain function may become one."""
     if not isinstance(undo, Step):
+        if not may_define:
+            raise DefinitionError(f"step {name}: options(undo={undo!r}) needs a step; decorate it with @outlive.step")
         undo = step(name=f"{name}.undo", retry=UNDO_RETRY)(undo)
     spec = as_undo(undo)
     if not spec.signature.takes_one():

@@ -12,6 +12,7 @@ two calls, and a loop is simply the occurrences 1, 2, 3, ...
     charge#2          the second one
     2/charge          the first one in the second task that the workflow made
     2.1/@timer        the first timer in the first task made by that task
+    3.7/resize        item 7 of an `outlive.map`, which takes a place among the tasks
 """
 
 from __future__ import annotations

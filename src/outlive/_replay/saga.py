@@ -132,8 +132,10 @@ class Saga:
 
     def take_given_up(self) -> list[Booking]:
         """Take out the bookings whose result nobody saw and which are complete."""
-        taken = [booking for booking in self.bookings if booking.is_given_up and not booking.is_open]
-        self.bookings = [booking for booking in self.bookings if booking not in taken]
+        bookings, self.bookings = self.bookings, []
+        taken: list[Booking] = []
+        for booking in bookings:
+            (taken if booking.is_given_up and not booking.is_open else self.bookings).append(booking)
         return taken
 
     def take_all(self) -> list[Booking]:
