@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from outlive._define.approval import wait_for_approval
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal
+from outlive._define.map import Tolerance, map
+from outlive._define.saga import saga
 from outlive._define.step import Step, step
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Retry, Run, RunStatus
@@ -30,6 +32,7 @@ from outlive.errors import (
     RunTimedOut,
     StepFailed,
     StepTimeoutError,
+    ToleranceExceededError,
 )
 
 if TYPE_CHECKING:
@@ -55,11 +58,15 @@ __all__ = [
     "Step",
     "StepFailed",
     "StepTimeoutError",
+    "Tolerance",
+    "ToleranceExceededError",
     "Workflow",
     "__version__",
     "current_step",
+    "map",
     "now",
     "random",
+    "saga",
     "sleep_until",
     "start",
     "step",

@@ -13,7 +13,11 @@ swallow them, and do not end in `Error`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+UNDO_FAILED = "undo failed: "
+"""How the reason of a run begins that is parked in the middle of a roll-back."""
 
 
 class OutliveError(Exception):
@@ -289,6 +293,55 @@ class ApprovalExpired(OutliveError, TimeoutError):
         self.name, self.assignees = name, assignees
         asked = f" ({', '.join(assignees)})" if assignees else ""
         super().__init__(f"nobody{asked} decided on approval {name!r} before its deadline")
+
+
+class SagaClosedError(OutliveError, RuntimeError):
+    """Something that can be undone was asked for in a saga that rolls back, or is over."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(
+            f"{what} cannot be begun: the saga around it is rolled back or was left, so nobody would undo it; "
+            f"let the task end when it is cancelled, or begin a saga of its own"
+        )
+
+
+class UndoFailedError(OutliveError):
+    """An undo has used up its attempts; the run is parked in the middle of its roll-back."""
+
+    NAMES_MAX = 20
+
+    def __init__(
+        self, *, undo: str, step: str, error: str, attempts: int, undone: Sequence[str], left: Sequence[str]
+    ) -> None:
+        self.undo, self.step, self.error, self.attempts = undo, step, error, attempts
+        self.undone, self.left = list(undone), list(left)
+        tried = f" after {attempts} attempts" if attempts > 1 else ""
+        super().__init__(
+            f"{UNDO_FAILED}{undo} of {step}{tried}: {error}\n"
+            f"  undone: {self._names(self.undone)}\n"
+            f"  left:   {self._names(self.left)}\n"
+            f"mend the cause, then resume the run: it tries this undo again and goes on with the rest; "
+            f"cancelling it leaves the rest as it is"
+        )
+
+    def _names(self, names: Sequence[str]) -> str:
+        """The names, newest first, but not thousands of them."""
+        more = [f"and {len(names) - self.NAMES_MAX} more"] if len(names) > self.NAMES_MAX else []
+        return ", ".join([*names[: self.NAMES_MAX], *more]) or "nothing"
+
+
+class ToleranceExceededError(OutliveError):
+    """More items of an `outlive.map` failed than were tolerated."""
+
+    def __init__(self, errors: Mapping[int, BaseException], tolerated: str) -> None:
+        self.errors, self.tolerated = dict(sorted(errors.items())), tolerated
+        first = next(iter(self.errors))
+        error = self.errors[first]
+        super().__init__(
+            f"{len(self.errors)} items failed, and {tolerated} were tolerated; the first of them is item {first}: "
+            f"{type(error).__qualname__}: {error}"
+        )
 
 
 class NotDurableError(OutliveError, RuntimeError):

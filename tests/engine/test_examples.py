@@ -68,6 +68,19 @@ def test_steps(tmp_path: Path) -> None:
     assert [result] == finish(begin("steps.py", tmp_path))
 
 
+def test_checkout(tmp_path: Path) -> None:
+    """What was booked is given back, newest first, when the card is refused; asked again, nothing happens twice."""
+    receipt = "paid: 1999 for o-1"
+    refused = "run checkout-2 failed: __main__.CardRefusedError: no money for o-2"
+
+    told = finish(begin("checkout.py", tmp_path))
+    assert [receipt, refused] == [told[3], told[-1]]
+    assert {"reserved o-1", "booked a truck for o-1", "booked a slot for o-1"} == set(told[:3])
+    assert {"gave back the truck of o-2", "gave back the slot of o-2"} == set(told[-4:-2])
+    assert "gave back o-2" == told[-2]
+    assert [receipt, refused] == finish(begin("checkout.py", tmp_path))
+
+
 def test_waiting(tmp_path: Path) -> None:
     """Waits end by signal, approval, race and cancellation; the second time everything is decided."""
     told = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -17,14 +18,14 @@ from tests.engine.support import Place
 ROOT = Path(__file__).parents[2]
 
 
-def live(folder: Path, way: str) -> subprocess.CompletedProcess[str]:
+def live(folder: Path, way: str, program: str = "program") -> subprocess.CompletedProcess[str]:
     """One life of the program, which may be short."""
     environment = os.environ | {
         "LEDGER": str(folder / "ledger"),
         "WAY": way,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     }
-    command = [sys.executable, "-m", "tests.engine.program", str(folder / "program.db")]
+    command = [sys.executable, "-m", f"tests.engine.{program}", str(folder / "program.db")]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=30)
 
 
@@ -43,3 +44,16 @@ async def test_a_process_goes_on_where_another_one_died(tmp_path: Path, way: str
     await store.open()
     assert [] == await check_store(store)
     await store.close()
+
+
+def test_a_roll_back_goes_on_where_a_process_was_killed(tmp_path: Path) -> None:
+    """Killed with -9 in every single undo: each is done once, newest first, and the run fails as it should."""
+    names = ["c", "b", "a"]
+    for _ in names:
+        assert -signal.SIGKILL == live(tmp_path, "", "saga_program").returncode
+    last = live(tmp_path, "", "saga_program")
+
+    assert ("run run-1 failed: ValueError: planned", "") == (last.stdout.strip(), last.stderr)
+    done = (tmp_path / "ledger").read_text().splitlines()
+    assert [f"book {name}" for name in reversed(names)] == [line for line in done if line.startswith("book")]
+    assert [f"undo {name}" for name in names] == [line for line in done if line.startswith("undo")]

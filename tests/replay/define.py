@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from outlive._define.step import Step
+from outlive._define.step import Step, as_undo
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature
 from outlive._journal.event import CancelRequested, RunCreated, SignalReceived
@@ -34,13 +34,17 @@ TURNS_MAX = 100_000
 
 
 def step(
-    *, name: str = "", retry: Retry = NO_RETRY, raises: tuple[type[BaseException], ...] = ()
+    *,
+    name: str = "",
+    retry: Retry = NO_RETRY,
+    raises: tuple[type[BaseException], ...] = (),
+    undo: Step[..., Any] | None = None,
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Step[P, R]]:
     """`@outlive.step`, without the registry."""
 
     def define(fn: Callable[P, Coroutine[Any, Any, R]]) -> Step[P, R]:
         own_name = name or fn.__name__
-        options = StepOptions(retry=retry)
+        options = StepOptions(retry=retry, undo=as_undo(undo) if undo else None)
         spec = StepSpec(
             name=own_name,
             fn=fn,

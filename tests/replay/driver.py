@@ -273,9 +273,11 @@ class Driver:
             value = self._outcome(command)
         except Exception as error:
             failure, retry = failure_of(error), command.options.retry
-            if attempt >= retry.attempts or not isinstance(error, retry.on):
+            is_last = attempt >= retry.attempts or not isinstance(error, retry.on)
+            if is_last and not command.options.parks:
                 return StepFailed(at=at, run=run, call=call, failure=failure, digest=digest, attempt=attempt)
-            retry_at = at + round(retry.delay_seconds(attempt, 0.0) * SECOND)
+            # An undo that is at its end parks its run; here somebody resumes it at once.
+            retry_at = at if is_last else at + round(retry.delay_seconds(attempt, 0.0) * SECOND)
             return AttemptFailed(
                 at=at, run=run, call=call, failure=failure, digest=digest, attempt=attempt, retry_at=retry_at
             )

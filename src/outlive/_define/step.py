@@ -6,6 +6,7 @@ it can be tested without an engine.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import re
@@ -14,8 +15,10 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import msgspec
 
+from outlive._define.plain import call_booked, plain_saga
 from outlive._define.registry import REGISTRY, check_top_level
 from outlive._journal.arguments import Signature
+from outlive._journal.value import Stored
 from outlive._model import Retry
 from outlive._model.policy import NO_RETRY
 from outlive._replay.ask import current_execution, run_step
@@ -24,6 +27,9 @@ from outlive.errors import DefinitionError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+UNDO_RETRY = Retry(attempts=20, first=1, factor=2, cap=60)
+"""How a plain function that undoes a step is tried: for about a quarter of an hour."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
@@ -51,14 +57,20 @@ class Step(Generic[P, R]):
         """In a run: ask for the step. Outside: call the plain function (which, if it is sync, returns its value)."""
         execution = current_execution()
         if execution is None:
+            if self._options.undo is not None and (saga := plain_saga(self.name)) is not None:
+                return call_booked(saga, self.spec, self._options.undo, args, kwargs)  # type: ignore[no-any-return]
             return self.spec.fn(*args, **kwargs)  # type: ignore[no-any-return]
         return run_step(execution, self.spec, self._options, args, kwargs)
 
-    def options(self, *, retry: Retry | None = None, timeout: float | None = None) -> Step[P, R]:
-        """The same step with other options, for one call."""
-        changed = StepOptions(
+    def options(
+        self, *, retry: Retry | None = None, timeout: float | None = None, undo: Step[..., Any] | None = None
+    ) -> Step[P, R]:
+        """The same step with other options, for one call. An `undo` must be a step here: a plain one has no name."""
+        changed = msgspec.structs.replace(
+            self._options,
             retry=self._options.retry if retry is None else retry,
             timeout_seconds=self._options.timeout_seconds if timeout is None else timeout,
+            undo=self._options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
         )
         return Step(self.spec, _checked(self.spec.name, changed))
 
@@ -77,6 +89,7 @@ def step(
     retry: Retry | None = None,
     timeout: float | None = None,
     raises: tuple[type[BaseException], ...] = (),
+    undo: Step[..., Any] | Callable[[Any], Any] | None = None,
 ) -> _StepDecorator: ...
 
 
@@ -88,6 +101,7 @@ def step(
     retry: Retry | None = None,
     timeout: float | None = None,
     raises: tuple[type[BaseException], ...] = (),
+    undo: Step[..., Any] | Callable[[Any], Any] | None = None,
 ) -> Any:
     """Make a function a step.
 
@@ -96,13 +110,16 @@ def step(
         retry: when failed attempts are tried again; once only unless given.
         timeout: seconds that one attempt may take.
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
+        undo: takes the effect back if the saga around a call fails: a step, or a plain function, which then becomes
+            the step `<name>.undo`; it is called with the result of the step.
     """
 
     def define(fn: Callable[..., Any]) -> Step[..., Any]:
         check_top_level("step", fn)
         own_name = check_name(name or fn.__name__)
         policy = retry or NO_RETRY
-        options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout))
+        undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
+        options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing))
         spec = StepSpec(
             name=own_name,
             fn=fn,
@@ -115,6 +132,44 @@ def step(
         return Step(spec, options)
 
     return define if fn is None else define(fn)
+
+
+class _NoResult:
+    """Nobody looks at what an undo returns: it need not be a value that can be stored."""
+
+    def encode(self, value: Any, what: str) -> bytes:
+        """Nothing."""
+        return b"null"
+
+    def decode(self, data: Stored, what: str) -> Any:
+        """Nothing."""
+        return None
+
+
+_NO_RESULT = _NoResult()
+
+
+def as_undo(step: Step[..., Any]) -> StepSpec:
+    """A step as what a roll-back calls: it never fails, it parks its run."""
+    signature = copy.copy(step.spec.signature)
+    signature.result = _NO_RESULT
+    options = msgspec.structs.replace(step._options, parks=True, undo=None)
+    return msgspec.structs.replace(step.spec, signature=signature, options=options)
+
+
+def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_define: bool) -> StepSpec:
+    """The step that undoes the step of this name; a plain function may become one."""
+    if not isinstance(undo, Step):
+        if not may_define:
+            raise DefinitionError(f"step {name}: options(undo={undo!r}) needs a step; decorate it with @outlive.step")
+        undo = step(name=f"{name}.undo", retry=UNDO_RETRY)(undo)
+    spec = as_undo(undo)
+    if not spec.signature.takes_one():
+        raise DefinitionError(
+            f"step {name}: its undo {spec.name} must take one argument, the result of {name}: write "
+            f"`def {spec.fn.__name__}(result)`"
+        )
+    return spec
 
 
 class _StepDecorator:

@@ -101,6 +101,14 @@ class Signature:
         args = [self._positional_codec(index).decode(raw, what) for index, raw in enumerate(raws)]
         return args, {key: self._codec_of(key).decode(raw, what) for key, raw in named.items()}
 
+    def takes_one(self) -> bool:
+        """Whether the function can be called with one argument and nothing else."""
+        try:
+            self._signature.bind(None)
+        except TypeError:
+            return False
+        return True
+
     def _check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if kwargs or len(args) != len(self._positional) or self._needs_keywords:
             self._signature.bind(*args, **kwargs)

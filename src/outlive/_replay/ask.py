@@ -19,6 +19,7 @@ from outlive._replay.command import CancelStep, RunStep, StartChild, StartDetach
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.loop import RunLoop
+from outlive._replay.saga import SAGA, Saga, find_saga
 from outlive.errors import NotInRunError, UnreadableError
 
 
@@ -40,20 +41,54 @@ async def run_step(
     execution: Execution, step: StepSpec, options: StepOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Ask for a step and wait for its outcome."""
+    if options.undo is not None and (saga := find_saga(f"step {step.name}")) is not None:
+        return await _run_booked(execution, saga, ask_step(execution, step, options, args, kwargs), options.undo)
+    call = ask_step(execution, step, options, args, kwargs)
+    try:
+        return await call.future
+    except asyncio.CancelledError:
+        _take_back(execution, call)
+        raise
+
+
+def ask_step(
+    execution: Execution, step: StepSpec, options: StepOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> StepCall:
+    """Ask for a step."""
     execution.refuse_if_dropped()
     scope = SCOPE.get()
     arguments = step.signature.encode(args, kwargs)
     run, name = scope.frame.number, scope.call(step.name)
     command = RunStep(run, name, step, arguments, crc32(arguments), options)
-    future: asyncio.Future[Any] = asyncio.Future(loop=execution.loop)
-    execution.calls[run, name] = StepCall(command, future)
+    call = StepCall(command, asyncio.Future(loop=execution.loop))
+    execution.calls[run, name] = call
     execution.commands.append(command)
+    return call
+
+
+async def _run_booked(execution: Execution, saga: Saga, call: StepCall, undo: StepSpec) -> Any:
+    """Wait for a step that its saga may have to undo.
+
+    A wait that is cancelled does not take the step back while a saga answers for it: its effect may happen all the
+    same, so its outcome must come to be known.
+    """
+    booking = saga.book(call.command.call, undo)
+    booking.follow(call.future, SCOPE.get().frame)
     try:
-        return await future
+        return await asyncio.shield(call.future)
     except asyncio.CancelledError:
-        if execution.calls.pop((run, name), None) is not None:
-            execution.commands.append(CancelStep(run, name))
+        if booking.holder is not None:
+            booking.give_up()
+        else:
+            _take_back(execution, call)
         raise
+
+
+def _take_back(execution: Execution, call: StepCall) -> None:
+    """Nobody waits for a step any more."""
+    run, name = call.command.run, call.command.call
+    if execution.calls.pop((run, name), None) is not None:
+        execution.commands.append(CancelStep(run, name))
 
 
 def start_child(
@@ -81,7 +116,7 @@ def start_child(
     )
     execution.next_number += 1
     scope.frame.children += 1
-    call = ChildCall(command, execution.loop.create_future())
+    call = ChildCall(command, execution.loop.create_future(), SAGA.get())
     execution.calls[command.parent, command.call] = call
     execution.children[command.run] = call
     execution.commands.append(command)

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Protocol
 
+from outlive._model import Failure
 from outlive._replay.command import Record, RunStep, StartChild, StartDetached
 from outlive._replay.frame import Frame
+from outlive._replay.saga import Saga
+from outlive.errors import UndoFailedError
+
+
+class Undoing(Protocol):
+    """The roll-back that a step is called by."""
+
+    def failed(self, what: Failure | str, *, attempts: int = 0) -> UndoFailedError:
+        """Why it cannot go on."""
 
 
 class StepCall:
     """A step whose outcome is not known yet."""
 
-    __slots__ = ("command", "future")
+    __slots__ = ("command", "future", "rollback")
 
     def __init__(self, command: RunStep, future: asyncio.Future[Any]) -> None:
         self.command = command
         self.future = future
+        self.rollback: Undoing | None = None
 
     def __str__(self) -> str:
         return f"step {self.command.call}"
@@ -25,11 +36,15 @@ class StepCall:
 class ChildCall:
     """A run of this tree that its parent started; answered when the child has ended."""
 
-    __slots__ = ("command", "frame", "future", "is_cancelled")
+    __slots__ = ("command", "frame", "future", "is_cancelled", "over", "saga")
 
-    def __init__(self, command: StartChild, future: asyncio.Future[Any]) -> None:
+    def __init__(self, command: StartChild, future: asyncio.Future[Any], saga: Saga | None = None) -> None:
         self.command = command
         self.future = future
+        self.saga = saga
+        """The saga that it was called in: what it books is booked there."""
+        self.over: asyncio.Future[None] | None = None
+        """For who waits until the child has ended, whether or not anybody waits for its outcome."""
         self.frame: Frame | None = None
         self.is_cancelled = False
 

@@ -31,6 +31,10 @@ class StepOptions(msgspec.Struct, frozen=True, gc=False):
 
     retry: Retry
     timeout_seconds: float | None = None
+    undo: StepSpec | None = None
+    """The step that takes its effect back, with the options it is to be called with."""
+    parks: bool = False
+    """When its attempts are used up the run is parked, and the step does not fail: an undo."""
 
 
 class StepSpec(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from outlive._journal.event import AnyEvent
 from outlive._model import Wait, WaitKind
 from outlive._replay.frame import Frame
 from outlive._replay.loop import Timer
-from outlive.errors import DivergenceError, OutliveError
+from outlive.errors import DivergenceError, OutliveError, UndoFailedError
 
 ASKED_SHOWN_MAX = 8
 
@@ -51,7 +51,7 @@ def contradiction(execution: Replaying, event: AnyEvent, journal: str, code: str
 
 def reason_of(execution: Replaying, error: OutliveError, run: int) -> str:
     """Why a run is parked: whatever it is, a person must see in which code and at which event."""
-    if isinstance(error, DivergenceError):
+    if isinstance(error, DivergenceError | UndoFailedError):
         return str(error)
     return f"{_definition(execution, run)} stopped at event {execution.events}: {error}"
 

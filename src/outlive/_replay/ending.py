@@ -75,7 +75,7 @@ def main_done(tree: Tree, frame: Frame) -> None:
 def end_closed(tree: Tree) -> None:
     """End the runs of which nothing is left; called when the loop has come to rest."""
     for frame in list(tree.closing):
-        if frame.outcome is not None and not frame.children and not frame.open_tasks():
+        if frame.outcome is not None and not (frame.children or frame.unsettled or frame.open_tasks()):
             tree.closing.remove(frame)
             tree.timers.take_all(frame.number)
             frame.ending = frame.outcome
@@ -97,15 +97,15 @@ def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
     error = task.exception()
     if error is None:
         return _success(frame, task.result())
-    return _find_not_durable(error) or EndRun(run, RunStatus.FAILED, failure=failure_of(error))
+    return find_not_durable(error) or EndRun(run, RunStatus.FAILED, failure=failure_of(error))
 
 
-def _find_not_durable(error: BaseException) -> NotDurableError | None:
+def find_not_durable(error: BaseException) -> NotDurableError | None:
     """What no journal can replay, also if a `TaskGroup` wrapped it into a group."""
     if isinstance(error, NotDurableError):
         return error
     if isinstance(error, BaseExceptionGroup):
-        found = (_find_not_durable(inner) for inner in error.exceptions)
+        found = (find_not_durable(inner) for inner in error.exceptions)
         return next((each for each in found if each is not None), None)
     # The loops that a step has trouble with are its own business.
     if isinstance(error, RuntimeError) and not is_rebuilt(error) and any(text in str(error) for text in _FOREIGN):

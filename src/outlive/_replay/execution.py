@@ -73,6 +73,7 @@ from outlive._replay.divergence import contradiction, other_arguments, reason_of
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, end_closed, main_done
 from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.loop import RunLoop, RunTask, Timer
+from outlive._replay.saga import SAGA, Saga
 from outlive._replay.timers import Timers
 from outlive._replay.waiting import stuck_at, waits_of
 from outlive.errors import (
@@ -245,15 +246,16 @@ class Execution:
         if call.command.run != event.run or call.command.workflow.name != event.workflow:
             asked = f"asks for {call.command.workflow.name} as child run {call.command.run}"
             raise contradiction(self, event, f"child run {event.run} is {event.workflow} ({event.call})", asked)
-        call.frame = self._start_frame(event, self._resolve(event.workflow, event.version))
+        call.frame = self._start_frame(event, self._resolve(event.workflow, event.version), call.saga)
         if call.is_cancelled:
             self.cancel_frame(call.frame, "cancelled by its parent")
 
-    def _start_frame(self, event: RunCreated, spec: WorkflowSpec) -> Frame:
+    def _start_frame(self, event: RunCreated, spec: WorkflowSpec, saga: Saga | None = None) -> Frame:
         frame = Frame(event.run, child_id(self.root_id, event.run), spec, self.nonce)
         self.frames[event.run] = frame
         args, kwargs = spec.signature.decode(self.unpack(event.input))
         context = frame.context()
+        context.run(SAGA.set, saga)
         frame.task = RunTask(spec.fn(*args, **kwargs), loop=self.loop, context=context)
         frame.tasks.append(frame.task)
         frame.task.add_done_callback(lambda task: main_done(self, frame), context=context)
@@ -357,6 +359,8 @@ class Execution:
             self.frames[call.command.parent].children -= 1
             del self.calls[call.command.parent, call.command.call]
             child_outcome(call, event, frame, self.unpack)
+            if call.over is not None:
+                call.over.set_result(None)
 
     # -- How runs end ----------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ two calls, and a loop is simply the occurrences 1, 2, 3, ...
     charge#2          the second one
     2/charge          the first one in the second task that the workflow made
     2.1/@timer        the first timer in the first task made by that task
+    3.7/resize        item 7 of an `outlive.map`, which takes a place among the tasks
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class Scope:
         self._branches += 1
         return Scope(self.frame, f"{self._path}.{self._branches}" if self._path else str(self._branches))
 
+    def item(self, number: int) -> Scope:
+        """The scope of one of many, by its number and not by when it began."""
+        return Scope(self.frame, f"{self._path}.{number}")
+
     def random(self) -> random.Random:
         """Random numbers that are the same in every replay and different in every run and scope."""
         if self._random is None:
@@ -78,6 +83,7 @@ class Frame:
         "spec",
         "task",
         "tasks",
+        "unsettled",
         "waiters",
     )
 
@@ -95,6 +101,8 @@ class Frame:
         """Requests that nobody has decided, by their call."""
         self.children = 0
         """Children that have not ended."""
+        self.unsettled = 0
+        """Steps that nobody waits for, but whose outcome must be known before the run ends: they may be undone."""
         self.cancel_reason: str | None = None
         self.is_timed_out = False
         self.is_closing = False

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from outlive._journal.event import AnyEvent, StepProgressed
+from outlive._journal.event import AnyEvent, StepFailed, StepProgressed
 from outlive._model import Limits, Run, RunStatus
 from outlive._replay.command import CancelStep, RunStep
 from outlive._runtime.alarms import Alarms
@@ -28,6 +28,7 @@ from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
+from outlive._runtime.undo import park_undo
 from outlive._store.contract import Inbound, MessageKind, Outcome
 from outlive.errors import OutliveError, PayloadTooLargeError
 from outlive.telemetry import Counters, log
@@ -130,13 +131,17 @@ class Mover:
     def _take_outcomes(self) -> None:
         outcomes, self._outcomes = self._outcomes, []
         touched = {}
-        for live, attempt, result, event in outcomes:
+        for live, attempt, result, failure in outcomes:
             command = attempt.command
             if live.is_lost or live.is_over or not live.execution.expects(command.run, command.call):
                 continue
             live.moving -= 1
             try:
-                live.happen(self._success(live, command, result) if event is None else event)
+                event = self._success(live, command, result) if failure is None else failure
+                if command.options.parks and isinstance(event, StepFailed):
+                    park_undo(live, event)
+                else:
+                    live.happen(event)
             except Exception as error:
                 self._break_off(live, error)
             touched[id(live)] = live

@@ -15,11 +15,15 @@ from outlive._journal.event import RunCancelled
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, child_id
 from outlive._store.contract import Change, Ended, Message, MessageKind
+from outlive.errors import UNDO_FAILED
 
 
 def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:
     """Cancel every open run of a tree, given by number; the root last, as it ends the journal."""
     root = tree[0]
+    if root.status is RunStatus.PARKED and root.reason.startswith(UNDO_FAILED):
+        # Ending it here loses the rest of its roll-back; that must not look like a clean end.
+        reason = f"{reason or 'no reason given'}; its roll-back was not finished: {root.reason}"
     fold = Fold(root.id)
     fold.runs = dict(tree)
     salt = salt_of(root.nonce)

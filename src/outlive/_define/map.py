@@ -1,0 +1,177 @@
+"""`outlive.map`: one step or workflow for many items, each durable on its own.
+
+Each item has a scope of its own, numbered by its place in the input: what becomes of item 7 has the same identity in
+the journal whether it is begun first or last, and however many are under way at once. The items are taken one by one
+by as many lanes as `concurrency` says, so ten thousand items are never ten thousand tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, overload
+
+from outlive._define.step import Step
+from outlive._define.workflow import Workflow
+from outlive._replay.ask import current_execution
+from outlive._replay.frame import SCOPE, Scope
+from outlive.errors import ConfigurationError, ToleranceExceededError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CONCURRENCY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How many items of a map may fail: a number, a share of all items, or, with both, whatever is less."""
+
+    failures: int | None = None
+    ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.failures is None and self.ratio is None:
+            raise ConfigurationError("Tolerance(): give failures=, ratio= or both")
+        if self.failures is not None and self.failures < 0:
+            raise ConfigurationError(f"Tolerance(failures={self.failures}): it must be 0 or more")
+        if self.ratio is not None and not 0 <= self.ratio <= 1:
+            raise ConfigurationError(f"Tolerance(ratio={self.ratio}): it must be from 0 to 1")
+
+    def allows(self, failed: int, items: int) -> bool:
+        """Whether this many failures of so many items are tolerated."""
+        is_few = self.failures is None or failed <= self.failures
+        return is_few and (self.ratio is None or failed <= self.ratio * items)
+
+    def __str__(self) -> str:
+        told = [] if self.failures is None else [str(self.failures)]
+        return " and ".join(told + ([] if self.ratio is None else [f"{self.ratio:.0%} of them"]))
+
+
+@overload
+async def map(
+    work: Step[[T], R] | Workflow[[T], R], items: Iterable[T], *, concurrency: int = ..., tolerate: None = None
+) -> list[R]: ...
+@overload
+async def map(
+    work: Step[[T], R] | Workflow[[T], R], items: Iterable[T], *, concurrency: int = ..., tolerate: Tolerance
+) -> list[R | Exception]: ...
+async def map(
+    work: Step[[T], R] | Workflow[[T], R],
+    items: Iterable[T],
+    *,
+    concurrency: int = CONCURRENCY,
+    tolerate: Tolerance | None = None,
+) -> Any:
+    """Call a step or a workflow for each item; the results, in the order of the items.
+
+    Without `tolerate` the first failure cancels the rest and is raised. With it the exception of a failed item stands
+    in the list in place of its result.
+
+    Args:
+        work: a step or a workflow that takes one argument.
+        items: any iterable; read as items are begun (all at once if `tolerate` has a ratio).
+        concurrency: how many items are under way at once, at most.
+        tolerate: how many may fail.
+
+    Raises:
+        ToleranceExceededError: more have failed than are tolerated; the rest is cancelled.
+    """
+    if not isinstance(work, Step | Workflow):
+        raise TypeError(f"outlive.map({work!r}, ...): give it a step or a workflow")
+    if concurrency < 1:
+        raise ConfigurationError(f"outlive.map(concurrency={concurrency!r}): it must be 1 or more")
+    return await _Map(work, items, tolerate).run(concurrency)
+
+
+class _Map(Generic[R]):
+    """One map under way."""
+
+    def __init__(
+        self, work: Step[[Any], R] | Workflow[[Any], R], items: Iterable[Any], tolerate: Tolerance | None
+    ) -> None:
+        self._work = work
+        self._tolerate = tolerate
+        self._count = 0
+        if tolerate is not None and tolerate.ratio is not None:
+            items = list(items)
+            self._count = len(items)
+        self._items: Iterator[tuple[int, Any]] = enumerate(items)
+        self._results: dict[int, R | Exception] = {}
+        self._failed: dict[int, Exception] = {}
+        self._error: BaseException | None = None
+        self._lanes: list[asyncio.Task[None]] = []
+
+    async def run(self, concurrency: int) -> list[R | Exception]:
+        """Run all items."""
+        place = SCOPE.get().branch() if current_execution() is not None else None
+        here = None if place is None else SCOPE.set(place.item(0))
+        try:
+            for _ in range(concurrency):
+                first = next(self._items, None)
+                if first is None:
+                    break
+                self._lanes.append(asyncio.create_task(self._lane(place, first)))
+        except Exception as error:  # The user's iterable may raise anything.
+            self._stop(error)
+        finally:
+            if here is not None:
+                SCOPE.reset(here)
+        await self._end()
+        if self._error is not None:
+            raise self._error
+        return [self._results[index] for index in range(len(self._results))]
+
+    async def _end(self) -> None:
+        """Wait for the lanes; a map that is cancelled cancels them and waits for them all the same."""
+        cancelled: asyncio.CancelledError | None = None
+        while open_lanes := [lane for lane in self._lanes if not lane.done()]:
+            try:
+                await asyncio.wait(open_lanes)
+            except asyncio.CancelledError as told:
+                cancelled = told
+                self._stop(told)
+        for lane in self._lanes:
+            # Nobody here has cancelled it, or it raised what is no failure of an item.
+            self._error = self._error or (asyncio.CancelledError() if lane.cancelled() else lane.exception())
+        if cancelled is not None:
+            raise cancelled
+
+    async def _lane(self, place: Scope | None, first: tuple[int, Any]) -> None:
+        taken: tuple[int, Any] | None = first
+        while taken is not None and self._error is None:
+            index, item = taken
+            if place is not None:
+                SCOPE.set(place.item(index + 1))
+            try:
+                self._results[index] = await self._call(item)
+            except Exception as error:  # What the item raises is its outcome.
+                self._fail(index, error)
+            try:
+                taken = next(self._items, None)
+            except Exception as error:
+                self._stop(error)
+
+    def _call(self, item: Any) -> Any:
+        work = self._work
+        if isinstance(work, Step) and not work.spec.is_async and current_execution() is None:
+            # Outside of a run a sync step is a plain function that blocks.
+            return asyncio.to_thread(work, item)
+        return work(item)
+
+    def _fail(self, index: int, error: Exception) -> None:
+        self._failed[index] = self._results[index] = error
+        if self._tolerate is None:
+            self._stop(error)
+        elif not self._tolerate.allows(len(self._failed), self._count):
+            self._stop(ToleranceExceededError(self._failed, str(self._tolerate)))
+
+    def _stop(self, error: BaseException) -> None:
+        """Begin nothing more, and cancel what is under way."""
+        if self._error is None:
+            self._error = error
+        this = asyncio.current_task()
+        for lane in self._lanes:
+            if lane is not this:
+                lane.cancel()

@@ -1,0 +1,104 @@
+"""Sagas outside of a run: the same block around plain calls, in memory, as well as that can be done.
+
+A workflow that is called outside of a run is a plain function, and its sagas go on meaning what they say: undoable
+steps that have returned are undone, newest first, when the block is left with an exception. There is no journal, so
+nothing of this survives the process, a cancelled step is really cancelled and not undone, and an undo that fails is
+logged and noted on the exception, and the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Coroutine
+from typing import Any
+
+from outlive._replay.command import StepSpec
+from outlive._replay.saga import Booking, Saga, find_saga
+from outlive.telemetry import log
+
+
+class PlainSaga(Saga):
+    """A saga that has no run; it knows the tasks that have called undoable steps in it."""
+
+    __slots__ = ("tasks",)
+
+    def __init__(self, parent: Saga | None) -> None:
+        super().__init__(parent)
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+
+def plain_saga(step: str) -> PlainSaga | None:
+    """The saga around a plain call of a step, if there is one.
+
+    Raises:
+        SagaClosedError: it is rolled back.
+    """
+    saga = find_saga(f"step {step}")
+    return saga if isinstance(saga, PlainSaga) else None
+
+
+def call_booked(saga: PlainSaga, step: StepSpec, undo: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the plain function of a step; it is undone if the saga fails."""
+    if step.is_async:
+        return _await_booked(saga, step, undo, args, kwargs)
+    result = step.fn(*args, **kwargs)
+    saga.book(step.name, undo).complete(result)
+    return result
+
+
+async def _await_booked(
+    saga: PlainSaga, step: StepSpec, undo: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    task = asyncio.current_task()
+    if task is not None:
+        saga.tasks.add(task)
+    result = await step.fn(*args, **kwargs)
+    saga.book(step.name, undo).complete(result)
+    return result
+
+
+async def roll_back_plainly(saga: PlainSaga, error: BaseException) -> bool:
+    """Undo what was done, newest first; whether somebody cancelled the owner meanwhile."""
+    saga.is_failed = saga.is_undoing = True
+    was_cancelled = await _insist(_settle_and_undo(saga, asyncio.current_task(), error))
+    saga.is_undoing = False
+    saga.close()
+    return was_cancelled
+
+
+async def _insist(work: Coroutine[Any, Any, None]) -> bool:
+    task = asyncio.ensure_future(work)
+    was_cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            was_cancelled = True
+    task.result()
+    return was_cancelled
+
+
+async def _settle_and_undo(saga: PlainSaga, owner: asyncio.Task[Any] | None, error: BaseException) -> None:
+    others = [task for task in _tasks_in(saga) if task is not owner and not task.done()]
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others)
+    for booking in sorted(saga.take_all(), key=lambda booking: booking.order, reverse=True):
+        await _undo(booking, error)
+
+
+def _tasks_in(saga: Saga) -> list[asyncio.Task[Any]]:
+    own = list(saga.tasks) if isinstance(saga, PlainSaga) else []
+    return own + [task for inner in saga.inner for task in _tasks_in(inner)]
+
+
+async def _undo(booking: Booking, error: BaseException) -> None:
+    try:
+        outcome = booking.undo.fn(*booking.args, **booking.kwargs)
+        if inspect.isawaitable(outcome):
+            await outcome
+    except Exception as failed:  # The user's code may raise anything; the others must be undone all the same.
+        log.exception("undo failed: %s of %s", booking.undo.name, booking.name)
+        error.add_note(f"undo failed: {booking.undo.name} of {booking.name}: {type(failed).__qualname__}: {failed}")

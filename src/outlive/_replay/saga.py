@@ -1,0 +1,184 @@
+"""What a saga remembers: which steps must be undone if it fails, and in which order they came to be.
+
+A saga is a block of a workflow (`async with outlive.saga()`). Every undoable step that is called in it is a *booking*:
+in flight until the journal has its outcome, complete with a place in the order of the journal if it succeeded, and
+nothing at all if it failed. The context carries the saga, so tasks made inside are inside; a child run is given the
+saga of the call that started it.
+
+Whom a booking belongs to can change. A nested saga that is left normally hands its bookings to the one around it; the
+outermost forgets them. Therefore nobody holds on to "its" saga: `find_saga` and `holder_of` walk outwards from where
+they stand to the first saga that is not over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from typing import Any
+
+from outlive._replay.command import StepSpec
+from outlive._replay.frame import Frame
+from outlive.errors import SagaClosedError
+
+SAGA: contextvars.ContextVar[Saga | None] = contextvars.ContextVar("outlive_saga", default=None)
+"""The saga that the running code is in."""
+
+
+class Booking:
+    """One call of an undoable step in a saga, or an undo that the workflow named itself."""
+
+    __slots__ = ("_saga", "args", "frame", "future", "is_given_up", "is_open", "kwargs", "name", "order", "undo")
+
+    def __init__(self, saga: Saga, name: str, undo: StepSpec) -> None:
+        self._saga = saga
+        self.name = name
+        self.undo = undo
+        self.args: tuple[Any, ...] = ()
+        """What the undo is called with; the step's result."""
+        self.kwargs: dict[str, Any] = {}
+        self.order = 0
+        """The place among all completed bookings, from 1 on; 0 if there is nothing to undo."""
+        self.future: asyncio.Future[Any] | None = None
+        self.frame: Frame | None = None
+        self.is_open = False
+        """Its outcome is not in the journal yet."""
+        self.is_given_up = False
+        """The workflow stopped waiting for it, and never saw its result."""
+
+    @property
+    def holder(self) -> Saga | None:
+        """The saga that answers for it now; None when nobody does any more."""
+        return holder_of(self._saga)
+
+    def follow(self, future: asyncio.Future[Any], frame: Frame) -> None:
+        """Complete it when the outcome of the step is known."""
+        self.future, self.frame, self.is_open = future, frame, True
+        # The first callback of the future: it is complete before anybody else hears of the outcome.
+        future.add_done_callback(self._end)
+
+    def complete(self, *args: Any, **kwargs: Any) -> None:
+        """From now on there is something to undo."""
+        self.args, self.kwargs = args, kwargs
+        self.order = self._saga.next_order()
+
+    def give_up(self) -> None:
+        """Nobody waits for it any more. The run may not end before its outcome is known: it may have to be undone."""
+        self.is_given_up = True
+        if self.is_open and self.frame is not None:
+            self.frame.unsettled += 1
+
+    def _end(self, future: asyncio.Future[Any]) -> None:
+        self.is_open = False
+        if self.is_given_up and self.frame is not None:
+            self.frame.unsettled -= 1
+        if not future.cancelled() and future.exception() is None:
+            self.complete(future.result())
+
+
+class Saga:
+    """The bookings of one block, and the sagas inside it."""
+
+    __slots__ = ("_orders", "_outermost", "bookings", "inner", "is_failed", "is_over", "is_undoing", "over", "parent")
+
+    def __init__(self, parent: Saga | None) -> None:
+        self.parent = holder_of(parent)
+        self._outermost: Saga = self if self.parent is None else self.parent._outermost
+        self._orders = 0
+        self.bookings: list[Booking] = []
+        self.inner: list[Saga] = []
+        """Sagas inside this one that are not over."""
+        self.is_failed = False
+        """It rolls back, or has done so: nothing new may be booked in it."""
+        self.is_undoing = False
+        """An undo of it may be running."""
+        self.is_over = False
+        """The block was left."""
+        self.over: asyncio.Future[None] | None = None
+        """For who waits until it is over."""
+        if self.parent is not None:
+            self.parent.inner.append(self)
+
+    def next_order(self) -> int:
+        """The place of the next completed booking, among those of all sagas that are nested with this one."""
+        self._outermost._orders += 1
+        return self._outermost._orders
+
+    def book(self, name: str, undo: StepSpec) -> Booking:
+        """Remember that something may have to be undone."""
+        booking = Booking(self, name, undo)
+        self.bookings.append(booking)
+        return booking
+
+    def holds(self, other: Saga | None) -> bool:
+        """Whether another saga is this one or inside it."""
+        while other is not None:
+            if other is self:
+                return True
+            other = other.parent
+        return False
+
+    def close(self) -> None:
+        """The block was left. What is still booked goes to the saga around it, if there is one."""
+        self.is_over = True
+        heir = holder_of(self.parent)
+        if self.parent is not None and self in self.parent.inner:
+            self.parent.inner.remove(self)
+        if heir is not None:
+            heir.bookings += self.bookings
+            heir.inner += self.inner
+        self.bookings, self.inner = [], []
+        if self.over is not None and not self.over.done():
+            self.over.set_result(None)
+
+    def take_given_up(self) -> list[Booking]:
+        """Take out the bookings whose result nobody saw and which are complete."""
+        bookings, self.bookings = self.bookings, []
+        taken: list[Booking] = []
+        for booking in bookings:
+            (taken if booking.is_given_up and not booking.is_open else self.bookings).append(booking)
+        return taken
+
+    def take_all(self) -> list[Booking]:
+        """Take out everything that is complete, also from inside sagas that did not fail when they were told to."""
+        taken, self.bookings = self.bookings, []
+        for saga in self.inner:
+            taken += saga.take_all()
+        return taken
+
+    def unsettled(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Future[Any]]:
+        """What must end before this saga can be rolled back: steps in flight, and roll-backs inside it."""
+        waited: list[asyncio.Future[Any]] = [
+            booking.future for booking in self.bookings if booking.is_open and booking.future is not None
+        ]
+        for saga in self.inner:
+            if saga.is_undoing:
+                if saga.over is None:
+                    saga.over = loop.create_future()
+                waited.append(saga.over)
+            else:
+                # Whoever is in there does not heed its cancellation. What it has booked is undone without it.
+                saga.is_failed = True
+                waited += saga.unsettled(loop)
+        return waited
+
+
+def holder_of(saga: Saga | None) -> Saga | None:
+    """The first saga from here outwards that is not over, or that failed: a failed one takes nothing and hands on
+    nothing."""
+    while saga is not None and saga.is_over and not saga.is_failed:
+        saga = saga.parent
+    return saga
+
+
+def find_saga(what: str) -> Saga | None:
+    """The saga that answers for what is booked here, if any.
+
+    Raises:
+        SagaClosedError: it rolls back, or one around it does.
+    """
+    around = SAGA.get()
+    while around is not None:
+        if around.is_failed:
+            raise SagaClosedError(what)
+        around = around.parent
+    return holder_of(SAGA.get())

@@ -1,0 +1,363 @@
+"""Sagas in an engine: undone newest first, through crashes and cancels; an undo that fails parks the run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Limits, Retry, RunStatus
+from outlive._journal.event import AttemptFailed, RunParked, StepFailed
+from outlive.errors import DefinitionError, RunCancelled, RunFailed, RunTimedOut
+from tests.engine.faults import FaultyStore, faulty, unknown
+from tests.engine.support import Place, crash, events_of, in_time, parks, stage, until, waits
+
+
+def unbook(name: str) -> object:
+    """Takes a booking back; what it returns cannot be stored and nobody cares."""
+    stage.call(f"undo {name}")
+    if stage.values.get(f"trouble {name}", 0) > 0:
+        stage.values[f"trouble {name}"] -= 1
+        raise ConnectionError(f"cannot release {name}")
+    held = stage.values["held"]
+    held.discard(name)  # A crash may have come between the effect and its journal.
+    return object()
+
+
+@outlive.step(retry=Retry(attempts=2, first=0))
+async def unbook_twice(name: str) -> None:
+    unbook(name)
+
+
+@outlive.step(undo=unbook)
+async def saga_book(name: str) -> str:
+    stage.values.setdefault("held", set()).add(name)
+    return name
+
+
+@outlive.step(undo=unbook_twice)
+async def saga_book_slowly(name: str) -> str:
+    stage.call(name)
+    await stage.gate(name).pass_through()
+    stage.values.setdefault("held", set()).add(name)
+    return name
+
+
+@outlive.step(raises=(ZeroDivisionError,))
+async def saga_fail() -> None:
+    raise ZeroDivisionError("planned")
+
+
+@outlive.workflow
+async def saga_sequence(names: list[str], then: str) -> str:
+    async with outlive.saga():
+        for name in names:
+            await saga_book.options(undo=unbook_twice)(name)
+        if then == "fail":
+            await saga_fail()
+        if then == "wait":
+            await outlive.wait_for_signal("go")
+    return "done"
+
+
+@outlive.workflow
+async def saga_child(name: str) -> str:
+    return await saga_book(name)
+
+
+@outlive.workflow
+async def saga_mixed(names: list[str]) -> None:
+    async with outlive.saga():
+        await asyncio.gather(*[saga_book(name) for name in names])
+        await saga_child("child")
+        async with outlive.saga():
+            await saga_book("nested")
+        await outlive.map(saga_book, ["m1", "m2", "m3"], concurrency=2)
+        await saga_fail()
+
+
+@outlive.workflow
+async def saga_in_flight() -> None:
+    async with outlive.saga():
+        await saga_book("first")
+        await asyncio.gather(saga_book_slowly("slow"), saga_fail())
+
+
+@outlive.workflow(timeout=3600)
+async def saga_deadline() -> None:
+    async with outlive.saga():
+        await saga_book("a")
+        await outlive.wait_for_signal("go")
+
+
+def undone() -> list[str]:
+    """What was undone, in order."""
+    return [call.removeprefix("undo ") for call in stage.calls if str(call).startswith("undo ")]
+
+
+async def test_a_saga_that_succeeds_keeps_everything(engine: outlive.Engine) -> None:
+    """Nothing is undone."""
+    run = await engine.start(saga_sequence, ["a", "b"], "end")
+
+    assert "done" == await in_time(run.result())
+    assert ({"a", "b"}, []) == (stage.values["held"], undone())
+
+
+async def test_a_saga_that_fails_is_undone_newest_first(engine: outlive.Engine) -> None:
+    """And the run fails with the error that it was undone for."""
+    run = await engine.start(saga_sequence, ["a", "b", "c"], "fail")
+
+    with pytest.raises(RunFailed, match="planned"):
+        await in_time(run.result())
+    assert (set(), ["c", "b", "a"]) == (stage.values["held"], undone())
+
+
+async def test_branches_children_nested_sagas_and_maps_are_undone(engine: outlive.Engine) -> None:
+    """All of them, in reverse."""
+    run = await engine.start(saga_mixed, ["a", "b"])
+
+    with pytest.raises(RunFailed, match="planned"):
+        await in_time(run.result())
+    assert set() == stage.values["held"]
+    assert ["nested", "child"] == undone()[3:5]
+    assert {"m1", "m2", "m3"} == set(undone()[:3])
+
+
+async def test_a_cancelled_saga_is_undone(engine: outlive.Engine) -> None:
+    """The cancel waits for the roll-back."""
+    run = await engine.start(saga_sequence, ["a", "b"], "wait")
+    await waits(run)
+    await run.cancel(reason="enough")
+
+    with pytest.raises(RunCancelled):
+        await in_time(run.result())
+    assert (set(), ["b", "a"]) == (stage.values["held"], undone())
+
+
+async def test_a_saga_that_runs_out_of_time_is_undone(place: Place, engine: outlive.Engine) -> None:
+    """The deadline of its run waits for the roll-back."""
+    run = await engine.start(saga_deadline)
+    await waits(run)
+    place.clock.skip(seconds=3601)
+
+    with pytest.raises(RunTimedOut):
+        await in_time(run.result())
+    assert (set(), ["a"]) == (stage.values["held"], undone())
+
+
+async def test_a_step_in_flight_is_not_cancelled_but_undone(engine: outlive.Engine) -> None:
+    """Its effect may happen; the saga waits until it knows, also when the run is cancelled meanwhile."""
+    run = await engine.start(saga_in_flight)
+    await stage.gate("slow").reached()
+
+    async def has_failed() -> bool:
+        return bool(await events_of(run, StepFailed))
+
+    await until(has_failed)
+    await run.cancel()
+    stage.gate("slow").open()
+
+    with pytest.raises(RunCancelled):
+        await in_time(run.result())
+    assert (set(), ["slow", "first"]) == (stage.values["held"], undone())
+
+
+async def test_a_roll_back_survives_a_crash_after_every_commit(place: Place) -> None:
+    """Killed again and again, it goes on where it was."""
+    limits = Limits(attempts_max=1_000)
+    engine = await place.engine(limits=limits).__aenter__()
+    await engine.start(saga_sequence, ["a", "b", "c"], "fail", id="run-1")
+    lives = 1
+    while not (await engine.get("run-1").status()).is_terminal:
+        seen = len(await engine.history("run-1"))
+        await crash(engine)
+        lives += 1
+        engine = await place.engine(limits=limits).__aenter__()
+
+        async def has_moved(engine: outlive.Engine = engine, seen: int = seen) -> bool:
+            is_over = (await engine.get("run-1").status()).is_terminal
+            # The claim is an event too.
+            return is_over or len(await engine.history("run-1")) > seen + 1
+
+        await until(has_moved)
+    with pytest.raises(RunFailed, match="planned"):
+        await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+
+    assert lives > 1
+    assert set() == stage.values["held"]
+
+
+@pytest.mark.parametrize("commit", range(1, 10))
+async def test_a_roll_back_survives_a_death_around_any_commit(place: Place, commit: int) -> None:
+    """The engine dies while it waits for the answer to a commit; another one takes over."""
+    stores: list[FaultyStore] = []
+    first = await place.engine(wrap=faulty(stores)).__aenter__()
+    stores[0].skip["commit"] = commit
+    stores[0].after["commit"].append(unknown())
+    await first.start(saga_sequence, ["a", "b", "c"], "fail", id="run-1")
+
+    async def is_far() -> bool:
+        return stores[0].calls["commit"] > commit or (await first.get("run-1").status()).is_terminal
+
+    await until(is_far)
+    await crash(first)
+    async with place.engine() as second:
+        with pytest.raises(RunFailed, match="planned"):
+            await in_time(second.get("run-1").result())
+    assert set() == stage.values["held"]
+
+
+async def test_an_undo_that_keeps_failing_parks_the_run(engine: outlive.Engine) -> None:
+    """It says what failed, what was undone and what is left; nothing in the journal says that the step failed."""
+    stage.values["trouble b"] = 2
+    run = await engine.start(saga_sequence, ["a", "b", "c"], "fail")
+
+    reason = await in_time(parks(run))
+
+    assert reason.startswith("undo failed: unbook_twice of saga_book#2 after 2 attempts: ")
+    assert "ConnectionError: cannot release b" in reason
+    assert "undone: saga_book#3\n" in reason
+    assert "left:   saga_book#2, saga_book\n" in reason
+    assert f"it is parked: {reason}" == await run.why()
+    assert ["saga_fail"] == [event.call for event in await events_of(run, StepFailed)]
+    assert {"a", "b"} == stage.values["held"]
+
+
+async def test_resuming_tries_the_undo_again_and_goes_on(engine: outlive.Engine) -> None:
+    """Once for each resume; when it works the rest is undone and the run ends as it would have."""
+    stage.values["trouble b"] = 3
+    run = await engine.start(saga_sequence, ["a", "b", "c"], "fail")
+    await in_time(parks(run))
+    await engine.resume(run.id)
+
+    async def is_parked_again() -> bool:
+        return len(await events_of(run, RunParked)) == 2
+
+    await until(is_parked_again)
+    assert 3 == len(await events_of(run, AttemptFailed))
+    await engine.resume(run.id)
+
+    with pytest.raises(RunFailed, match="planned"):
+        await in_time(run.result())
+    assert (set(), ["c", "b", "b", "b", "b", "a"]) == (stage.values["held"], undone())
+
+
+async def test_cancelling_a_parked_roll_back_says_what_is_lost(engine: outlive.Engine) -> None:
+    """The reason of the run tells that it was not undone."""
+    stage.values["trouble a"] = 2
+    run = await engine.start(saga_sequence, ["a"], "fail")
+    await in_time(parks(run))
+    await run.cancel(reason="never mind")
+
+    assert RunStatus.CANCELLED is await run.status()
+    reason = (await run.info()).reason
+    assert reason.startswith("never mind; its roll-back was not finished: undo failed: unbook_twice of saga_book")
+    assert reason in await run.why()
+
+
+async def test_a_plain_function_can_undo(engine: outlive.Engine) -> None:
+    """It becomes a step named after the one that it undoes, with patience of its own."""
+    assert saga_book._options.undo is not None
+    assert "saga_book.undo" == saga_book._options.undo.name
+    assert saga_book._options.undo.options.retry.attempts > 10
+    run = await engine.start(saga_mixed, [])
+
+    with pytest.raises(RunFailed, match="planned"):
+        await in_time(run.result())
+    assert set() == stage.values["held"]
+
+
+def takes_two(result: str, other: str) -> None:
+    """Not an undo."""
+
+
+def test_an_undo_takes_one_argument() -> None:
+    """Told when the step is defined."""
+    with pytest.raises(DefinitionError, match=r"must take one argument, the result of saga_refused"):
+        outlive.step(undo=takes_two)(saga_refused)  # type: ignore[arg-type]
+
+
+def test_an_undo_for_one_call_is_a_step() -> None:
+    """A plain function would have no name of its own."""
+    with pytest.raises(DefinitionError, match="needs a step"):
+        saga_book.options(undo=unbook)  # type: ignore[arg-type]
+
+
+async def saga_refused() -> str:
+    """Would be a step."""
+    return ""
+
+
+# -- Outside of a run --------------------------------------------------------------------------------------------------
+
+
+@outlive.step(undo=unbook)
+def saga_book_now(name: str) -> str:
+    stage.values.setdefault("held", set()).add(name)
+    return name
+
+
+async def plain_saga(how: str) -> None:
+    """A saga around plain calls."""
+    async with outlive.saga() as block:
+        await saga_book("a")
+        saga_book_now("b")  # type: ignore[unused-coroutine]
+        stage.values["held"].add("added")
+        block.add(unbook_twice, "added")
+        async with outlive.saga():
+            await asyncio.gather(saga_book("c"), saga_book("d"))
+        if how == "gather":
+            await asyncio.gather(saga_book_slowly("slow"), saga_fail())
+        if how == "wait":
+            await stage.gate("never").pass_through()
+        if how == "fail":
+            await saga_fail()
+
+
+@pytest.mark.parametrize("how", ["fail", "gather"])
+async def test_a_saga_outside_a_run_undoes_plain_calls(how: str) -> None:
+    """The same block, in memory."""
+    with pytest.raises(ZeroDivisionError):
+        await plain_saga(how)
+    assert (set(), ["d", "c", "added", "b", "a"]) == (stage.values["held"], undone())
+
+
+async def test_a_cancelled_saga_outside_a_run_is_undone() -> None:
+    """The cancel goes on when that is done."""
+    task = asyncio.create_task(plain_saga("wait"))
+    await stage.gate("never").reached()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert set() == stage.values["held"]
+
+
+async def test_a_plain_saga_that_succeeds_keeps_everything() -> None:
+    """Nothing is undone."""
+    await plain_saga("end")
+    assert ({"a", "b", "c", "d", "added"}, []) == (stage.values["held"], undone())
+
+
+async def test_a_plain_undo_that_fails_does_not_stop_the_others() -> None:
+    """It is noted on the exception."""
+    stage.values["trouble b"] = 1
+    with pytest.raises(ZeroDivisionError) as raised:
+        await plain_saga("fail")
+    assert {"b"} == stage.values["held"]
+    assert ["undo failed: saga_book_now.undo of saga_book_now: ConnectionError: cannot release b"] == (
+        raised.value.__notes__
+    )
+
+
+async def not_a_step(result: Any) -> None:
+    """Only a function."""
+
+
+async def test_add_takes_steps() -> None:
+    """A plain function has no name to be found by."""
+    async with outlive.saga() as block:
+        with pytest.raises(outlive.OutliveError, match="give it a step"):
+            block.add(not_a_step)  # type: ignore[arg-type]
