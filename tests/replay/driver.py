@@ -31,6 +31,7 @@ from outlive._journal.event import (
     DetachedStarted,
     Ending,
     RunCancelled,
+    RunContinued,
     RunCreated,
     RunFailed,
     RunSucceeded,
@@ -41,7 +42,18 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import failure_of
 from outlive._model import RunStatus
-from outlive._replay.command import CancelStep, Command, EndRun, Park, RunStep, StartChild, StartDetached
+from outlive._replay.command import (
+    CancelStep,
+    Command,
+    EndRun,
+    Park,
+    Record,
+    Recorded,
+    RunStep,
+    StartChild,
+    StartDetached,
+)
+from outlive._runtime.fact import fact_of_record
 from tests.replay.define import NONCE, SECOND, START_AT, TURNS_MAX, Code, created, finish, pack
 from tests.replay.life import Key, Life, call_name, describe, key_of, read_books, sort_asked
 
@@ -131,8 +143,10 @@ class Driver:
                 del self._open["call", event.run, event.call]
             case RunCreated() if event.run:
                 del self._open["call", event.parent, event.call]
-            case RunSucceeded() | RunFailed() | RunCancelled() | RunTimedOut():
+            case RunSucceeded() | RunFailed() | RunCancelled() | RunTimedOut() | RunContinued():
                 del self._open["end", event.run, ""]
+            case _ if isinstance(event, Recorded) and event.call:
+                self._open.pop(("call", event.run, event.call), None)
             case _:
                 pass
 
@@ -143,7 +157,7 @@ class Driver:
                 del self._open[key_of(command)]
             case Park():
                 self.life.park = command.reason
-            case RunStep() | StartChild() | StartDetached() | EndRun():
+            case RunStep() | StartChild() | StartDetached() | Record() | EndRun():
                 self._open[key_of(command)] = command
             case _:
                 assert_never(command)
@@ -162,6 +176,10 @@ class Driver:
     # -- What may happen now -----------------------------------------------------------------------------------
 
     def _next_event(self) -> AnyEvent | None:
+        for command in self._open.values():
+            if isinstance(command, Record):
+                # A worker writes it with the event that caused it: nothing can come between.
+                return self._become_fact(command)
         for at, messages in self._inject.items():
             if messages and at <= len(self.life.journal):
                 return self._deliver(messages.pop(0))
@@ -219,7 +237,7 @@ class Driver:
     def _deliver(self, message: AnyEvent) -> AnyEvent:
         return msgspec.structs.replace(message, at=self.now_at)
 
-    def _become_fact(self, command: StartChild | StartDetached | EndRun) -> AnyEvent:
+    def _become_fact(self, command: StartChild | StartDetached | Record | EndRun) -> AnyEvent:
         """Journal commands are nothing but the next facts."""
         match command:
             case StartChild():
@@ -239,6 +257,9 @@ class Driver:
                 return DetachedStarted(
                     at=self.now_at, run=command.run, call=command.call, run_id=command.run_id, digest=digest
                 )
+            case Record():
+                payload = None if command.data is None else pack(command.data)
+                return fact_of_record(command, at=self.now_at, payload=payload)
             case EndRun():
                 return end_event(command, self.now_at)
             case _:
@@ -286,6 +307,8 @@ def end_event(command: EndRun, at: int) -> Ending:
             return RunCancelled(at=at, run=command.run, reason=command.reason)
         case RunStatus.TIMED_OUT:
             return RunTimedOut(at=at, run=command.run)
+        case RunStatus.CONTINUED:
+            return RunContinued(at=at, run=command.run, workflow="", version=0)
         case RunStatus.PENDING | RunStatus.RUNNING | RunStatus.WAITING | RunStatus.PARKED:
             raise AssertionError(f"{command.status} is not an end")
         case _:

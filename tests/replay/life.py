@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, Ending, RunFailed, RunSucceeded
 from outlive._model import Wait
-from outlive._replay.command import CancelStep, Command, EndRun, Park, RunStep, StartChild, StartDetached
+from outlive._replay.command import CancelStep, Command, EndRun, Park, Record, RunStep, StartChild, StartDetached
 from outlive._replay.execution import Execution
 from tests.replay.define import TURNS_MAX, Code, unpack
 
@@ -35,6 +35,8 @@ def describe(command: Command) -> Asked:
         case StartDetached():
             head = ("detached", command.run, command.call, command.run_id, command.workflow.name)
             return (*head, command.arguments, command.digest)
+        case Record():
+            return ("record", command.run, command.call, command.fact, command.data)
         case EndRun():
             failure = command.failure and (command.failure.type, command.failure.message)
             return ("end", command.run, command.status.value, command.result, failure, command.reason)
@@ -47,7 +49,7 @@ def describe(command: Command) -> Asked:
 def key_of(command: Command) -> Key:
     """What the answer to a command will refer to."""
     match command:
-        case RunStep() | CancelStep() | StartDetached():
+        case RunStep() | CancelStep() | StartDetached() | Record():
             return ("call", command.run, command.call)
         case StartChild():
             return ("call", command.parent, command.call)
