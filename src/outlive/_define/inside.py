@@ -182,6 +182,9 @@ class StepSource(Protocol):
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""
 
+    def publish(self, fields: dict[str, Any]) -> None:
+        """See `outlive.publish`."""
+
 
 class StepContext:
     """What a running step may know of itself."""

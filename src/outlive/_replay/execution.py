@@ -202,13 +202,18 @@ class Execution:
         self.commands.append(command)
 
     def _on_recorded(self, event: Recorded) -> None:
-        if not event.call:
-            return  # A step said it: nothing that the workflow could contradict.
         told = f"{type(event).__name__} {event.call}"
         call = self._find(event, event.run, event.call, RecordCall, told)
         if as_asked(event) != call.command.fact:
             raise contradiction(self, event, told, f"asks for {call} with other arguments")
         del self.calls[event.run, event.call]
+
+    def _on_published(self, event: RunPublished) -> None:
+        if event.call:
+            self._on_recorded(event)
+        elif event.run in self.frames:
+            # A step said it: nothing that the workflow could contradict.
+            self.frames[event.run].published = bytes(self.unpack(event.payload))
 
     # -- Timers ----------------------------------------------------------------------------------------------
 
@@ -415,7 +420,7 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     ApprovalRequested: Execution._on_recorded,
     ApprovalEscalated: Execution._on_recorded,
     ApprovalClosed: Execution._on_recorded,
-    RunPublished: Execution._on_recorded,
+    RunPublished: Execution._on_published,
     PatchTaken: Execution._on_recorded,
     ApprovalDecided: None,
     StepIntended: None,

@@ -72,6 +72,7 @@ class Frame:
         "is_timed_out",
         "number",
         "outcome",
+        "published",
         "seed",
         "spec",
         "task",
@@ -91,6 +92,8 @@ class Frame:
         self.waiters: dict[str, deque[asyncio.Future[Payload]]] = {}
         self.children = 0
         """Children that have not ended."""
+        self.published = b"{}"
+        """JSON of what the run shows to people."""
         self.cancel_reason: str | None = None
         self.is_timed_out = False
         self.is_closing = False

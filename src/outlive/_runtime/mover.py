@@ -26,6 +26,7 @@ from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
+from outlive._runtime.publishing import publish_pending
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Inbound, MessageKind, Outcome
@@ -74,6 +75,7 @@ class Mover:
             trust=trust,
             report=self._on_outcome,
             save_progress=self._save_progress,
+            save_published=self._save_published,
         )
         self._outcomes: list[tuple[LiveRun, Attempt, bytes | None, AnyEvent | None]] = []
         self._alarms = Alarms(clock, self._on_alarm)
@@ -136,6 +138,8 @@ class Mover:
                 continue
             live.moving -= 1
             try:
+                if attempt.unpublished:
+                    publish_pending(live, attempt, at=self._clock.now())
                 live.happen(self._success(live, command, result) if event is None else event)
             except Exception as error:
                 self._break_off(live, error)
@@ -171,6 +175,22 @@ class Mover:
             attempt.is_saving = False
             self._save_progress(live, attempt)
 
+        live.add_effect(saved)
+        self.settle(live)
+
+    def _save_published(self, live: LiveRun, attempt: Attempt) -> None:
+        command = attempt.command
+        if self.is_stopping or live.is_lost or live.is_over or not live.execution.expects(command.run, command.call):
+            return
+        with self.guarding(live):
+            if not publish_pending(live, attempt, at=self._clock.now()):
+                return
+
+        def saved() -> None:
+            attempt.is_publishing = False
+            self._save_published(live, attempt)
+
+        attempt.is_publishing = True
         live.add_effect(saved)
         self.settle(live)
 

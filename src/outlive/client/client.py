@@ -318,6 +318,14 @@ class Client:
         cursor = None if before is None else (before.created_at, before.id)
         return await self._store.list_runs(wanted, limit=limit, before=cursor)
 
+    async def published(self, run_id: str) -> dict[str, Any]:
+        """What a run shows of itself. See `RunHandle.published`."""
+        run = await self.info(run_id)
+        if run.published is None:
+            return {}
+        fields: dict[str, Any] = TAGGED.decode(await self._unpack(run.published), f"what run {run_id} published")
+        return fields
+
     async def why(self, run_id: str) -> str:
         """One sentence: what a run waits for, or how it ended."""
         run = await self.info(run_id)

@@ -1,0 +1,42 @@
+"""What a run decides by itself: what it shows to people, and which way it takes past a change of its code.
+
+Nobody answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
+
+What a run publishes is one object, and every publication carries it whole: whoever reads the latest one knows all. It
+is known as JSON only, so that nothing that the workflow changes later in its values changes what was said.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+from outlive._journal.event import RunPublished
+from outlive._journal.value import TAGGED
+from outlive._model.payload import NO_PAYLOAD
+from outlive._replay.execution import Execution
+from outlive._replay.frame import SCOPE
+
+
+def publish(execution: Execution, fields: dict[str, Any]) -> None:
+    """Show `fields` to people, beside what the run has shown before."""
+    execution.refuse_if_dropped()
+    scope = SCOPE.get()
+    frame = scope.frame
+    merged = merge_published(frame.published, fields)
+    if merged == frame.published:
+        return
+    frame.published = merged
+    fact = RunPublished(at=0, run=frame.number, payload=NO_PAYLOAD, call=scope.call("@publish"), digest=crc32(merged))
+    execution.record(fact, merged)
+
+
+def merge_published(before: bytes, fields: dict[str, Any]) -> bytes:
+    """The JSON of what is published, with some fields set anew.
+
+    Raises:
+        UnserialisableError: a value has no exact stored form.
+    """
+    what = "what is published"
+    known: dict[str, Any] = TAGGED.decode(before, what)
+    return TAGGED.encode({**known, **fields}, what)
