@@ -16,7 +16,7 @@ async with outlive.Engine("sqlite:hello.db") as engine:
 
 from typing import TYPE_CHECKING, Any
 
-from outlive._define.decide import publish
+from outlive._define.decide import patched, publish
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.step import Step, step
 from outlive._define.workflow import Workflow, workflow
@@ -54,6 +54,7 @@ __all__ = [
     "__version__",
     "current_step",
     "now",
+    "patched",
     "publish",
     "random",
     "sleep_until",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outlive._define.inside import CURRENT_STEP
+from outlive._define.step import check_name
 from outlive._replay import deciding
 from outlive._replay.ask import current_execution
 from outlive.errors import NotInRunError
@@ -31,4 +32,18 @@ def publish(**fields: Any) -> None:
     step.publish(fields)
 
 
-__all__ = ["publish"]
+def patched(name: str) -> bool:
+    """Whether to take the new way at a change of the code: `if outlive.patched("two-letters"): ... else: ...`.
+
+    False in a run that had come past this point before the change was deployed, True in every other one; the answer is
+    journaled at its first use and stays the same for the rest of the run, in loops and branches too. Outside a run the
+    new way is taken.
+
+    Raises:
+        DefinitionError: journals cannot use this name.
+    """
+    execution = current_execution()
+    return check_name(name) == name and (execution is None or deciding.patched(execution, name))
+
+
+__all__ = ["patched", "publish"]

@@ -4,6 +4,10 @@ Nobody answers these. Each becomes a fact in the transaction of the event that l
 
 What a run publishes is one object, and every publication carries it whole: whoever reads the latest one knows all. It
 is known as JSON only, so that nothing that the workflow changes later in its values changes what was said.
+
+A mark of a change (`patched`) asks, the first time that a run comes by: has code without the mark been here before? If
+the journal goes on beyond this point and does not have the mark, it has, and the run takes the old way for good. If
+not, the mark goes into the journal, and the run takes the new way for good.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
-from outlive._journal.event import RunPublished
+from outlive._journal.event import PatchTaken, RunPublished
 from outlive._journal.value import TAGGED
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.execution import Execution
@@ -40,3 +44,17 @@ def merge_published(before: bytes, fields: dict[str, Any]) -> bytes:
     what = "what is published"
     known: dict[str, Any] = TAGGED.decode(before, what)
     return TAGGED.encode({**known, **fields}, what)
+
+
+def patched(execution: Execution, name: str) -> bool:
+    """Whether the run takes the new way at this mark; once decided, for the rest of its life."""
+    execution.refuse_if_dropped()
+    frame = SCOPE.get().frame
+    call = f"@patch/{name}"
+    if call not in frame.patches:
+        ahead = execution.foresight
+        is_new = (frame.number, call) in ahead.patches or execution.events >= ahead.last
+        frame.patches[call] = is_new
+        if is_new:
+            execution.record(PatchTaken(at=0, run=frame.number, call=call))
+    return frame.patches[call]

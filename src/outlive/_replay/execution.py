@@ -19,7 +19,7 @@ a step is retried; it says what it waits for (`waits`, `wake_at`) and is told wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -70,6 +70,7 @@ from outlive._replay.command import (
 )
 from outlive._replay.divergence import contradiction, other_arguments, reason_of, unasked
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, end_closed, main_done
+from outlive._replay.foresight import Foresight
 from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.loop import RunLoop, RunTask, Timer
 from outlive._replay.timers import Timers
@@ -105,6 +106,7 @@ class Execution:
         self.events = 0
         """How many events were fed: the seq of the next one."""
         self.is_parked = False
+        self.foresight = Foresight()
         self.frames: dict[int, Frame] = {}
         # What a workflow may not use is refused by methods that are set after the class body; mypy cannot see them.
         self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
@@ -142,6 +144,10 @@ class Execution:
         self.events += 1
         commands, self.commands = self.commands, []
         return [command for command in commands if isinstance(command, Park)] if self.is_parked else commands
+
+    def foresee(self, events: Sequence[AnyEvent]) -> None:
+        """Before a replay: the whole journal that is about to be fed."""
+        self.foresight = Foresight(events)
 
     def outstanding(self) -> list[Command]:
         """Everything asked for and not answered so far, oldest first: what is left to do after a replay."""
@@ -214,6 +220,12 @@ class Execution:
         elif event.run in self.frames:
             # A step said it: nothing that the workflow could contradict.
             self.frames[event.run].published = bytes(self.unpack(event.payload))
+
+    def _on_patched(self, event: PatchTaken) -> None:
+        # Code that no longer asks is code that takes the new way only: that contradicts nothing.
+        self.calls.pop((event.run, event.call), None)
+        if event.run in self.frames:
+            self.frames[event.run].patches[event.call] = True
 
     # -- Timers ----------------------------------------------------------------------------------------------
 
@@ -421,7 +433,7 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     ApprovalEscalated: Execution._on_recorded,
     ApprovalClosed: Execution._on_recorded,
     RunPublished: Execution._on_published,
-    PatchTaken: Execution._on_recorded,
+    PatchTaken: Execution._on_patched,
     ApprovalDecided: None,
     StepIntended: None,
     RunClaimed: None,

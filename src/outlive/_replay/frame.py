@@ -72,6 +72,7 @@ class Frame:
         "is_timed_out",
         "number",
         "outcome",
+        "patches",
         "published",
         "seed",
         "spec",
@@ -92,6 +93,8 @@ class Frame:
         self.waiters: dict[str, deque[asyncio.Future[Payload]]] = {}
         self.children = 0
         """Children that have not ended."""
+        self.patches: dict[str, bool] = {}
+        """The way that was taken at each mark of a change in the code."""
         self.published = b"{}"
         """JSON of what the run shows to people."""
         self.cancel_reason: str | None = None

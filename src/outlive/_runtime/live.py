@@ -176,6 +176,7 @@ class LiveRun:
     def _replay(self, events: list[AnyEvent]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""
         self.fold.runs.clear()
+        self.execution.foresee(events)
         for event in events:
             self.fold.apply(event)
             for command in self.execution.feed(event):
