@@ -119,9 +119,8 @@ class Driver:
         """Let things happen until nothing can."""
         life = self.life
         while life.park is None and life.end is None and (event := self._next_event()) is not None:
-            if len(life.journal) in self._crash_at and not is_inside_transaction(
-                [*life.journal, event], len(life.journal)
-            ):
+            at = len(life.journal)
+            if at in self._crash_at and not is_inside_transaction([*life.journal, event], at):
                 self._crash()
             self._take(event)
             assert len(life.journal) < EVENTS_MAX, "the run does not come to an end"

@@ -169,9 +169,8 @@ def fed(code: Code, journal: Iterable[AnyEvent], *, turns_max: int = TURNS_MAX) 
 
 def is_inside_transaction(journal: Sequence[AnyEvent], length: int) -> bool:
     """Whether a mark of a change would be cut off from the facts before it: a worker writes them in one transaction."""
-    return (
-        length < len(journal) and isinstance(journal[length], PatchTaken) and isinstance(journal[length - 1], Recorded)
-    )
+    is_mark = length < len(journal) and isinstance(journal[length], PatchTaken)
+    return is_mark and isinstance(journal[length - 1], Recorded)
 
 
 def assert_replays(life: Life) -> None:

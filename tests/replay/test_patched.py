@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from outlive._define.decide import patched
-from outlive._define.inside import start, wait_for_signal
+from outlive._define.inside import wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed, RunSuspended
 from outlive.errors import DefinitionError
@@ -267,13 +267,6 @@ def test_a_mark_may_go_when_no_run_of_the_old_way_is_left(seed: int | None) -> N
     for length in range(1, len(life.journal)):
         after = live(settled_loop, journal=life.journal[:length], seed=seed, crash_at=range(1000))
         assert after.status == "succeeded", after.park
-
-
-@workflow(name="fresh")
-async def old_fresh() -> Any:
-    """Starts another run."""
-    child = await start(old_child, 1)
-    return await child.result()
 
 
 def test_a_mark_that_was_asked_for_and_not_written_is_asked_for_again() -> None:
