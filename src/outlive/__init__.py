@@ -16,7 +16,7 @@ async with outlive.Engine("sqlite:hello.db") as engine:
 
 from typing import TYPE_CHECKING, Any
 
-from outlive._define.decide import patched, publish
+from outlive._define.decide import continue_as_new, patched, publish
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.step import Step, step
 from outlive._define.workflow import Workflow, workflow
@@ -52,6 +52,7 @@ __all__ = [
     "StepTimeoutError",
     "Workflow",
     "__version__",
+    "continue_as_new",
     "current_step",
     "now",
     "patched",

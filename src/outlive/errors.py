@@ -156,6 +156,17 @@ class RunFinishedError(OutliveError):
         super().__init__(f"run {run_id!r} has ended ({status}) and takes no more messages; start a new run")
 
 
+class RunContinuedError(OutliveError):
+    """This is an earlier generation of a run: it has no result of its own."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.last_id = run_id.rpartition("~gen")[0]
+        super().__init__(
+            f"run {run_id!r} went on as a new generation and has no result of its own; ask for that of {self.last_id!r}"
+        )
+
+
 class RunNotParkedError(OutliveError):
     """Only a parked run can be resumed."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from outlive._define.inside import CURRENT_STEP
 from outlive._define.step import check_name
+from outlive._define.workflow import Bound, Workflow, bound
 from outlive._replay import deciding
-from outlive._replay.ask import current_execution
+from outlive._replay.ask import current_execution, this_execution
 from outlive.errors import NotInRunError
 
 
@@ -46,4 +47,27 @@ def patched(name: str) -> bool:
     return check_name(name) == name and (execution is None or deciding.patched(execution, name))
 
 
-__all__ = ["patched", "publish"]
+def continue_as_new(*args: Any, workflow: Workflow[..., Any] | Bound[Any] | None = None, **kwargs: Any) -> NoReturn:
+    """End this generation of the run and go on as the next one: the same id, these arguments, a fresh journal.
+
+    Never returns: it unwinds the workflow. `finally` blocks and context managers run, `except Exception` does not see
+    it; what the workflow left running is cancelled and awaited, as at every end. The next generation keeps the tags,
+    the deadline, what was published, signals that nobody took and everything in the inbox; the old one stays in the
+    store as `<id>~gen1`, `<id>~gen2`, ... Whoever waits for the result waits for that of the last generation.
+
+    Args:
+        workflow: another workflow or version to go on as, maybe bound to all its arguments; the same one unless given.
+
+    Raises:
+        ConfigurationError: this is a child run.
+        TypeError: the workflow does not take these arguments.
+        NotInRunError: no workflow runs here.
+    """
+    execution = this_execution("continue_as_new")
+    if workflow is None:
+        deciding.continue_as_new(execution, None, args, kwargs)
+    wanted = bound(workflow, args)
+    deciding.continue_as_new(execution, wanted.workflow.spec, wanted.args, {**wanted.kwargs, **kwargs})
+
+
+__all__ = ["continue_as_new", "patched", "publish"]

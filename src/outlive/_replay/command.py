@@ -116,6 +116,13 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """What becomes the payload of the event."""
 
 
+class Heir(msgspec.Struct, frozen=True, gc=False):
+    """What a run goes on as."""
+
+    workflow: WorkflowSpec
+    arguments: bytes
+
+
 class EndRun(msgspec.Struct, frozen=True, gc=False):
     """A run of the tree has come to its end."""
 
@@ -124,6 +131,8 @@ class EndRun(msgspec.Struct, frozen=True, gc=False):
     result: bytes | None = None
     failure: Failure | None = None
     reason: str = ""
+    heir: Heir | None = None
+    """For a continued run."""
 
 
 class Park(msgspec.Struct, frozen=True, gc=False):

@@ -1,4 +1,4 @@
-"""What a run decides by itself: what it shows to people, and which way it takes past a change of its code.
+"""What a run decides by itself: what it shows to people, which way it takes past a change, that it goes on anew.
 
 Nobody answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
 
@@ -12,14 +12,17 @@ not, the mark goes into the journal, and the run takes the new way for good.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 from zlib import crc32
 
 from outlive._journal.event import PatchTaken, RunPublished
 from outlive._journal.value import TAGGED
 from outlive._model.payload import NO_PAYLOAD
+from outlive._replay.command import Heir, WorkflowSpec
+from outlive._replay.continuing import ContinueAsNew
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
+from outlive.errors import ConfigurationError
 
 
 def publish(execution: Execution, fields: dict[str, Any]) -> None:
@@ -58,3 +61,18 @@ def patched(execution: Execution, name: str) -> bool:
         if is_new:
             execution.record(PatchTaken(at=0, run=frame.number, call=call))
     return frame.patches[call]
+
+
+def continue_as_new(
+    execution: Execution, spec: WorkflowSpec | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> NoReturn:
+    """End this generation of the run; the next one is of `spec`, or of the same workflow and version."""
+    execution.refuse_if_dropped()
+    frame = SCOPE.get().frame
+    if frame.number:
+        raise ConfigurationError(
+            f"continue_as_new in {frame.id}, a child run: its parent's journal would grow all the same; start it as a "
+            f"run of its own with outlive.start({frame.spec.name}, ..., detached=True)"
+        )
+    spec = frame.spec if spec is None else spec
+    raise ContinueAsNew(Heir(spec, spec.signature.encode(args, kwargs)))

@@ -36,6 +36,7 @@ from outlive._journal.event import (
     DetachedCancelled,
     DetachedEnded,
     DetachedStarted,
+    Ending,
     PatchTaken,
     RunCancelled,
     RunClaimed,
@@ -58,16 +59,18 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.value import Stored
-from outlive._model import Payload, Wait, child_id
+from outlive._model import Payload, RunStatus, Wait, child_id
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
 from outlive._replay.command import (
     Command,
+    EndRun,
     Park,
     Record,
     Recorded,
     WorkflowSpec,
 )
+from outlive._replay.continuing import overrule
 from outlive._replay.divergence import contradiction, other_arguments, reason_of, unasked
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, end_closed, main_done
 from outlive._replay.foresight import Foresight
@@ -103,6 +106,7 @@ class Execution:
     ) -> None:
         self.root_id = root_id
         self.nonce = 0
+        self.generation = 0
         self.events = 0
         """How many events were fed: the seq of the next one."""
         self.is_parked = False
@@ -252,6 +256,7 @@ class Execution:
         if event.run == 0:
             spec = self._resolve(event.workflow, event.version)
             self.nonce = self.loop.nonce = event.nonce
+            self.generation = event.generation
             self._start_frame(event, spec)
             return
         call = self._find(
@@ -347,7 +352,7 @@ class Execution:
             if not waiter.done():
                 waiter.set_result(event)
 
-    def _on_ended(self, event: RunSucceeded | RunFailed | RunCancelled | RunTimedOut) -> None:
+    def _on_ended(self, event: Ending) -> None:
         frame = self.frames.get(event.run)
         status = STATUS[type(event)]
         told = f"run {event.run} ended as {status.value}"
@@ -368,7 +373,9 @@ class Execution:
 
     def cancel_frame(self, frame: Frame, reason: str) -> None:
         """Ask a run to stop; asking twice is asking once."""
-        if frame.cancel_reason is None and not frame.is_closing and frame.task is not None:
+        if frame.is_closing:
+            overrule(frame, EndRun(frame.number, RunStatus.CANCELLED, reason=reason))
+        elif frame.cancel_reason is None and frame.task is not None:
             frame.cancel_reason = reason
             frame.task.cancel()
 
@@ -379,7 +386,9 @@ class Execution:
             self.cancel_frame(call.frame, reason)
 
     def _time_out(self, frame: Frame) -> None:
-        if not frame.is_closing and frame.task is not None:
+        if frame.is_closing:
+            overrule(frame, EndRun(frame.number, RunStatus.TIMED_OUT))
+        elif frame.task is not None:
             frame.is_timed_out = True
             frame.task.cancel()
 

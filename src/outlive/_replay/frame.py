@@ -150,6 +150,10 @@ class Frame:
         buffered = self.buffer.get(name)
         return buffered.popleft() if buffered else None
 
+    def buffered_signals(self) -> list[tuple[str, Payload]]:
+        """All signals that nobody took, by name, oldest first."""
+        return [(name, payload) for name, payloads in self.buffer.items() for payload in payloads]
+
     def put_back_signal(self, payload: Payload, name: str) -> None:
         """A waiter was cancelled with the signal already in its hands: the next one gets it."""
         if not self._hand_over(payload, name):

@@ -239,7 +239,7 @@ class Mover:
             return None
         wake_at = live.wake_at() if live.has_alarms else None
         is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
-        if live.moving or live.lookups or is_near:
+        if live.moving or live.lookups or live.deferred or is_near:
             return wake_at
         live.suspend()
         return None
@@ -256,8 +256,12 @@ class Mover:
         if live.is_lost:
             return
         self.release(live, draft)
-        if draft.change.starts:
-            self._look_up(live, [start.runs[0].id for start in draft.change.starts])
+        if live.deferred:
+            with self.guarding(live):
+                live.follow_deferred()
+            self.settle(live)
+        if detached := [start.runs[0].id for start in draft.change.starts if not start.heir_of]:
+            self._look_up(live, detached)
         if draft.change.starts or draft.change.messages:
             # Another tree is due now, and this worker may be the one to run it.
             self._ring()
@@ -266,7 +270,7 @@ class Mover:
 
     def _announce_ends(self, draft: Draft) -> None:
         for run in draft.runs.values():
-            if run.status.is_terminal:
+            if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self._counters.runs_ended += 1
                 self._ended(run)
 

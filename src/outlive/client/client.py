@@ -14,7 +14,7 @@ import msgspec
 
 from outlive._define.registry import Registry
 from outlive._define.workflow import Bound, Workflow, bound
-from outlive._journal.codec import Row, open_journal
+from outlive._journal.codec import Row, open_journal, open_row, salt_of
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
 from outlive._journal.packing import Packer
@@ -36,6 +36,7 @@ from outlive.errors import (
     OutliveError,
     ResultTimeoutError,
     RunCancelled,
+    RunContinuedError,
     RunExistsError,
     RunFailed,
     RunNotFoundError,
@@ -170,9 +171,7 @@ class Client:
             run = await self._store.find_run(run_id)
             if run is not None and on_conflict == "reject":
                 raise RunExistsError(run_id, run.status.value)
-            changes = [birth(run_id, event, blobs)]
-            if run is not None:
-                changes = [*await self._make_room(run, changes[0]), *changes]
+            changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
             outcomes = await self._store.commit(changes)
             if outcomes[-1][0] is Outcome.COMMITTED:
                 if run is not None:
@@ -193,16 +192,20 @@ class Client:
                     return name
             first += REPLACES_MAX
 
-    async def _make_room(self, run: Run, new: Change) -> list[Change]:
-        """What ends the run that has the id, if it is open; with the new one its tree takes another name."""
+    async def _replacing(self, run: Run, event: RunCreated, blobs: list[Blob]) -> list[Change]:
+        """What ends the run that has the id, if it is open, and begins the new one; its tree takes another name."""
         rows, tree = await self._read_tree(run)
+        # Generations of one id are counted on, so that no two of them get the same name.
+        first = open_row(rows[0], salt=salt_of(run.nonce), run_id=run.id)
+        assert isinstance(first, RunCreated)
+        new = birth(run.id, msgspec.structs.replace(event, generation=first.generation), blobs)
         closing = None
         if 0 in tree and not tree[0].status.is_terminal:
             reason = "replaced by a new run of the same id"
             closing = closing_change(tree, rows, reason=reason, at=self._store.now())
             tree |= {ended.number: ended for ended in closing.runs}
         new.renames = renamed(tree, name=await self._free_name(run.id))
-        return [] if closing is None else [closing]
+        return [new] if closing is None else [closing, new]
 
     async def _read_tree(self, root: Run) -> tuple[list[Row], dict[int, Run]]:
         """The journal of a tree, and then its rows by number: if it moves on meanwhile, a change conflicts."""
@@ -342,6 +345,8 @@ class Client:
             raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
         if run.status is RunStatus.TIMED_OUT:
             raise RunTimedOut(run_id, "did not end within its timeout")
+        if run.status is RunStatus.CONTINUED:
+            raise RunContinuedError(run_id)
         assert run.failure is not None
         cause = exception_of(run.failure, registered=self._registered(run), step=run.workflow)
         raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from outlive._model import Run
+from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
 from outlive.errors import EngineClosedError, StoreUnavailableError
 
@@ -77,7 +77,7 @@ class Waiters:
             return
         for run_id in ids:
             run = runs.get(run_id)
-            if run is not None and run.status.is_terminal:
+            if run is not None and run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self.announce(run)
             elif run_id in self._waiting:
                 # To the end of the line.
