@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -413,6 +415,31 @@ async def _has_signal(run: Any) -> bool:
     return bool(await events_of(run, SignalReceived))
 
 
+async def test_children_of_the_same_number_are_cancelled_each_for_itself(engine: outlive.Engine) -> None:
+    """A cancel of the old generation's first child is not one of the new generation's."""
+    run = await engine.start(has_a_child_to_cancel, 1, id="r")
+    for generation in (0, 1):
+        await waits(run)
+        assert (await events_of(run, RunCreated))[0].generation == generation
+        await engine.cancel("r~1", reason=f"of {generation}")
+        if not generation:
+            await until(lambda: _exists(engine, "r~gen1"))
+
+    assert await in_time(run.result()) == "cancelled"
+
+
+@outlive.workflow
+async def has_a_child_to_cancel(left: int) -> str:
+    child = await outlive.start(child_that_sleeps)
+    try:
+        await child.result()
+    except RunCancelled:
+        if left:
+            outlive.continue_as_new(left - 1)
+        return "cancelled"
+    return "it ended"
+
+
 # -- Replacing, crashing, missing code -----------------------------------------------------------------------------
 
 
@@ -473,3 +500,26 @@ async def test_a_worker_that_dies_at_any_commit_loses_and_doubles_nothing(place:
 
         assert deaths > 10
         assert await run.result() == list(range(6))
+
+
+@outlive.workflow
+async def goes_on_and_on(left: int) -> str:
+    if left:
+        outlive.continue_as_new(left - 1)
+    return "done"
+
+
+@pytest.mark.slow
+async def test_ten_thousand_generations_leave_nothing_in_memory(tmp_path: Path) -> None:
+    """What a worker holds after them is what it holds after a few hundred."""
+    async with Place(tmp_path / "generations.db").engine() as engine:
+
+        async def live_through(generations: int) -> int:
+            run = await engine.start(goes_on_and_on, generations)
+            async with asyncio.timeout(1_000):
+                assert await run.result() == "done"
+            gc.collect()
+            return len(gc.get_objects())
+
+        before = await live_through(300)
+        assert await live_through(10_000) < before + 500

@@ -261,7 +261,11 @@ class Client:
         if root is run and root.status is RunStatus.PARKED and await self._end_parked(root, reason):
             return
         message = Message(
-            run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key_of_cancel(run.number)
+            run_id=run_id,
+            kind=MessageKind.CANCEL,
+            at=self._store.now(),
+            name=reason,
+            key=key_of_cancel(run.number, run.nonce),
         )
         await self._post.deliver(message)
 
