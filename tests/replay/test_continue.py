@@ -57,7 +57,6 @@ def test_a_cancel_while_it_winds_up_is_how_it_ends(seed: int | None) -> None:
     """Whenever the cancel comes, it is not lost."""
     life = live(goes_on, 1, code=Code(goes_on, sleeps), seed=seed, crash_at=range(100), inject={3: [cancel("enough")]})
 
-    assert life.kinds.index("CancelRequested") > life.kinds.index("StepSucceeded")
     assert life.status == "cancelled"
     assert_replays(life)
 

@@ -260,13 +260,8 @@ class Client:
         root = run if run.number == 0 else await self.info(run.root_id)
         if root is run and root.status is RunStatus.PARKED and await self._end_parked(root, reason):
             return
-        message = Message(
-            run_id=run_id,
-            kind=MessageKind.CANCEL,
-            at=self._store.now(),
-            name=reason,
-            key=key_of_cancel(run.number, run.nonce),
-        )
+        key = key_of_cancel(run.number, run.nonce)
+        message = Message(run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key)
         await self._post.deliver(message)
 
     async def _end_parked(self, root: Run, reason: str) -> bool:
