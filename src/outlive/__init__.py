@@ -31,12 +31,15 @@ from outlive.errors import (
 )
 
 if TYPE_CHECKING:
+    from outlive.client.batch import Batch, BatchItem
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batch",
+    "BatchItem",
     "Engine",
     "Limits",
     "OutliveError",
@@ -77,4 +80,8 @@ def __getattr__(name: str) -> Any:
         from outlive.client.handle import RunHandle
 
         return RunHandle
+    if name in ("Batch", "BatchItem"):
+        from outlive.client import batch
+
+        return getattr(batch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -261,6 +261,16 @@ class StepTimeoutError(OutliveError, TimeoutError):
         super().__init__(f"step {step} did not end within its timeout of {seconds:g} s")
 
 
+class BatchFailedError(OutliveError):
+    """More items of a batch failed than were tolerated."""
+
+    def __init__(self, failed: int, failures_max: int, total: int) -> None:
+        self.failed, self.failures_max, self.total = failed, failures_max, total
+        super().__init__(
+            f"{failed} of {total} items failed, and {failures_max} were tolerated; batch.items() has their errors"
+        )
+
+
 class NotDurableError(OutliveError, RuntimeError):
     """A workflow asked its loop for something that no journal can replay."""
 

@@ -54,6 +54,11 @@ class Step(Generic[P, R]):
             return self.spec.fn(*args, **kwargs)  # type: ignore[no-any-return]
         return run_step(execution, self.spec, self._options, args, kwargs)
 
+    @property
+    def has_own_options(self) -> bool:
+        """Whether its options are other ones than those of its definition."""
+        return self._options != self.spec.options
+
     def options(self, *, retry: Retry | None = None, timeout: float | None = None) -> Step[P, R]:
         """The same step with other options, for one call."""
         changed = StepOptions(

@@ -56,6 +56,15 @@ class Signature:
         self._takes_nothing = not parameters
         self._needs_keywords = any(each.kind is each.KEYWORD_ONLY and each.default is each.empty for each in parameters)
 
+    @property
+    def takes_one(self) -> bool:
+        """Whether it can be called with one positional argument."""
+        try:
+            self._signature.bind(None)
+        except TypeError:
+            return False
+        return True
+
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The arguments as JSON.
 

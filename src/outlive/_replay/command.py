@@ -20,7 +20,7 @@ from outlive._journal.event import (
     PatchTaken,
     RunPublished,
 )
-from outlive._model import Failure, Retry, RunStatus
+from outlive._model import Failure, Payload, Retry, RunStatus
 
 Recorded = ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished
 """Facts that a run decides by itself: nothing but the next rows of its journal."""
@@ -70,6 +70,8 @@ class RunStep(msgspec.Struct, gc=False):
     not_before_at: int = 0
     progress: bytes | None = None
     """JSON of what the last attempt saved."""
+    item: int = -1
+    """Its place in a batch."""
 
 
 class CancelStep(msgspec.Struct, frozen=True, gc=False):
@@ -90,6 +92,8 @@ class StartChild(msgspec.Struct, frozen=True, gc=False):
     arguments: bytes
     digest: int
     timeout_at: int | None
+    item: int = -1
+    """Its place in a batch."""
 
 
 class StartDetached(msgspec.Struct, frozen=True, gc=False):
@@ -103,6 +107,8 @@ class StartDetached(msgspec.Struct, frozen=True, gc=False):
     digest: int
     tags: dict[str, str]
     timeout_seconds: float | None
+    payload: Payload | None = None
+    """Its input, if that lies in the store already; else it is made of `arguments`."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

@@ -111,6 +111,8 @@ class Execution:
         """How many events were fed: the seq of the next one."""
         self.is_parked = False
         self.foresight = Foresight()
+        self.has_items = False
+        """Whether outcomes of steps and children may be those of items."""
         self.frames: dict[int, Frame] = {}
         # What a workflow may not use is refused by methods that are set after the class body; mypy cannot see them.
         self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
@@ -272,6 +274,7 @@ class Execution:
 
     def _start_frame(self, event: RunCreated, spec: WorkflowSpec) -> Frame:
         frame = Frame(event.run, child_id(self.root_id, event.run), spec, self.nonce)
+        frame.tags = event.tags
         self.frames[event.run] = frame
         args, kwargs = spec.signature.decode(self.unpack(event.input))
         context = frame.context()

@@ -76,6 +76,7 @@ class Frame:
         "published",
         "seed",
         "spec",
+        "tags",
         "task",
         "tasks",
         "waiters",
@@ -85,6 +86,7 @@ class Frame:
         self.number = number
         self.id = run_id
         self.spec = spec
+        self.tags: dict[str, str] = {}
         self.seed = f"{nonce}/{number}"
         self.task: asyncio.Task[Any] | None = None
         self.tasks: list[Any] = []

@@ -51,6 +51,7 @@ from outlive._runtime.clock import Clock
 from outlive._runtime.draft import Draft, Effect
 from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, fact_of_record, message_to_starter
 from outlive._runtime.generation import next_generation
+from outlive._runtime.item import item_of
 from outlive._store.contract import Inbound, Message, MessageKind
 from outlive.client.birth import new_tree
 from outlive.client.message_key import key_of_cancel
@@ -333,6 +334,8 @@ class LiveRun:
         draft = self._open_draft()
         draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq + 1))
         self.seq += 1
+        if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
+            draft.change.items.append(item)
         run = self.fold.apply(event)
         if run is not None:
             draft.runs[run.number] = run
@@ -404,6 +407,7 @@ class LiveRun:
             tags=command.tags,
             timeout_seconds=command.timeout_seconds,
             notify=self.id,
+            payload=command.payload,
         )
         self._open_draft().change.starts.append(change)
         self.lookups += 1

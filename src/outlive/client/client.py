@@ -23,6 +23,8 @@ from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Message, MessageKind, Outcome, Store
+from outlive.client.batch import Reader
+from outlive.client.batches import Batches
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
@@ -82,6 +84,10 @@ class Client:
         self._moves_here = moves_here
         self._disown = disown
         self._creating: set[asyncio.Future[Outcome]] = set()
+        reader = Reader(store=lambda: self._store, packer=packer, registry=registry, pause=waiters.pause)
+        self.batches = Batches(
+            packer=packer, reader=reader, start=self.start, get=lambda run_id: RunHandle(self, run_id)
+        )
 
     @property
     def _store(self) -> Store:

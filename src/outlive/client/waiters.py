@@ -23,7 +23,8 @@ class Waiters:
 
     def __init__(self, store: Store, *, pause: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._store = store
-        self._pause = pause
+        self.pause = pause
+        """Waits a moment between two looks."""
         self._waiting: dict[str, list[asyncio.Future[Run]]] = {}
         self._poller: asyncio.Task[None] | None = None
 
@@ -63,7 +64,7 @@ class Waiters:
     async def _poll(self) -> None:
         try:
             while self._waiting:
-                await self._pause()
+                await self.pause()
                 await self.poll_once()
         finally:
             self._poller = None
