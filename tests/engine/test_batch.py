@@ -48,7 +48,7 @@ class Tolerance:
 
 
 @outlive.step
-async def double(n: int) -> int:
+async def double_row(n: int) -> int:
     stage.call(n)
     return 2 * n
 
@@ -75,12 +75,12 @@ async def raise_unregistered(n: int) -> int:
 
 
 @outlive.step
-async def price_of(row: Row) -> Decimal:
+async def price_of_row(row: Row) -> Decimal:
     return row.price * row.number
 
 
 @outlive.step
-async def grow(n: int) -> str:
+async def grow_row(n: int) -> str:
     return "x" * n
 
 
@@ -105,11 +105,11 @@ async def takes_two(a: int, b: int) -> int:
 
 
 @outlive.workflow
-async def import_row(row: Row) -> Decimal:
+async def import_one(row: Row) -> Decimal:
     if row.number < 0:
         raise ValueError(f"row {row.number}")
     await note(f"row {row.number}")
-    return await price_of(row)
+    return await price_of_row(row)
 
 
 @outlive.workflow
@@ -156,7 +156,7 @@ async def read_into(seen: list[outlive.BatchItem[Any]], batch: outlive.Batch[Any
 
 async def test_results_come_in_the_order_of_the_rows(engine: outlive.Engine) -> None:
     """More than one chunk of them."""
-    batch = await engine.start_batch(double, range(600), concurrency=50)
+    batch = await engine.start_batch(double_row, range(600), concurrency=50)
 
     assert await in_time(batch.results()) == [2 * n for n in range(600)]
     assert await batch.result() == {"total": 600, "succeeded": 600, "failed": 0}
@@ -166,7 +166,7 @@ async def test_results_come_in_the_order_of_the_rows(engine: outlive.Engine) -> 
 
 async def test_items_come_as_they_finish_and_again_later(engine: outlive.Engine) -> None:
     """Each once, with the place of its row."""
-    batch = await engine.start_batch(double, range(600), concurrency=50)
+    batch = await engine.start_batch(double_row, range(600), concurrency=50)
 
     for _ in range(2):
         items = await collect(batch)
@@ -176,7 +176,7 @@ async def test_items_come_as_they_finish_and_again_later(engine: outlive.Engine)
 
 async def test_items_are_seen_while_others_are_under_way(engine: outlive.Engine) -> None:
     """The first one does not wait for the last."""
-    batch = await engine.start_batch(hold_first, [0, 1, 2], concurrency=3)
+    batch = await engine.start_batch(hold_first_row, [0, 1, 2], concurrency=3)
     seen = []
     async with asyncio.timeout(20):
         async for item in batch.items():
@@ -190,7 +190,7 @@ async def test_items_are_seen_while_others_are_under_way(engine: outlive.Engine)
 
 
 @outlive.step
-async def hold_first(n: int) -> int:
+async def hold_first_row(n: int) -> int:
     if n == 0:
         await hold_gate("first")
     return n
@@ -199,8 +199,8 @@ async def hold_first(n: int) -> int:
 async def test_values_have_the_types_of_the_annotations(engine: outlive.Engine) -> None:
     """Of the arguments and of the results, for steps and for workflows."""
     rows = [Row(n, Decimal("1.10")) for n in range(5)]
-    of_steps = await engine.start_batch(price_of, rows)
-    of_runs = await engine.start_batch(import_row, rows)
+    of_steps = await engine.start_batch(price_of_row, rows)
+    of_runs = await engine.start_batch(import_one, rows)
     wanted = [Decimal("1.10") * n for n in range(5)]
 
     assert await in_time(of_steps.results()) == wanted
@@ -219,16 +219,16 @@ async def test_rows_may_come_from_anything_that_can_be_iterated(engine: outlive.
             yield n
 
     assert await in_time((await engine.start_batch(halve_on_thread, some())).results()) == [n // 2 for n in range(10)]
-    assert await in_time((await engine.start_batch(double, others())).results()) == [2 * n for n in range(10)]
-    nothing = await engine.start_batch(double, [])
+    assert await in_time((await engine.start_batch(double_row, others())).results()) == [2 * n for n in range(10)]
+    nothing = await engine.start_batch(double_row, [])
     assert await in_time(nothing.results()) == []
     assert await collect(nothing) == []
 
 
 async def test_large_results_and_rows_are_blobs(engine: outlive.Engine) -> None:
     """Chunks are bounded in bytes too."""
-    batch = await engine.start_batch(grow, [40_000, 5, 50_000])
-    long = await engine.start_batch(measure, ["x" * (CHUNK_BYTES_MAX // 2)] * 4)
+    batch = await engine.start_batch(grow_row, [40_000, 5, 50_000])
+    long = await engine.start_batch(measure_row, ["x" * (CHUNK_BYTES_MAX // 2)] * 4)
 
     assert [len(str(each)) for each in await in_time(batch.results())] == [40_000, 5, 50_000]
     assert await in_time(long.results()) == [CHUNK_BYTES_MAX // 2] * 4
@@ -236,7 +236,7 @@ async def test_large_results_and_rows_are_blobs(engine: outlive.Engine) -> None:
 
 
 @outlive.step
-async def measure(text: str) -> int:
+async def measure_row(text: str) -> int:
     return len(text)
 
 
@@ -257,7 +257,7 @@ class Reversed:
 async def test_rows_and_results_go_through_the_payload_codecs(place: Place) -> None:
     """What is in the store cannot be read without them."""
     async with place.engine(codecs=[Reversed()]) as engine:
-        batch = await engine.start_batch(double, range(300))
+        batch = await engine.start_batch(double_row, range(300))
 
         assert await in_time(batch.results()) == [2 * n for n in range(300)]
 
@@ -281,7 +281,7 @@ async def test_a_failing_item_does_not_fail_the_batch(engine: outlive.Engine) ->
 async def test_a_failing_run_does_not_fail_the_batch(engine: outlive.Engine) -> None:
     """Nor does one that was cancelled by itself."""
     rows = [Row(number, Decimal(1)) for number in (1, -1, 2)]
-    batch = await engine.start_batch(import_row, rows, id="b")
+    batch = await engine.start_batch(import_one, rows, id="b")
 
     first, second, third = await in_time(batch.results())
     assert (first, third) == (Decimal(1), Decimal(2))
@@ -333,8 +333,8 @@ async def test_the_same_id_again_is_the_same_batch(engine: outlive.Engine) -> No
         yield 0
         pytest.fail("nobody should ask for a row")
 
-    first = await engine.start_batch(double, range(3), id="b", tags={"shop": "north"})
-    again = await engine.start_batch(double, poisoned(), id="b")
+    first = await engine.start_batch(double_row, range(3), id="b", tags={"shop": "north"})
+    again = await engine.start_batch(double_row, poisoned(), id="b")
     found = engine.get_batch("b")
 
     assert await in_time(first.results()) == await in_time(again.results()) == await in_time(found.results())
@@ -345,12 +345,12 @@ async def test_the_same_id_again_is_the_same_batch(engine: outlive.Engine) -> No
 async def test_an_id_of_something_else_is_refused(engine: outlive.Engine) -> None:
     """Whether that is a run or another batch."""
     await engine.start(waits_for_ever, 1, id="run")
-    await engine.start_batch(double, [1], id="batch")
+    await engine.start_batch(double_row, [1], id="batch")
 
     with pytest.raises(RunExistsError, match="waits_for_ever"):
-        await engine.start_batch(double, [1], id="run")
-    with pytest.raises(RunExistsError, match="a batch of double"):
-        await engine.start_batch(grow, [1], id="batch")
+        await engine.start_batch(double_row, [1], id="run")
+    with pytest.raises(RunExistsError, match="a batch of double_row"):
+        await engine.start_batch(grow_row, [1], id="batch")
     with pytest.raises(RunExistsError, match="not of a batch"):
         await collect(engine.get_batch("run"))
 
@@ -362,13 +362,13 @@ async def test_what_cannot_be_a_batch_is_refused_before_anything_is_stored(engin
     with pytest.raises(TypeError, match="one argument"):
         await engine.start_batch(takes_two, [1])  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="options of a call"):
-        await engine.start_batch(double.options(timeout=1), [1])
+        await engine.start_batch(double_row.options(timeout=1), [1])
     with pytest.raises(ConfigurationError, match="concurrency=0"):
-        await engine.start_batch(double, [1], concurrency=0)
+        await engine.start_batch(double_row, [1], concurrency=0)
     with pytest.raises(InvalidRunIdError):
-        await engine.start_batch(double, [1], id="no/slash")
+        await engine.start_batch(double_row, [1], id="no/slash")
     with pytest.raises(UnserialisableError):
-        await engine.start_batch(double, [object()])  # type: ignore[arg-type]
+        await engine.start_batch(double_row, [object()])  # type: ignore[arg-type]
     assert await engine.list() == []
 
 
@@ -399,15 +399,15 @@ async def test_no_more_items_run_at_once_than_asked_for(engine: outlive.Engine) 
 
 async def test_a_chunk_is_claimed_only_by_a_worker_that_has_the_step(place: Place) -> None:
     """Everybody can look after the batch; the chunk says what is missing."""
-    registry = registry_of(import_row)
+    registry = registry_of(import_one)
     async with place.engine(registry=registry) as engine:
-        batch = await engine.start_batch(double, range(3), id="b")
+        batch = await engine.start_batch(double_row, range(3), id="b")
         chunk = engine.get("b~chunk1")
         await until(lambda: _exists(engine, "b~chunk1"))
-        missing = "no live worker has outlive.batch.step:double@1; start one that defines it"
+        missing = "no live worker has outlive.batch.step:double_row@1; start one that defines it"
         assert await chunk.why() == missing
         able = Registry()
-        able.add_step(double.spec)
+        able.add_step(double_row.spec)
         async with place.engine(registry=able):
             # Who does not know the type gets the values as they are stored.
             assert await in_time(batch.results()) == [0, 2, 4]
@@ -416,7 +416,7 @@ async def test_a_chunk_is_claimed_only_by_a_worker_that_has_the_step(place: Plac
 async def test_workers_share_a_batch(place: Place) -> None:
     """Chunks are runs that anybody may claim, and a client without a worker sees everything."""
     async with place.engine(worker=False) as client:
-        batch = await client.start_batch(double, range(1_000), concurrency=20)
+        batch = await client.start_batch(double_row, range(1_000), concurrency=20)
         limits = Limits(runs_active_max=2)
         async with place.engine(limits=limits), place.engine(limits=limits):
             assert sorted(item.index for item in await collect(batch)) == list(range(1_000))
@@ -461,10 +461,10 @@ async def test_a_workflow_cancels_a_run_that_it_started(engine: outlive.Engine, 
     assert await in_time(run.result()) == "cancelled"
 
 
-@pytest.mark.parametrize("work", [double, import_row])
+@pytest.mark.parametrize("work", [double_row, import_one])
 async def test_a_worker_that_dies_at_any_commit_loses_and_doubles_no_item(place: Place, work: Any) -> None:
     """Every item has one outcome, and the sums are right."""
-    rows: list[Any] = list(range(20)) if work is double else [Row(n, Decimal(2)) for n in range(4)]
+    rows: list[Any] = list(range(20)) if work is double_row else [Row(n, Decimal(2)) for n in range(4)]
     async with place.engine(worker=False) as client:
         batch = await client.start_batch(work, rows, concurrency=3, id="b")
         deaths = 0
@@ -479,7 +479,7 @@ async def test_a_worker_that_dies_at_any_commit_loses_and_doubles_no_item(place:
 
 async def test_two_thousand_items(engine: outlive.Engine) -> None:
     """The same as a handful, only more."""
-    batch = await engine.start_batch(double, range(2_000), concurrency=100)
+    batch = await engine.start_batch(double_row, range(2_000), concurrency=100)
 
     assert sorted(item.index for item in await collect(batch)) == list(range(2_000))
 
@@ -495,11 +495,11 @@ async def test_a_hundred_thousand_items_need_little_memory(kind: str, tmp_path: 
             yield n
 
     async with place.engine() as engine:
-        warm = await engine.start_batch(quick, range(2_000), concurrency=200)
+        warm = await engine.start_batch(quick_row, range(2_000), concurrency=200)
         await warm.result()
         gc.collect()
         tracemalloc.start()
-        batch = await engine.start_batch(quick, rows(), concurrency=200)
+        batch = await engine.start_batch(quick_row, rows(), concurrency=200)
         seen = 0
         async for item in batch.items():
             assert item.result == item.index
@@ -513,7 +513,7 @@ async def test_a_hundred_thousand_items_need_little_memory(kind: str, tmp_path: 
 
 
 @outlive.step
-async def quick(n: int) -> int:
+async def quick_row(n: int) -> int:
     return n
 
 

@@ -34,11 +34,11 @@ from tests.engine.support import (
 async def counts_down(left: int, total: int = 0) -> int:
     if not left:
         return total
-    return outlive.continue_as_new(left - 1, total=total + await add(left))
+    return outlive.continue_as_new(left - 1, total=total + await add_left(left))
 
 
 @outlive.step
-async def add(n: int) -> int:
+async def add_left(n: int) -> int:
     stage.call(n)
     return n
 
@@ -124,20 +124,20 @@ async def continue_soon(how: str, left: int) -> None:
     outlive.continue_as_new(how, left)
 
 
-@outlive.workflow(name="grows")
-async def grows(name: str) -> str:
-    outlive.continue_as_new(name, 2, workflow=grows_2)
+@outlive.workflow(name="widens")
+async def widens(name: str) -> str:
+    outlive.continue_as_new(name, 2, workflow=widens_2)
 
 
-@outlive.workflow(name="grows", version=2)
-async def grows_2(name: str, size: int) -> str:
+@outlive.workflow(name="widens", version=2)
+async def widens_2(name: str, size: int) -> str:
     if size == 2:
-        outlive.continue_as_new(workflow=grew.bind(name, size=3))
+        outlive.continue_as_new(workflow=widened.bind(name, size=3))
     return "not reached"
 
 
 @outlive.workflow
-async def grew(name: str, *, size: int) -> str:
+async def widened(name: str, *, size: int) -> str:
     return f"{name} {size}"
 
 
@@ -269,11 +269,11 @@ async def test_any_branch_may_say_it(engine: outlive.Engine, how: str) -> None:
 
 async def test_it_may_go_on_as_another_version_or_workflow(engine: outlive.Engine) -> None:
     """The result has the type of the last one."""
-    run = await engine.start(grows, "tree", id="r")
+    run = await engine.start(widens, "tree", id="r")
 
     assert await in_time(run.result()) == "tree 3"
     told = [(await events_of(engine.get(f"r~gen{number}"), RunContinued))[0] for number in (1, 2)]
-    assert [(event.workflow, event.version) for event in told] == [("grows", 2), ("grew", 1)]
+    assert [(event.workflow, event.version) for event in told] == [("widens", 2), ("widened", 1)]
 
 
 async def test_arguments_are_checked_where_it_is_said(engine: outlive.Engine) -> None:
@@ -456,10 +456,10 @@ async def test_a_replaced_run_does_not_take_the_names_of_earlier_generations(eng
 
 async def test_a_generation_that_nobody_here_has_waits_for_its_code(place: Place) -> None:
     """It is created all the same, and says what it waits for."""
-    async with place.engine(registry=registry_of(grows)) as engine:
-        run = await engine.start(grows, "tree", id="r")
+    async with place.engine(registry=registry_of(widens)) as engine:
+        run = await engine.start(widens, "tree", id="r")
         await until(lambda: _exists(engine, "r~gen1"))
-        assert await run.why() == "no live worker has grows@2; start one that defines it"
+        assert await run.why() == "no live worker has widens@2; start one that defines it"
     async with place.engine() as engine:
         assert await in_time(engine.get("r").result()) == "tree 3"
 
@@ -467,7 +467,7 @@ async def test_a_generation_that_nobody_here_has_waits_for_its_code(place: Place
 async def test_arguments_that_are_too_large_park_the_old_generation(place: Place) -> None:
     """Nothing is lost, and with another limit it goes on."""
     async with place.engine(limits=outlive.Limits(payload_bytes_max=40_000)) as engine:
-        run = await engine.start(grows_heavy, 0, "", id="r")
+        run = await engine.start(widens_heavy, 0, "", id="r")
         assert "payload_bytes_max" in await parks(run)
     async with place.engine() as engine:
         await engine.resume("r")
@@ -475,7 +475,7 @@ async def test_arguments_that_are_too_large_park_the_old_generation(place: Place
 
 
 @outlive.workflow
-async def grows_heavy(turn: int, text: str) -> int:
+async def widens_heavy(turn: int, text: str) -> int:
     if turn:
         return len(text)
     return outlive.continue_as_new(1, "x" * 50_000)

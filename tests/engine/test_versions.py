@@ -16,37 +16,37 @@ from outlive.errors import DuplicateDefinitionError, ResultTimeoutError, SignalT
 from tests.engine.support import Place, crash, events_of, hold, in_time, note, registry_of, stage, until, waits
 
 
-@outlive.workflow(name="refund", signals={"go": str})
-async def refund(order: str) -> str:
+@outlive.workflow(name="pay_back", signals={"go": str})
+async def pay_back(order: str) -> str:
     return f"1 {order} {await outlive.wait_for_signal('go', str)}"
 
 
-@outlive.workflow(name="refund", version=2, signals={"go": int})
-async def refund_2(order: str, reason: str = "none") -> str:
+@outlive.workflow(name="pay_back", version=2, signals={"go": int})
+async def pay_back_2(order: str, reason: str = "none") -> str:
     return f"2 {order} {reason} {await outlive.wait_for_signal('go', int)}"
 
 
-@outlive.workflow(name="refund", version=10)
-async def refund_10() -> str:
+@outlive.workflow(name="pay_back", version=10)
+async def pay_back_10() -> str:
     return "10"
 
 
 @outlive.workflow
 async def calls_version_1() -> str:
-    return await refund("child")
+    return await pay_back("child")
 
 
 @outlive.workflow
 async def starts_version_2() -> str:
-    child = await outlive.start(refund_2, "detached", detached=True, id="other")
+    child = await outlive.start(pay_back_2, "detached", detached=True, id="other")
     return await child.result()
 
 
 async def test_each_run_is_of_the_version_that_was_named(engine: outlive.Engine) -> None:
     """Two versions live side by side; the reference says which one, not the newest number."""
-    first = await engine.start(refund, "a")
-    second = await engine.start(refund_2.bind("b", reason="late"))
-    third = await engine.start(refund_10)
+    first = await engine.start(pay_back, "a")
+    second = await engine.start(pay_back_2.bind("b", reason="late"))
+    third = await engine.start(pay_back_10)
     await first.signal("go", "now")
     await second.signal("go", 7)
 
@@ -58,20 +58,20 @@ async def test_each_run_is_of_the_version_that_was_named(engine: outlive.Engine)
 
 async def test_a_run_keeps_its_version_across_a_crash(place: Place) -> None:
     """A newer version that is deployed meanwhile does not touch it."""
-    doomed = await place.engine(registry=registry_of(refund)).__aenter__()
-    run = await doomed.start(refund, "a", id="r")
+    doomed = await place.engine(registry=registry_of(pay_back)).__aenter__()
+    run = await doomed.start(pay_back, "a", id="r")
     await waits(run)
     await crash(doomed)
 
-    async with place.engine(registry=registry_of(refund, refund_2, refund_10)) as engine:
+    async with place.engine(registry=registry_of(pay_back, pay_back_2, pay_back_10)) as engine:
         await engine.signal("r", "go", "later")
         assert await in_time(engine.get("r").result()) == "1 a later"
 
 
 async def test_the_same_id_again_is_the_same_run_whatever_version_is_asked_for(engine: outlive.Engine) -> None:
     """A retried start after a deploy finds what the first one began."""
-    run = await engine.start(refund, "a", id="r")
-    again = await engine.start(refund_2, "a", id="r")
+    run = await engine.start(pay_back, "a", id="r")
+    again = await engine.start(pay_back_2, "a", id="r")
     await again.signal("go", "now")
 
     assert await in_time(again.result()) == "1 a now"
@@ -81,15 +81,15 @@ async def test_the_same_id_again_is_the_same_run_whatever_version_is_asked_for(e
 async def test_a_worker_claims_only_the_versions_that_it_has(place: Place) -> None:
     """The others wait for a worker that has theirs, and say so."""
     async with place.engine(worker=False) as client:
-        old = await client.start(refund, "a", id="old")
-        new = await client.start(refund_10, id="new")
+        old = await client.start(pay_back, "a", id="old")
+        new = await client.start(pay_back_10, id="new")
 
-        async with place.engine(registry=registry_of(refund_10)):
+        async with place.engine(registry=registry_of(pay_back_10)):
             assert await in_time(new.result()) == "10"
             assert await old.status() is RunStatus.PENDING
-            assert await old.why() == "no live worker has refund@1; start one that defines it"
+            assert await old.why() == "no live worker has pay_back@1; start one that defines it"
 
-        async with place.engine(registry=registry_of(refund)):
+        async with place.engine(registry=registry_of(pay_back)):
             await waits(old)
             await old.signal("go", "now")
             assert await in_time(old.result()) == "1 a now"
@@ -97,10 +97,10 @@ async def test_a_worker_claims_only_the_versions_that_it_has(place: Place) -> No
 
 async def test_a_result_that_waits_for_a_missing_version_says_so(place: Place) -> None:
     """Whoever waits in vain learns what is missing."""
-    async with place.engine(registry=registry_of(refund_10)) as engine:
-        run = await engine.start(refund_2, "b")
+    async with place.engine(registry=registry_of(pay_back_10)) as engine:
+        run = await engine.start(pay_back_2, "b")
 
-        with pytest.raises(ResultTimeoutError, match="no live worker has refund@2"):
+        with pytest.raises(ResultTimeoutError, match="no live worker has pay_back@2"):
             await run.result(timeout=0.01)
         await run.cancel()
 
@@ -108,25 +108,25 @@ async def test_a_result_that_waits_for_a_missing_version_says_so(place: Place) -
 async def test_a_suspended_run_whose_version_is_gone_says_so_when_it_is_due(place: Place) -> None:
     """Its signal is kept until somebody can take it."""
     async with place.engine() as engine:
-        run = await engine.start(refund_2, "b", id="r")
+        run = await engine.start(pay_back_2, "b", id="r")
         await waits(run)
-    async with place.engine(registry=registry_of(refund, refund_10)) as engine:
+    async with place.engine(registry=registry_of(pay_back, pay_back_10)) as engine:
         run = engine.get("r")
         await engine.signal("r", "go", 3)
-        assert await run.why() == "no live worker has refund@2; start one that defines it"
-    async with place.engine(registry=registry_of(refund_2)) as engine:
+        assert await run.why() == "no live worker has pay_back@2; start one that defines it"
+    async with place.engine(registry=registry_of(pay_back_2)) as engine:
         assert await in_time(engine.get("r").result()) == "2 b none 3"
 
 
 async def test_a_signal_with_start_begins_that_very_version(engine: outlive.Engine) -> None:
     """And is checked against the signal types of that version."""
-    await engine.signal("one", "go", "now", start=(refund, "a"))
-    await engine.signal("two", "go", 2, start=(refund_2, "b"))
+    await engine.signal("one", "go", "now", start=(pay_back, "a"))
+    await engine.signal("two", "go", 2, start=(pay_back_2, "b"))
 
     assert await in_time(engine.get("one").result()) == "1 a now"
     assert await in_time(engine.get("two").result()) == "2 b none 2"
     with pytest.raises(SignalTypeError):
-        await engine.signal("three", "go", "not a number", start=(refund_2, "c"))
+        await engine.signal("three", "go", "not a number", start=(pay_back_2, "c"))
 
 
 async def test_children_and_detached_runs_have_the_version_that_was_named(engine: outlive.Engine) -> None:
@@ -144,11 +144,11 @@ async def test_children_and_detached_runs_have_the_version_that_was_named(engine
 
 def test_one_version_is_one_function() -> None:
     """Two functions cannot both be version 2."""
-    with pytest.raises(DuplicateDefinitionError, match="refund"):
-        outlive.workflow(name="refund", version=2)(another_refund)
+    with pytest.raises(DuplicateDefinitionError, match="pay_back"):
+        outlive.workflow(name="pay_back", version=2)(another_pay_back)
 
 
-async def another_refund() -> None:
+async def another_pay_back() -> None:
     """Wants a name and version that are taken."""
 
 
