@@ -41,9 +41,15 @@ LANES, BUDGET = "outlive.lanes", "outlive.budget"
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
     """Where the rows of a chunk lie, and how many there are."""
 
-    blob: str
-    size: int
+    rows: str
+    """JSON of the payload. As text, because a worker that replays the batch fetches all blobs that its journal names,
+    and these are not for it."""
     count: int
+
+    @property
+    def payload(self) -> Payload:
+        """The input of the run of the chunk."""
+        return msgspec.json.decode(self.rows, type=Payload)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +59,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The definition of the chunks."""
     version: int
     chunks: list[Chunk]
-    via: list[str]
-    """The payload codecs that the chunks were packed with."""
     concurrency: int
     failures_max: int | None = None
 
@@ -109,10 +113,9 @@ async def _run_chunk(plan: Plan, number: int, chunk: Chunk, lanes: int, tally: T
     tags = {LANES: str(lanes)}
     if plan.failures_max is not None:
         tags[BUDGET] = str(plan.failures_max - tally.failed)
-    payload = Payload(blob=chunk.blob, size=chunk.size, via=tuple(plan.via))
     spec = msgspec.structs.replace(_CHUNK, name=plan.item, version=plan.version)
     try:
-        await start_ready(execution, spec, payload, run_id=run_id, tags=tags)
+        await start_ready(execution, spec, chunk.payload, run_id=run_id, tags=tags)
         ended = await detached_end(execution, run_id)
     except asyncio.CancelledError:
         cancel_detached(execution, run_id)

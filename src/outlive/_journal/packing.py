@@ -68,11 +68,6 @@ class Packer:
         blob = Blob(id=hashlib.sha256(data).hexdigest(), data=data)
         return Payload(blob=blob.id, via=self._via, size=len(data)), blob
 
-    @property
-    def via(self) -> tuple[str, ...]:
-        """The names of the codecs, in the order in which they are applied."""
-        return self._via
-
     def unpack(self, payload: Payload, blobs: Mapping[str, bytes]) -> Stored:
         """The JSON of a value again; `blobs` holds the content of the blobs it may need.
 

@@ -25,6 +25,8 @@ from typing import Any
 from outlive._model import Payload
 from outlive._replay.command import EndRun, WorkflowSpec
 
+NOTHING_PUBLISHED = b"{}"
+
 SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
 
 
@@ -97,7 +99,7 @@ class Frame:
         """Children that have not ended."""
         self.patches: dict[str, bool] = {}
         """The way that was taken at each mark of a change in the code."""
-        self.published = b"{}"
+        self.published = NOTHING_PUBLISHED
         """JSON of what the run shows to people."""
         self.cancel_reason: str | None = None
         self.is_timed_out = False

@@ -31,6 +31,7 @@ def next_generation(
     at: int,
     nonce: int,
     arguments: Payload,
+    published: Payload | None,
     blobs: list[Blob],
     signals: Iterable[tuple[str, Payload]],
 ) -> Change:
@@ -49,8 +50,8 @@ def next_generation(
             generation=generation + 1,
         )
     ]
-    if root.published is not None:
-        events.append(RunPublished(at=at, payload=root.published))
+    if published is not None:
+        events.append(RunPublished(at=at, payload=published))
     events += [SignalReceived(at=at, name=name, payload=payload) for name, payload in signals]
     fold, salt = Fold(root.id), salt_of(nonce)
     for event in events:

@@ -46,6 +46,7 @@ from outlive._replay.command import (
     WorkflowSpec,
 )
 from outlive._replay.execution import Execution
+from outlive._replay.frame import NOTHING_PUBLISHED
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import Clock
 from outlive._runtime.draft import Draft, Effect
@@ -426,7 +427,12 @@ class LiveRun:
 
     def _continue_as(self, heir: Heir, event: AnyEvent) -> None:
         """The next generation comes into being with the end of this one."""
+        frame, nonce = self.execution.frames[0], self._clock.nonce()
+        # Packed anew: what a payload codec has bound to the old tree could not be read in the new one.
         arguments, blob = self._packer.pack(heir.arguments, f"the arguments of {heir.workflow.name}")
+        published, shown = None, None
+        if frame.published != NOTHING_PUBLISHED:
+            published, shown = self._packer.pack(frame.published, "what is published")
         fold = Fold(self.id)
         fold.runs = dict(self.fold.runs)
         fold.apply(event)
@@ -436,9 +442,10 @@ class LiveRun:
             journal=self._journal,
             generation=self.execution.generation,
             at=event.at,
-            nonce=self._clock.nonce(),
+            nonce=nonce,
             arguments=arguments,
-            blobs=[blob] if blob else [],
-            signals=self.execution.frames[0].buffered_signals(),
+            published=published,
+            blobs=[each for each in (blob, shown) if each is not None],
+            signals=frame.buffered_signals(),
         )
         self._open_draft().change.starts.append(change)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
+
 from outlive._define.batch import BATCH, Plan, chunk_name
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
@@ -43,11 +45,14 @@ class Start(Protocol):
 class Batches:
     """Starts batches, and finds them again."""
 
-    def __init__(self, *, packer: Packer, reader: Reader, start: Start, get: Callable[[str], Any]) -> None:
+    def __init__(
+        self, *, packer: Packer, reader: Reader, start: Start, get: Callable[[str], Any], new_id: Callable[[], str]
+    ) -> None:
         self._packer = packer
         self._reader = reader
         self._start = start
         self._get = get
+        self._new_id = new_id
 
     async def start(
         self,
@@ -63,14 +68,15 @@ class Batches:
         item = _item_of(work)
         if concurrency < 1:
             raise ConfigurationError(f"start_batch(concurrency={concurrency!r}): it must be 1 or more")
-        if id is None or await self._reader.store.find_run(check_run_id(id)) is None:
+        run_id = self._new_id() if id is None else check_run_id(id)
+        if id is None or await self._reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
             chunks = await cut(item, rows, packer=self._packer, store=self._reader.store)
-            plan = Plan(item=name, version=version, chunks=chunks, via=list(self._packer.via), concurrency=concurrency)
+            plan = Plan(item=name, version=version, chunks=chunks, concurrency=concurrency)
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
-            id = (await self._start(_BATCH, plan, id=id, tags=tags)).id
-        return await self._attach(id, item)
+            await self._start(_BATCH, plan, id=run_id, tags=tags)
+        return await self._attach(run_id, item)
 
     async def _attach(self, run_id: str, item: StepSpec | WorkflowSpec) -> Batch[Any]:
         """The batch of this id, if it is one of this item."""
@@ -102,11 +108,4 @@ def _tolerating(plan: Plan, tolerate: Tolerates) -> Plan:
     """The plan with the number of failures that is too many by whichever measure is stricter."""
     limits = [] if tolerate.failures is None else [tolerate.failures]
     limits += [] if tolerate.ratio is None else [int(tolerate.ratio * plan.total)]
-    return Plan(
-        item=plan.item,
-        version=plan.version,
-        chunks=plan.chunks,
-        via=plan.via,
-        concurrency=plan.concurrency,
-        failures_max=min(limits),
-    )
+    return msgspec.structs.replace(plan, failures_max=min(limits, default=None))

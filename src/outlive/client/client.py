@@ -44,6 +44,7 @@ from outlive.errors import (
     RunNotFoundError,
     RunNotParkedError,
     RunTimedOut,
+    StoreUnavailableError,
     WorkflowNotFoundError,
 )
 
@@ -86,7 +87,7 @@ class Client:
         self._creating: set[asyncio.Future[Outcome]] = set()
         reader = Reader(store=lambda: self._store, packer=packer, registry=registry, pause=waiters.pause)
         self.batches = Batches(
-            packer=packer, reader=reader, start=self.start, get=lambda run_id: RunHandle(self, run_id)
+            packer=packer, reader=reader, start=self.start, get=lambda run_id: RunHandle(self, run_id), new_id=new_id
         )
 
     @property
@@ -361,7 +362,12 @@ class Client:
             # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
             # process needs no look: its worker will announce its end.
             if not self._moves_here(run_id):
-                run = await self.info(run_id)
+                try:
+                    run = await self.info(run_id)
+                except StoreUnavailableError:
+                    if end.done():
+                        return end.result()  # The engine has stopped meanwhile, and that is what it says.
+                    raise
                 if run.status.is_terminal:
                     return run
             if timeout is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import Any
 
+import msgspec
+
 from outlive._define.batch import Chunk
 from outlive._journal.packing import Packer
 from outlive._replay.command import StepSpec, WorkflowSpec
@@ -31,7 +33,7 @@ async def cut(item: StepSpec | WorkflowSpec, rows: Rows, *, packer: Packer, stor
         payload, blob = packer.pack(data, f"rows {first} to {first + len(waiting) - 1}", as_blob=True)
         assert blob is not None
         await store.put_blobs([blob])
-        chunks.append(Chunk(payload.blob, payload.size, len(waiting)))
+        chunks.append(Chunk(msgspec.json.encode(payload).decode(), len(waiting)))
 
     async for row in _each(rows):
         arguments = item.signature.encode((row,), {})
