@@ -73,7 +73,7 @@ from outlive._replay.command import (
 from outlive._replay.continuing import overrule
 from outlive._replay.divergence import contradiction, other_arguments, reason_of, unasked
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, end_closed, main_done
-from outlive._replay.foresight import Foresight
+from outlive._replay.foresight import NOTHING_AHEAD, Foresight
 from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.loop import RunLoop, RunTask, Timer
 from outlive._replay.timers import Timers
@@ -110,7 +110,7 @@ class Execution:
         self.events = 0
         """How many events were fed: the seq of the next one."""
         self.is_parked = False
-        self.foresight = Foresight()
+        self.foresight = NOTHING_AHEAD
         self.has_items = False
         """Whether outcomes of steps and children may be those of items."""
         self.frames: dict[int, Frame] = {}

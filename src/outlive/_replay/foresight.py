@@ -27,3 +27,7 @@ class Foresight:
         """The number of the last event that older code may have seen."""
         while self.last >= 0 and isinstance(events[self.last], _SAYS_NOTHING):
             self.last -= 1
+
+
+NOTHING_AHEAD = Foresight()
+"""What a run that is just beginning has ahead of it."""

@@ -390,7 +390,7 @@ class LiveRun:
                 run_id=command.fact.run_id,
                 kind=MessageKind.CANCEL,
                 at=at,
-                name="its starter was cancelled",
+                name="cancelled by its starter",
                 key=key_of_cancel(0),
             )
             self._open_draft().change.messages.append(message)
