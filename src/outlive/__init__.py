@@ -17,6 +17,7 @@ async with outlive.Engine("sqlite:hello.db") as engine:
 from typing import TYPE_CHECKING, Any
 
 from outlive._define.approval import wait_for_approval
+from outlive._define.decide import continue_as_new, patched, publish
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.map import Tolerance, map
 from outlive._define.saga import saga
@@ -36,6 +37,7 @@ from outlive.errors import (
 )
 
 if TYPE_CHECKING:
+    from outlive.client.batch import Batch, BatchItem
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
 
@@ -45,6 +47,8 @@ __all__ = [
     "Approval",
     "ApprovalExpired",
     "ApprovalNotice",
+    "Batch",
+    "BatchItem",
     "Engine",
     "Limits",
     "OutliveError",
@@ -62,9 +66,12 @@ __all__ = [
     "ToleranceExceededError",
     "Workflow",
     "__version__",
+    "continue_as_new",
     "current_step",
     "map",
     "now",
+    "patched",
+    "publish",
     "random",
     "saga",
     "sleep_until",
@@ -87,4 +94,8 @@ def __getattr__(name: str) -> Any:
         from outlive.client.handle import RunHandle
 
         return RunHandle
+    if name in ("Batch", "BatchItem"):
+        from outlive.client import batch
+
+        return getattr(batch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -160,6 +160,17 @@ class RunFinishedError(OutliveError):
         super().__init__(f"run {run_id!r} has ended ({status}) and takes no more messages; start a new run")
 
 
+class RunContinuedError(OutliveError):
+    """This is an earlier generation of a run: it has no result of its own."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.last_id = run_id.rpartition("~gen")[0]
+        super().__init__(
+            f"run {run_id!r} went on as a new generation and has no result of its own; ask for that of {self.last_id!r}"
+        )
+
+
 class RunNotParkedError(OutliveError):
     """Only a parked run can be resumed."""
 
@@ -344,6 +355,16 @@ class ToleranceExceededError(OutliveError):
         )
 
 
+class BatchFailedError(OutliveError):
+    """More items of a batch failed than were tolerated."""
+
+    def __init__(self, failed: int, failures_max: int, total: int) -> None:
+        self.failed, self.failures_max, self.total = failed, failures_max, total
+        super().__init__(
+            f"{failed} of {total} items failed, and {failures_max} were tolerated; batch.items() has their errors"
+        )
+
+
 class NotDurableError(OutliveError, RuntimeError):
     """A workflow asked its loop for something that no journal can replay."""
 
@@ -447,6 +468,24 @@ class StoreUnavailableError(StoreError):
 
 class CommitUnknownError(StoreUnavailableError):
     """The store failed around a commit: it may have happened or not. Re-read before anyone moves."""
+
+
+class TransactionOverError(StoreError):
+    """The transaction of a step ended before the step did; nothing that it wrote stays."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the transaction of this step is over: {reason}")
+
+
+class TransactionRefusedError(StoreError):
+    """A statement that a step may not run in its transaction."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(
+            f"a step's transaction refuses {what}; the journal's commit ends it, and Outlive's own tables are Outlive's"
+        )
 
 
 class ConfigurationError(OutliveError, ValueError):

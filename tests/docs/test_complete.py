@@ -38,7 +38,9 @@ def test_reference_names_every_argument(name: str) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("cls", [outlive.Engine, outlive.RunHandle, outlive.Run, outlive.Workflow, outlive.Step])
+@pytest.mark.parametrize(
+    "cls", [outlive.Engine, outlive.Batch, outlive.RunHandle, outlive.Run, outlive.Workflow, outlive.Step]
+)
 def test_reference_names_every_member(cls: type) -> None:
     """Public methods, with their arguments, and public attributes."""
     section = section_of(REFERENCE, f"### `{cls.__name__}`")
@@ -105,7 +107,7 @@ def arguments_of(function: typing.Any) -> list[str]:
     """The names of the arguments of a function, a class or a method; those that only collect others left out."""
     if isinstance(function, type) and issubclass(function, BaseException):
         return []
-    if isinstance(function, type) and function in (outlive.Step, outlive.Workflow, outlive.RunHandle):
+    if isinstance(function, type) and function in (outlive.Step, outlive.Workflow, outlive.RunHandle, outlive.Batch):
         return []  # Users never make these themselves.
     if isinstance(function, type) and issubclass(function, outlive.RunStatus):
         return []

@@ -92,6 +92,15 @@ async def saga_deadline() -> None:
         await outlive.wait_for_signal("go")
 
 
+@outlive.workflow
+async def saga_generations(left: int) -> str:
+    async with outlive.saga():
+        booked = await saga_book(f"room {left}")
+        if left:
+            outlive.continue_as_new(left - 1)
+    return booked
+
+
 def undone() -> list[str]:
     """What was undone, in order."""
     return [call.removeprefix("undo ") for call in stage.calls if str(call).startswith("undo ")]
@@ -103,6 +112,13 @@ async def test_a_saga_that_succeeds_keeps_everything(engine: outlive.Engine) -> 
 
     assert "done" == await in_time(run.result())
     assert ({"a", "b"}, []) == (stage.values["held"], undone())
+
+
+async def test_going_on_as_a_new_generation_is_no_failure(engine: outlive.Engine) -> None:
+    run = await engine.start(saga_generations, 2)
+
+    assert await in_time(run.result()) == "room 0"
+    assert undone() == []
 
 
 async def test_a_saga_that_fails_is_undone_newest_first(engine: outlive.Engine) -> None:

@@ -16,13 +16,17 @@ from outlive._journal.event import (
     ApprovalRequested,
     AttemptFailed,
     CancelRequested,
+    DetachedCancelled,
     DetachedEnded,
     DetachedStarted,
+    PatchTaken,
     RunCancelled,
     RunClaimed,
+    RunContinued,
     RunCreated,
     RunFailed,
     RunParked,
+    RunPublished,
     RunReleased,
     RunResumed,
     RunSucceeded,
@@ -124,6 +128,10 @@ SAMPLES: dict[str, AnyEvent] = {
         RunFailed(at=AT, run=3, failure=FAILURE),
         RunCancelled(at=AT, reason="its parent has ended"),
         RunTimedOut(at=AT),
+        DetachedCancelled(at=AT, run=1, call="@cancel/audit-1", run_id="audit-1"),
+        RunPublished(at=AT, run=2, payload=json_payload(b'{"stage":"packing"}'), call="@publish#2", digest=77),
+        PatchTaken(at=AT, run=1, call="@patch/two-letters"),
+        RunContinued(at=AT, workflow="order", version=3),
     )
 }
 

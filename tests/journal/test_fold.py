@@ -19,13 +19,17 @@ from outlive._journal.event import (
     ApprovalRequested,
     AttemptFailed,
     CancelRequested,
+    DetachedCancelled,
     DetachedEnded,
     DetachedStarted,
+    PatchTaken,
     RunCancelled,
     RunClaimed,
+    RunContinued,
     RunCreated,
     RunFailed,
     RunParked,
+    RunPublished,
     RunReleased,
     RunResumed,
     RunSucceeded,
@@ -147,6 +151,10 @@ TABLE: dict[tuple[str, str], Change] = {
     ("running", "failed"): Change(RunFailed(at=30, failure=FAILURE), (RunStatus.FAILED, "", None, (), 0, "")),
     ("running", "cancelled"): Change(RunCancelled(at=30, reason="no"), (RunStatus.CANCELLED, "", None, (), 0, "no")),
     ("running", "timed out"): Change(RunTimedOut(at=30), (RunStatus.TIMED_OUT, "", None, (), 0, "")),
+    ("running", "continued"): Change(
+        RunContinued(at=30, workflow="order", version=3), (RunStatus.CONTINUED, "", None, (), 0, "")
+    ),
+    ("running", "published"): Change(RunPublished(at=30, payload=ONE), (RUNNING, "w", 10, (), 0, "")),
     ("taken over", "succeeded"): Change(RunSucceeded(at=30, result=ONE), (RunStatus.SUCCEEDED, "", None, (), 0, "")),
 }
 
@@ -164,6 +172,8 @@ QUIET: list[AnyEvent] = [
     CancelRequested(at=30),
     DetachedStarted(at=30, call="b", run_id="x"),
     DetachedEnded(at=30, run_id="x", status=RunStatus.SUCCEEDED, result=ONE),
+    DetachedCancelled(at=30, call="@cancel", run_id="x"),
+    PatchTaken(at=30, call="@patch/x"),
 ]
 
 

@@ -58,7 +58,7 @@ def through(proxy: Proxy, url: str) -> str:
 
 @pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
 async def test_a_cut_at_any_request_of_a_run_loses_nothing_and_repeats_nothing(
-    postgres_server: PostgresServer, postgres_database: str, proxy: Proxy, before: bool
+    postgres_server: PostgresServer, postgres_database: str, proxy: Proxy, *, before: bool
 ) -> None:
     """The outcome of every commit is resolved rightly, whichever of them it is whose answer never came."""
     schema = "before" if before else "after"

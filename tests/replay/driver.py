@@ -55,7 +55,7 @@ from outlive._replay.command import (
 )
 from outlive._runtime.fact import fact_of_record
 from tests.replay.define import NONCE, SECOND, START_AT, TURNS_MAX, Code, created, finish, pack
-from tests.replay.life import Key, Life, call_name, describe, key_of, read_books, sort_asked
+from tests.replay.life import Key, Life, call_name, describe, is_inside_transaction, key_of, read_books, sort_asked
 
 EVENTS_MAX = 10_000
 SALT = salt_of(NONCE)
@@ -82,6 +82,7 @@ class Driver:
         inject: Mapping[int, Sequence[AnyEvent]] | None = None,
         messages: Sequence[AnyEvent] = (),
         crash_at: Iterable[int] = (),
+        journal: Sequence[AnyEvent] = (),
         timeout: float | None = None,
         turns_max: int = TURNS_MAX,
         **kwargs: Any,
@@ -95,6 +96,7 @@ class Driver:
             inject: messages to deliver one after the other from event number k on.
             messages: to deliver in this order, whenever the seed says so (without one: before the clock moves).
             crash_at: the worker dies before these events.
+            journal: what has happened already, maybe with other code; the run goes on from there.
             timeout: seconds that the run may take.
         """
         self.life = Life(code or Code(of), of)
@@ -107,6 +109,9 @@ class Driver:
         self._crash_at = frozenset(crash_at)
         self._open: dict[Key, Command] = {}
         self._execution = self.life.code.execution(turns_max=turns_max)
+        if journal:
+            self._take_over(journal)
+            return
         timeout_at = None if timeout is None else START_AT + round(timeout * SECOND)
         self._take(created(of, *args, timeout_at=timeout_at, **kwargs))
 
@@ -114,7 +119,8 @@ class Driver:
         """Let things happen until nothing can."""
         life = self.life
         while life.park is None and life.end is None and (event := self._next_event()) is not None:
-            if len(life.journal) in self._crash_at:
+            at = len(life.journal)
+            if at in self._crash_at and not is_inside_transaction([*life.journal, event], at):
                 self._crash()
             self._take(event)
             assert len(life.journal) < EVENTS_MAX, "the run does not come to an end"
@@ -162,11 +168,25 @@ class Driver:
             case _:
                 assert_never(command)
 
+    def _take_over(self, journal: Sequence[AnyEvent]) -> None:
+        """Go on with a run that another worker has begun."""
+        life = self.life
+        self._execution.foresee(journal)
+        for event in journal:
+            life.journal.append(event)
+            commands = self._execution.feed(event)
+            life.asked.append([describe(command) for command in commands])
+            life.park = next((command.reason for command in commands if isinstance(command, Park)), life.park)
+            life.books.append(read_books(self._execution))
+        self.now_at = max(event.at for event in journal)
+        self._open = {key_of(command): command for command in self._execution.outstanding()}
+
     def _crash(self) -> None:
         """Die, and be replaced."""
         before = read_books(self._execution)
         self._execution.drop()
         self._execution = self.life.code.execution(turns_max=self._turns_max)
+        self._execution.foresee(self.life.journal)
         for seq, event in enumerate(self.life.journal):
             asked = [describe(command) for command in self._execution.feed(event)]
             assert asked == self.life.asked[seq], f"event {seq} replays otherwise"

@@ -23,6 +23,7 @@ from outlive._replay.ask import (
     take_signal,
     this_execution,
 )
+from outlive._replay.batching import cancel_detached
 from outlive._replay.ending import failed_error
 from outlive._replay.frame import SCOPE
 from outlive.errors import ConfigurationError, NotInRunError, RunCancelled, RunTimedOut
@@ -83,14 +84,19 @@ async def wait_for_signal(name: str, kind: Any = Any) -> Any:
 class Child(Generic[R]):
     """A run that this workflow started."""
 
-    def __init__(self, run_id: str, result: Callable[[], Any]) -> None:
+    def __init__(self, run_id: str, result: Callable[[], Any], cancel: Callable[[], None]) -> None:
         self.id = run_id
         self._result = result
+        self._cancel = cancel
 
     async def result(self) -> R:
         """Wait, durably, for its result."""
         result: R = await self._result()
         return result
+
+    def cancel(self) -> None:
+        """Ask it to stop; `result` then raises `RunCancelled` once it has, unless it had ended before."""
+        self._cancel()
 
     def __repr__(self) -> str:
         return f"<child {self.id}>"
@@ -116,7 +122,11 @@ async def start(
         if id is not None or tags is not None:
             raise ConfigurationError("id= and tags= are for runs of their own: outlive.start(..., detached=True)")
         call = start_child(execution, spec, wanted.args, wanted.kwargs, timeout_seconds=timeout)
-        return Child(child_id(execution.root_id, call.command.run), lambda: child_result(execution, call))
+        return Child(
+            child_id(execution.root_id, call.command.run),
+            lambda: child_result(execution, call),
+            lambda: execution.cancel_child(call, "cancelled by its parent"),
+        )
     run_id = await start_detached(
         execution,
         spec,
@@ -126,7 +136,7 @@ async def start(
         tags=check_tags(tags),
         timeout_seconds=timeout,
     )
-    return Child(run_id, lambda: _detached_result(wanted, run_id))
+    return Child(run_id, lambda: _detached_result(wanted, run_id), lambda: cancel_detached(execution, run_id))
 
 
 async def _detached_result(wanted: Bound[R], run_id: str) -> R:
@@ -181,6 +191,9 @@ class StepSource(Protocol):
 
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""
+
+    def publish(self, fields: dict[str, Any]) -> None:
+        """See `outlive.publish`."""
 
 
 class StepContext:

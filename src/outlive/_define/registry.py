@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, chunk_name, chunk_spec
 from outlive._replay.command import StepSpec, WorkflowSpec
-from outlive.errors import DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
+from outlive.errors import DefinitionError, DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
+
+RESERVED = "outlive."
+"""Names of workflows that Outlive itself brings begin so."""
 
 
 class Registry:
@@ -26,7 +30,10 @@ class Registry:
 
         Raises:
             DuplicateDefinitionError: another function has this name and version.
+            DefinitionError: the name is one of ours.
         """
+        if spec.name.startswith(RESERVED):
+            raise DefinitionError(f"workflow {spec.name!r}: names that begin with {RESERVED!r} are Outlive's own")
         key = (spec.name, spec.version)
         _check_unique("workflow", spec.name, self._workflows.get(key), spec)
         self._workflows[key] = spec
@@ -46,10 +53,24 @@ class Registry:
         Raises:
             WorkflowNotFoundError: this process does not have it.
         """
-        spec = self._workflows.get((name, version))
+        spec = self._workflows.get((name, version)) or self._built_in(name, version)
         if spec is None:
-            raise WorkflowNotFoundError(name, version, self.definitions())
+            raise WorkflowNotFoundError(name, version, [f"{name}@{version}" for name, version in self._workflows])
         return spec
+
+    def _built_in(self, name: str, version: int) -> WorkflowSpec | None:
+        if (name, version) == (BATCH.name, BATCH.version):
+            return BATCH
+        if name.startswith(RESERVED):
+            item = self.find_item(name, version)
+            return None if item is None else chunk_spec(item)
+        return None
+
+    def find_item(self, chunk: str, version: int) -> StepSpec | WorkflowSpec | None:
+        """What the chunks of this name and version are made of, if this process has it."""
+        if chunk.startswith(OF_STEP):
+            return self._steps.get(chunk.removeprefix(OF_STEP))
+        return self._workflows.get((chunk.removeprefix(OF_WORKFLOW), version))
 
     def find_latest(self, name: str) -> WorkflowSpec | None:
         """The newest version of a workflow, if this process has any."""
@@ -58,7 +79,10 @@ class Registry:
 
     def definitions(self) -> list[str]:
         """Everything that a worker of this process can run, as `name@version`."""
-        return sorted(f"{name}@{version}" for name, version in self._workflows)
+        items: list[StepSpec | WorkflowSpec] = [*self._workflows.values(), *self._steps.values()]
+        chunks = [chunk_name(item) for item in items if item.signature.takes_one]
+        names = [*self._workflows, *chunks, (BATCH.name, BATCH.version)]
+        return sorted(f"{name}@{version}" for name, version in names)
 
 
 REGISTRY = Registry()

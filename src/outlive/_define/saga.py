@@ -46,6 +46,7 @@ from typing import Any
 from outlive._define.plain import PlainSaga, roll_back_plainly
 from outlive._define.step import Step, as_undo
 from outlive._replay.ask import current_execution
+from outlive._replay.continuing import find_heir
 from outlive._replay.ending import find_not_durable
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
@@ -101,7 +102,7 @@ class SagaBlock:
             if isinstance(error, GeneratorExit):
                 # Whoever is being closed may not wait for anything.
                 saga.close()
-            elif error is None:
+            elif error is None or find_heir(error) is not None:
                 await self._forget(saga)
             else:
                 was_cancelled = await self._roll_back(saga, error)

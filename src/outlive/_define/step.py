@@ -62,6 +62,11 @@ class Step(Generic[P, R]):
             return self.spec.fn(*args, **kwargs)  # type: ignore[no-any-return]
         return run_step(execution, self.spec, self._options, args, kwargs)
 
+    @property
+    def has_own_options(self) -> bool:
+        """Whether its options are other ones than those of its definition."""
+        return self._options != self.spec.options
+
     def options(
         self, *, retry: Retry | None = None, timeout: float | None = None, undo: Step[..., Any] | None = None
     ) -> Step[P, R]:
@@ -164,7 +169,7 @@ def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_defi
             raise DefinitionError(f"step {name}: options(undo={undo!r}) needs a step; decorate it with @outlive.step")
         undo = step(name=f"{name}.undo", retry=UNDO_RETRY)(undo)
     spec = as_undo(undo)
-    if not spec.signature.takes_one():
+    if not spec.signature.takes_one:
         raise DefinitionError(
             f"step {name}: its undo {spec.name} must take one argument, the result of {name}: write "
             f"`def {spec.fn.__name__}(result)`"

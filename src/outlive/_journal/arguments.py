@@ -56,6 +56,15 @@ class Signature:
         self._takes_nothing = not parameters
         self._needs_keywords = any(each.kind is each.KEYWORD_ONLY and each.default is each.empty for each in parameters)
 
+    @property
+    def takes_one(self) -> bool:
+        """Whether it can be called with one positional argument."""
+        try:
+            self._signature.bind(None)
+        except TypeError:
+            return False
+        return True
+
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The arguments as JSON.
 
@@ -100,14 +109,6 @@ class Signature:
             raise UnreadableError(what, f"{self._name}{self._signature}", str(error)) from error
         args = [self._positional_codec(index).decode(raw, what) for index, raw in enumerate(raws)]
         return args, {key: self._codec_of(key).decode(raw, what) for key, raw in named.items()}
-
-    def takes_one(self) -> bool:
-        """Whether the function can be called with one argument and nothing else."""
-        try:
-            self._signature.bind(None)
-        except TypeError:
-            return False
-        return True
 
     def _check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if kwargs or len(args) != len(self._positional) or self._needs_keywords:

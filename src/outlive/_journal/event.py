@@ -44,6 +44,8 @@ class RunCreated(Event, frozen=True, tag=True):
     """The worker that created and claimed it in one step; empty when any worker may claim it."""
     notify: str = ""
     """The id of the run that started it detached and hears of its end."""
+    generation: int = 0
+    """How many runs of this id have gone on as the next one before it."""
 
 
 class RunClaimed(Event, frozen=True, tag=True):

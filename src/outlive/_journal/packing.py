@@ -46,14 +46,14 @@ class Packer:
         if len(self._by_name) != len(self._codecs):
             raise ConfigurationError(f"two payload codecs have one name: {', '.join(self._via)}")
 
-    def pack(self, data: bytes, what: str) -> tuple[Payload, Blob | None]:
-        """The payload of a value, and the blob it needs if it is large.
+    def pack(self, data: bytes, what: str, *, as_blob: bool = False) -> tuple[Payload, Blob | None]:
+        """The payload of a value, and the blob it needs if it is large, or if it is to be one in any case.
 
         Raises:
             PayloadTooLargeError: over `payload_bytes_max`.
             UnserialisableError: a payload codec failed.
         """
-        if len(data) <= self._inline_max and not self._codecs:
+        if len(data) <= self._inline_max and not self._codecs and not as_blob:
             return Payload(v=msgspec.Raw(data)), None
         if len(data) > self._bytes_max:
             raise PayloadTooLargeError(what, len(data), self._bytes_max)
@@ -63,7 +63,7 @@ class Packer:
             except Exception as error:  # A codec is the user's code, and may look for a key that is not there.
                 reason = f"{type(error).__qualname__}: {error}"
                 raise UnserialisableError(what, "$", f"payload codec {codec.name!r}", reason) from error
-        if len(data) <= self._inline_max:
+        if len(data) <= self._inline_max and not as_blob:
             return Payload(data=base64.b64encode(data).decode(), via=self._via), None
         blob = Blob(id=hashlib.sha256(data).hexdigest(), data=data)
         return Payload(blob=blob.id, via=self._via, size=len(data)), blob

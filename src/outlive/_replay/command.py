@@ -20,7 +20,7 @@ from outlive._journal.event import (
     PatchTaken,
     RunPublished,
 )
-from outlive._model import Failure, Retry, RunStatus
+from outlive._model import Failure, Payload, Retry, RunStatus
 
 Recorded = ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished
 """Facts that a run decides by itself: nothing but the next rows of its journal."""
@@ -74,6 +74,8 @@ class RunStep(msgspec.Struct, gc=False):
     not_before_at: int = 0
     progress: bytes | None = None
     """JSON of what the last attempt saved."""
+    item: int = -1
+    """Its place in a batch."""
 
 
 class CancelStep(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +96,8 @@ class StartChild(msgspec.Struct, frozen=True, gc=False):
     arguments: bytes
     digest: int
     timeout_at: int | None
+    item: int = -1
+    """Its place in a batch."""
 
 
 class StartDetached(msgspec.Struct, frozen=True, gc=False):
@@ -107,6 +111,8 @@ class StartDetached(msgspec.Struct, frozen=True, gc=False):
     digest: int
     tags: dict[str, str]
     timeout_seconds: float | None
+    payload: Payload | None = None
+    """Its input, if that lies in the store already; else it is made of `arguments`."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -120,6 +126,13 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """What becomes the payload of the event."""
 
 
+class Heir(msgspec.Struct, frozen=True, gc=False):
+    """What a run goes on as."""
+
+    workflow: WorkflowSpec
+    arguments: bytes
+
+
 class EndRun(msgspec.Struct, frozen=True, gc=False):
     """A run of the tree has come to its end."""
 
@@ -128,6 +141,8 @@ class EndRun(msgspec.Struct, frozen=True, gc=False):
     result: bytes | None = None
     failure: Failure | None = None
     reason: str = ""
+    heir: Heir | None = None
+    """For a continued run."""
 
 
 class Park(msgspec.Struct, frozen=True, gc=False):

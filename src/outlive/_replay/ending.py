@@ -13,6 +13,7 @@ from outlive._journal.value import Stored
 from outlive._model import Failure, Payload, RunStatus
 from outlive._replay.call import ChildCall
 from outlive._replay.command import Command, EndRun
+from outlive._replay.continuing import find_heir
 from outlive._replay.frame import Frame
 from outlive._replay.timers import Timers
 from outlive.errors import NotDurableError, OutliveError, RunCancelled, RunFailed, RunTimedOut, UnserialisableError
@@ -97,6 +98,8 @@ def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
     error = task.exception()
     if error is None:
         return _success(frame, task.result())
+    if (heir := find_heir(error)) is not None:
+        return EndRun(run, RunStatus.CONTINUED, heir=heir)
     return find_not_durable(error) or EndRun(run, RunStatus.FAILED, failure=failure_of(error))
 
 
@@ -143,6 +146,8 @@ def child_outcome(call: ChildCall, event: Ending, frame: Frame, unpack: Callable
             call.future.set_exception(RunCancelled(frame.id, f"was cancelled: {event.reason or 'no reason given'}"))
         case journal.RunTimedOut():
             call.future.set_exception(RunTimedOut(frame.id, "did not end within its timeout"))
+        case journal.RunContinued():
+            raise AssertionError("only a root run goes on as a new one")
 
 
 def failed_error(run_id: str, failure: Failure, registered: tuple[type[BaseException], ...] = ()) -> BaseException:

@@ -19,7 +19,7 @@ a step is retried; it says what it waits for (`waits`, `wake_at`) and is told wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -36,6 +36,7 @@ from outlive._journal.event import (
     DetachedCancelled,
     DetachedEnded,
     DetachedStarted,
+    Ending,
     PatchTaken,
     RunCancelled,
     RunClaimed,
@@ -58,19 +59,22 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.value import Stored
-from outlive._model import Payload, Wait, child_id
+from outlive._model import Payload, RunStatus, Wait, child_id
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.asking import read_decision
 from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
 from outlive._replay.command import (
     Command,
+    EndRun,
     Park,
     Record,
     Recorded,
     WorkflowSpec,
 )
+from outlive._replay.continuing import overrule
 from outlive._replay.divergence import contradiction, other_arguments, reason_of, unasked
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, end_closed, main_done
+from outlive._replay.foresight import NOTHING_AHEAD, Foresight
 from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.loop import RunLoop, RunTask, Timer
 from outlive._replay.saga import SAGA, Saga
@@ -104,9 +108,13 @@ class Execution:
     ) -> None:
         self.root_id = root_id
         self.nonce = 0
+        self.generation = 0
         self.events = 0
         """How many events were fed: the seq of the next one."""
         self.is_parked = False
+        self.foresight = NOTHING_AHEAD
+        self.has_items = False
+        """Whether outcomes of steps and children may be those of items."""
         self.frames: dict[int, Frame] = {}
         # What a workflow may not use is refused by methods that are set after the class body; mypy cannot see them.
         self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
@@ -144,6 +152,10 @@ class Execution:
         self.events += 1
         commands, self.commands = self.commands, []
         return [command for command in commands if isinstance(command, Park)] if self.is_parked else commands
+
+    def foresee(self, events: Sequence[AnyEvent]) -> None:
+        """Before a replay: the whole journal that is about to be fed."""
+        self.foresight = Foresight(events)
 
     def outstanding(self) -> list[Command]:
         """Everything asked for and not answered so far, oldest first: what is left to do after a replay."""
@@ -204,13 +216,24 @@ class Execution:
         self.commands.append(command)
 
     def _on_recorded(self, event: Recorded) -> None:
-        if not event.call:
-            return  # A step said it: nothing that the workflow could contradict.
         told = f"{type(event).__name__} {event.call}"
         call = self._find(event, event.run, event.call, RecordCall, told)
         if as_asked(event) != call.command.fact:
             raise contradiction(self, event, told, f"asks for {call} with other arguments")
         del self.calls[event.run, event.call]
+
+    def _on_published(self, event: RunPublished) -> None:
+        if event.call:
+            self._on_recorded(event)
+        elif event.run in self.frames:
+            # A step said it: nothing that the workflow could contradict.
+            self.frames[event.run].published = bytes(self.unpack(event.payload))
+
+    def _on_patched(self, event: PatchTaken) -> None:
+        # Code that no longer asks is code that takes the new way only: that contradicts nothing.
+        self.calls.pop((event.run, event.call), None)
+        if event.run in self.frames:
+            self.frames[event.run].patches[event.call] = True
 
     # -- Timers ----------------------------------------------------------------------------------------------
 
@@ -237,6 +260,7 @@ class Execution:
         if event.run == 0:
             spec = self._resolve(event.workflow, event.version)
             self.nonce = self.loop.nonce = event.nonce
+            self.generation = event.generation
             self._start_frame(event, spec)
             return
         call = self._find(
@@ -252,6 +276,7 @@ class Execution:
 
     def _start_frame(self, event: RunCreated, spec: WorkflowSpec, saga: Saga | None = None) -> Frame:
         frame = Frame(event.run, child_id(self.root_id, event.run), spec, self.nonce)
+        frame.tags = event.tags
         self.frames[event.run] = frame
         args, kwargs = spec.signature.decode(self.unpack(event.input))
         context = frame.context()
@@ -343,7 +368,7 @@ class Execution:
             if not waiter.done():
                 waiter.set_result(event)
 
-    def _on_ended(self, event: RunSucceeded | RunFailed | RunCancelled | RunTimedOut) -> None:
+    def _on_ended(self, event: Ending) -> None:
         frame = self.frames.get(event.run)
         status = STATUS[type(event)]
         told = f"run {event.run} ended as {status.value}"
@@ -366,7 +391,9 @@ class Execution:
 
     def cancel_frame(self, frame: Frame, reason: str) -> None:
         """Ask a run to stop; asking twice is asking once."""
-        if frame.cancel_reason is None and not frame.is_closing and frame.task is not None:
+        if frame.is_closing:
+            overrule(frame, EndRun(frame.number, RunStatus.CANCELLED, reason=reason))
+        elif frame.cancel_reason is None and frame.task is not None:
             frame.cancel_reason = reason
             frame.task.cancel()
 
@@ -377,7 +404,9 @@ class Execution:
             self.cancel_frame(call.frame, reason)
 
     def _time_out(self, frame: Frame) -> None:
-        if not frame.is_closing and frame.task is not None:
+        if frame.is_closing:
+            overrule(frame, EndRun(frame.number, RunStatus.TIMED_OUT))
+        elif frame.task is not None:
             frame.is_timed_out = True
             frame.task.cancel()
 
@@ -431,8 +460,8 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     ApprovalRequested: Execution._on_recorded,
     ApprovalEscalated: Execution._on_recorded,
     ApprovalClosed: Execution._on_recorded,
-    RunPublished: Execution._on_recorded,
-    PatchTaken: Execution._on_recorded,
+    RunPublished: Execution._on_published,
+    PatchTaken: Execution._on_patched,
     StepIntended: None,
     RunClaimed: None,
     RunSuspended: None,

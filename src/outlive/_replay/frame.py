@@ -27,6 +27,8 @@ from outlive._model import Payload
 from outlive._replay.asking import Asking
 from outlive._replay.command import EndRun, WorkflowSpec
 
+NOTHING_PUBLISHED = b"{}"
+
 SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
 
 
@@ -79,8 +81,11 @@ class Frame:
         "is_timed_out",
         "number",
         "outcome",
+        "patches",
+        "published",
         "seed",
         "spec",
+        "tags",
         "task",
         "tasks",
         "unsettled",
@@ -91,6 +96,7 @@ class Frame:
         self.number = number
         self.id = run_id
         self.spec = spec
+        self.tags: dict[str, str] = {}
         self.seed = f"{nonce}/{number}"
         self.task: asyncio.Task[Any] | None = None
         self.tasks: list[Any] = []
@@ -103,6 +109,10 @@ class Frame:
         """Children that have not ended."""
         self.unsettled = 0
         """Steps that nobody waits for, but whose outcome must be known before the run ends: they may be undone."""
+        self.patches: dict[str, bool] = {}
+        """The way that was taken at each mark of a change in the code."""
+        self.published = NOTHING_PUBLISHED
+        """JSON of what the run shows to people."""
         self.cancel_reason: str | None = None
         self.is_timed_out = False
         self.is_closing = False
@@ -155,6 +165,10 @@ class Frame:
         """The oldest signal of this name that came before anybody asked."""
         buffered = self.buffer.get(name)
         return buffered.popleft() if buffered else None
+
+    def buffered_signals(self) -> list[tuple[str, Payload]]:
+        """All signals that nobody took, by name, oldest first."""
+        return [(name, payload) for name, payloads in self.buffer.items() for payload in payloads]
 
     def put_back_signal(self, payload: Payload, name: str) -> None:
         """A waiter was cancelled with the signal already in its hands: the next one gets it."""

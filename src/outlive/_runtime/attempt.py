@@ -12,6 +12,7 @@ from outlive._replay.command import RunStep
 from outlive.errors import PayloadTooLargeError
 
 Save = Callable[["Attempt", bytes], None]
+Publish = Callable[["Attempt", dict[str, Any]], None]
 
 
 class Attempt:
@@ -21,14 +22,17 @@ class Attempt:
         "_epoch",
         "_loop",
         "_progress_bytes_max",
+        "_publish",
         "_run",
         "_save",
         "command",
+        "is_publishing",
         "is_saving",
         "is_timed_out",
         "is_wanted",
         "progress",
         "task",
+        "unpublished",
     )
 
     def __init__(
@@ -39,6 +43,7 @@ class Attempt:
         epoch: int,
         loop: asyncio.AbstractEventLoop,
         save: Save,
+        publish: Publish,
         progress_bytes_max: int,
     ) -> None:
         self.command = command
@@ -51,10 +56,15 @@ class Attempt:
         """Progress that is not in the journal yet; the latest wins."""
         self.is_saving = False
         """Whether an earlier progress is on its way into the journal."""
+        self.unpublished: dict[str, Any] = {}
+        """Fields that it published and that are not in the journal yet."""
+        self.is_publishing = False
+        """Whether earlier fields are on their way into the journal."""
         self._run = run
         self._epoch = epoch
         self._loop = loop
         self._save = save
+        self._publish = publish
         self._progress_bytes_max = progress_bytes_max
 
     def cancel(self) -> None:
@@ -109,3 +119,13 @@ class Attempt:
             if len(data) > self._progress_bytes_max:
                 raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
             self._loop.call_soon_threadsafe(self._save, self, data)
+
+    def publish(self, fields: dict[str, Any]) -> None:
+        """See `outlive.publish`."""
+        if fields and self.is_wanted:
+            what = f"what step {self.command.call} publishes"
+            data = TAGGED.encode(fields, what)
+            if len(data) > self._progress_bytes_max:
+                raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
+            # As the reader will see it: what the step does to these values later changes nothing.
+            self._loop.call_soon_threadsafe(self._publish, self, TAGGED.decode(data, what))

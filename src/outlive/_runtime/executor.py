@@ -50,6 +50,7 @@ class Executor:
         trust: Trust,
         report: Report,
         save_progress: Callable[[LiveRun, Attempt], None],
+        save_published: Callable[[LiveRun, Attempt], None],
     ) -> None:
         self._clock = clock
         self._threads = threads
@@ -60,6 +61,7 @@ class Executor:
         self._monotonic = clock.monotonic
         self._report = report
         self._save_progress = save_progress
+        self._save_published = save_published
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
         self._is_opening = False
         self.running = 0
@@ -74,6 +76,7 @@ class Executor:
             epoch=runs[0].epoch,
             loop=self._loop,
             save=partial(self._progress, live),
+            publish=partial(self._publish, live),
             progress_bytes_max=self._progress_bytes_max,
         )
         live.attempts[command.run, command.call] = attempt
@@ -183,6 +186,12 @@ class Executor:
             attempt.progress = data
             if not attempt.is_saving:
                 self._save_progress(live, attempt)
+
+    def _publish(self, live: LiveRun, attempt: Attempt, fields: dict[str, Any]) -> None:
+        if attempt.is_wanted and not attempt.is_timed_out:
+            attempt.unpublished |= fields
+            if not attempt.is_publishing:
+                self._save_published(live, attempt)
 
     def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""

@@ -102,13 +102,18 @@ def fact_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
         return RunFailed(at=at, run=command.run, failure=command.failure)
     if command.status is RunStatus.CANCELLED:
         return RunCancelled(at=at, run=command.run, reason=command.reason)
+    if command.status is RunStatus.CONTINUED:
+        assert command.heir is not None
+        follower = command.heir.workflow
+        return RunContinued(at=at, run=command.run, workflow=follower.name, version=follower.version)
     assert command.status is RunStatus.TIMED_OUT
     return RunTimedOut(at=at, run=command.run)
 
 
 def message_to_starter(root: Run, event: Ending) -> Message | None:
     """What the run that started this tree detached is told of its end."""
-    if root.parent_id is None:
+    if root.parent_id is None or isinstance(event, RunContinued):
+        # The starter waits for the last generation.
         return None
     ended = Ended(
         run_id=root.id,

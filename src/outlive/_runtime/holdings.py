@@ -88,6 +88,10 @@ class Holdings:
 
     def keep(self, live: LiveRun) -> None:
         """Keep a tree that has just been suspended."""
+        # It may have been claimed again, and rebuilt, before this worker heard that it was let go of.
+        older = self._cached.pop(live.journal, None)
+        if older is not None and older is not live:
+            older.execution.drop()
         self._cached[live.journal] = live
         if len(self._cached) > self._cached_max:
             _, oldest = self._cached.popitem(last=False)

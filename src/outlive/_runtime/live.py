@@ -37,6 +37,7 @@ from outlive._replay.command import (
     CancelStep,
     Command,
     EndRun,
+    Heir,
     Park,
     Record,
     RunStep,
@@ -45,10 +46,13 @@ from outlive._replay.command import (
     WorkflowSpec,
 )
 from outlive._replay.execution import Execution
+from outlive._replay.frame import NOTHING_PUBLISHED
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import Clock
 from outlive._runtime.draft import Draft, Effect
 from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, fact_of_record, message_to_starter
+from outlive._runtime.generation import next_generation
+from outlive._runtime.item import item_of
 from outlive._store.contract import Inbound, Message, MessageKind
 from outlive.client.birth import new_tree
 from outlive.client.message_key import key_of_cancel
@@ -73,6 +77,7 @@ class LiveRun:
         "_salt",
         "_todo",
         "attempts",
+        "deferred",
         "draft",
         "execution",
         "fold",
@@ -116,6 +121,8 @@ class LiveRun:
         self.retries: dict[tuple[int, str], RunStep] = {}
         self.lookups = 0
         """Detached runs of which nobody has looked whether they will tell of their end; until then it may not rest."""
+        self.deferred: list[Command] = []
+        """Asked for in the change that creates the tree, and possible only when its journal has a handle."""
         self.is_over = False
         """Nothing can move it here any more: it has ended, is parked, or was let go."""
         self.is_lost = False
@@ -176,6 +183,7 @@ class LiveRun:
     def _replay(self, events: list[AnyEvent]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""
         self.fold.runs.clear()
+        self.execution.foresee(events)
         for event in events:
             self.fold.apply(event)
             for command in self.execution.feed(event):
@@ -229,6 +237,12 @@ class LiveRun:
             self._follow(command)
         if self._todo:
             self.happen(self._todo.popleft())
+
+    def follow_deferred(self) -> None:
+        """The tree is stored now: what had to wait for that can happen."""
+        deferred, self.deferred = self.deferred, []
+        if not self.is_over:
+            self.follow_all(deferred)
 
     def take_message(self, message: Inbound) -> None:
         """Turn a message of the inbox into a fact; the row goes in the same transaction."""
@@ -321,6 +335,8 @@ class LiveRun:
         draft = self._open_draft()
         draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq + 1))
         self.seq += 1
+        if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
+            draft.change.items.append(item)
         run = self.fold.apply(event)
         if run is not None:
             draft.runs[run.number] = run
@@ -338,6 +354,8 @@ class LiveRun:
                 if self.retries.pop((command.run, command.call), None) is None:
                     self.moving -= 1
                 self._open_draft().effects.append(command)
+            case EndRun(heir=Heir()) if not self._journal:
+                self.deferred.append(command)
             case StartChild() | StartDetached() | Record() | EndRun():
                 self._todo.append(self._fact_of(command))
             case Park():
@@ -372,7 +390,7 @@ class LiveRun:
                 run_id=command.fact.run_id,
                 kind=MessageKind.CANCEL,
                 at=at,
-                name="its starter was cancelled",
+                name="cancelled by its starter",
                 key=key_of_cancel(0),
             )
             self._open_draft().change.messages.append(message)
@@ -390,6 +408,7 @@ class LiveRun:
             tags=command.tags,
             timeout_seconds=command.timeout_seconds,
             notify=self.id,
+            payload=command.payload,
         )
         self._open_draft().change.starts.append(change)
         self.lookups += 1
@@ -399,7 +418,34 @@ class LiveRun:
         run = self.fold.runs[command.run]
         result = None if command.result is None else self.pack(command.result, f"the result of run {run.id}")
         event = fact_of_end(command, at=self._clock.now(), result=result)
+        if command.heir is not None:
+            self._continue_as(command.heir, event)
         message = message_to_starter(run, event) if command.run == 0 else None
         if message is not None:
             self._open_draft().change.messages.append(message)
         return event
+
+    def _continue_as(self, heir: Heir, event: AnyEvent) -> None:
+        """The next generation comes into being with the end of this one."""
+        frame, nonce = self.execution.frames[0], self._clock.nonce()
+        # Packed anew: what a payload codec has bound to the old tree could not be read in the new one.
+        arguments, blob = self._packer.pack(heir.arguments, f"the arguments of {heir.workflow.name}")
+        published, shown = None, None
+        if frame.published != NOTHING_PUBLISHED:
+            published, shown = self._packer.pack(frame.published, "what is published")
+        fold = Fold(self.id)
+        fold.runs = dict(self.fold.runs)
+        fold.apply(event)
+        change = next_generation(
+            heir,
+            fold.runs,
+            journal=self._journal,
+            generation=self.execution.generation,
+            at=event.at,
+            nonce=nonce,
+            arguments=arguments,
+            published=published,
+            blobs=[each for each in (blob, shown) if each is not None],
+            signals=frame.buffered_signals(),
+        )
+        self._open_draft().change.starts.append(change)

@@ -26,6 +26,7 @@ from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
+from outlive._runtime.publishing import publish_pending
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
 from outlive._runtime.undo import park_undo
@@ -75,6 +76,7 @@ class Mover:
             trust=trust,
             report=self._on_outcome,
             save_progress=self._save_progress,
+            save_published=self._save_published,
         )
         self._outcomes: list[tuple[LiveRun, Attempt, bytes | None, AnyEvent | None]] = []
         self._alarms = Alarms(clock, self._on_alarm)
@@ -137,6 +139,8 @@ class Mover:
                 continue
             live.moving -= 1
             try:
+                if attempt.unpublished:
+                    publish_pending(live, attempt, at=self._clock.now())
                 event = self._success(live, command, result) if failure is None else failure
                 if command.options.parks and isinstance(event, StepFailed):
                     park_undo(live, event)
@@ -176,6 +180,22 @@ class Mover:
             attempt.is_saving = False
             self._save_progress(live, attempt)
 
+        live.add_effect(saved)
+        self.settle(live)
+
+    def _save_published(self, live: LiveRun, attempt: Attempt) -> None:
+        command = attempt.command
+        if self.is_stopping or live.is_lost or live.is_over or not live.execution.expects(command.run, command.call):
+            return
+        with self.guarding(live):
+            if not publish_pending(live, attempt, at=self._clock.now()):
+                return
+
+        def saved() -> None:
+            attempt.is_publishing = False
+            self._save_published(live, attempt)
+
+        attempt.is_publishing = True
         live.add_effect(saved)
         self.settle(live)
 
@@ -224,7 +244,7 @@ class Mover:
             return None
         wake_at = live.wake_at() if live.has_alarms else None
         is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
-        if live.moving or live.lookups or is_near:
+        if live.moving or live.lookups or live.deferred or is_near:
             return wake_at
         live.suspend()
         return None
@@ -241,8 +261,12 @@ class Mover:
         if live.is_lost:
             return
         self.release(live, draft)
-        if draft.change.starts:
-            self._look_up(live, [start.runs[0].id for start in draft.change.starts])
+        if live.deferred:
+            with self.guarding(live):
+                live.follow_deferred()
+            self.settle(live)
+        if detached := [start.runs[0].id for start in draft.change.starts if not start.heir_of]:
+            self._look_up(live, detached)
         if draft.change.starts or draft.change.messages:
             # Another tree is due now, and this worker may be the one to run it.
             self._ring()
@@ -251,7 +275,7 @@ class Mover:
 
     def _announce_ends(self, draft: Draft) -> None:
         for run in draft.runs.values():
-            if run.status.is_terminal:
+            if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self._counters.runs_ended += 1
                 self._ended(run)
 

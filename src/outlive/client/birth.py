@@ -49,9 +49,12 @@ def new_tree(
     tags: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
     notify: str = "",
+    payload: Payload | None = None,
 ) -> Change:
-    """The change that creates a tree which any worker may claim."""
-    payload, blob = packer.pack(arguments, f"the arguments of {workflow.name}")
+    """The change that creates a tree which any worker may claim; `payload` is its input if that is stored already."""
+    blob = None
+    if payload is None:
+        payload, blob = packer.pack(arguments, f"the arguments of {workflow.name}")
     event = created(
         workflow=workflow,
         arguments=payload,

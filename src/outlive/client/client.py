@@ -14,7 +14,7 @@ import msgspec
 
 from outlive._define.registry import Registry
 from outlive._define.workflow import Bound, Workflow, bound
-from outlive._journal.codec import Row, open_journal
+from outlive._journal.codec import Row, open_journal, open_row, salt_of
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
 from outlive._journal.packing import Packer
@@ -24,6 +24,8 @@ from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Message, MessageKind, Outcome, Store
 from outlive.client.approval import ApprovalDesk
+from outlive.client.batch import Reader
+from outlive.client.batches import Batches
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
@@ -37,11 +39,13 @@ from outlive.errors import (
     OutliveError,
     ResultTimeoutError,
     RunCancelled,
+    RunContinuedError,
     RunExistsError,
     RunFailed,
     RunNotFoundError,
     RunNotParkedError,
     RunTimedOut,
+    StoreUnavailableError,
     WorkflowNotFoundError,
 )
 
@@ -83,6 +87,10 @@ class Client:
         self._moves_here = moves_here
         self._disown = disown
         self._creating: set[asyncio.Future[Outcome]] = set()
+        reader = Reader(store=lambda: self._store, packer=packer, registry=registry, pause=waiters.pause)
+        self.batches = Batches(
+            packer=packer, reader=reader, start=self.start, get=lambda run_id: RunHandle(self, run_id), new_id=new_id
+        )
 
     @property
     def _store(self) -> Store:
@@ -173,9 +181,7 @@ class Client:
             run = await self._store.find_run(run_id)
             if run is not None and on_conflict == "reject":
                 raise RunExistsError(run_id, run.status.value)
-            changes = [birth(run_id, event, blobs)]
-            if run is not None:
-                changes = [*await self._make_room(run, changes[0]), *changes]
+            changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
             outcomes = await self._store.commit(changes)
             if outcomes[-1][0] is Outcome.COMMITTED:
                 if run is not None:
@@ -196,16 +202,20 @@ class Client:
                     return name
             first += REPLACES_MAX
 
-    async def _make_room(self, run: Run, new: Change) -> list[Change]:
-        """What ends the run that has the id, if it is open; with the new one its tree takes another name."""
+    async def _replacing(self, run: Run, event: RunCreated, blobs: list[Blob]) -> list[Change]:
+        """What ends the run that has the id, if it is open, and begins the new one; its tree takes another name."""
         rows, tree = await self._read_tree(run)
+        # Generations of one id are counted on, so that no two of them get the same name.
+        first = open_row(rows[0], salt=salt_of(run.nonce), run_id=run.id)
+        assert isinstance(first, RunCreated)
+        new = birth(run.id, msgspec.structs.replace(event, generation=first.generation), blobs)
         closing = None
         if 0 in tree and not tree[0].status.is_terminal:
             reason = "replaced by a new run of the same id"
             closing = closing_change(tree, rows, reason=reason, at=self._store.now())
             tree |= {ended.number: ended for ended in closing.runs}
         new.renames = renamed(tree, name=await self._free_name(run.id))
-        return [] if closing is None else [closing]
+        return [new] if closing is None else [closing, new]
 
     async def _read_tree(self, root: Run) -> tuple[list[Row], dict[int, Run]]:
         """The journal of a tree, and then its rows by number: if it moves on meanwhile, a change conflicts."""
@@ -260,9 +270,8 @@ class Client:
         root = run if run.number == 0 else await self.info(run.root_id)
         if root is run and root.status is RunStatus.PARKED and await self._end_parked(root, reason):
             return
-        message = Message(
-            run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key_of_cancel(run.number)
-        )
+        key = key_of_cancel(run.number, run.nonce)
+        message = Message(run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key)
         await self._post.deliver(message)
 
     async def _end_parked(self, root: Run, reason: str) -> bool:
@@ -321,6 +330,14 @@ class Client:
         cursor = None if before is None else (before.created_at, before.id)
         return await self._store.list_runs(wanted, limit=limit, before=cursor)
 
+    async def published(self, run_id: str) -> dict[str, Any]:
+        """What a run shows of itself. See `RunHandle.published`."""
+        run = await self.info(run_id)
+        if run.published is None:
+            return {}
+        fields: dict[str, Any] = TAGGED.decode(await self._unpack(run.published), f"what run {run_id} published")
+        return fields
+
     async def why(self, run_id: str) -> str:
         """One sentence: what a run waits for, or how it ended."""
         run = await self.info(run_id)
@@ -337,6 +354,8 @@ class Client:
             raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
         if run.status is RunStatus.TIMED_OUT:
             raise RunTimedOut(run_id, "did not end within its timeout")
+        if run.status is RunStatus.CONTINUED:
+            raise RunContinuedError(run_id)
         assert run.failure is not None
         cause = exception_of(run.failure, registered=self._registered(run), step=run.workflow)
         raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
@@ -346,7 +365,12 @@ class Client:
             # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
             # process needs no look: its worker will announce its end.
             if not self._moves_here(run_id):
-                run = await self.info(run_id)
+                try:
+                    run = await self.info(run_id)
+                except StoreUnavailableError:
+                    if end.done():
+                        return end.result()  # The engine has stopped meanwhile, and that is what it says.
+                    raise
                 if run.status.is_terminal:
                     return run
             if timeout is None:

@@ -30,6 +30,9 @@ class Verbs(Protocol):
     async def history(self, run_id: str) -> list[AnyEvent]:
         """Its journal."""
 
+    async def published(self, run_id: str) -> dict[str, Any]:
+        """What it shows of itself."""
+
     async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal."""
 
@@ -72,6 +75,10 @@ class RunHandle(Generic[R]):
     async def history(self) -> list[AnyEvent]:
         """The journal of its tree, verified."""
         return await self._verbs.history(self.id)
+
+    async def published(self) -> dict[str, Any]:
+        """What it last showed of itself with `outlive.publish`; empty if nothing."""
+        return await self._verbs.published(self.id)
 
     async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal; it is durable when this returns."""

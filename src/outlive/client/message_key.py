@@ -12,9 +12,13 @@ def key_of_signal(run_id: str, name: str, key: str | None) -> str:
     return f"{run_id}/{name}/{key}" if key else ""
 
 
-def key_of_cancel(number: int) -> str:
-    """One key for every cancel of a run: asking twice is asking once."""
-    return f"@cancel/{number}"
+def key_of_cancel(number: int, nonce: int = 0) -> str:
+    """One key for every cancel of a run: asking twice is asking once.
+
+    A run keeps its keys when it goes on as a new generation, and the same number is another child then: the nonce of
+    the tree tells them apart.
+    """
+    return f"@cancel/{number}/{nonce:x}" if number else "@cancel/0"
 
 
 def key_of_decision(nonce: int, number: int, call: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from outlive._model import Run
+from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
 from outlive.errors import EngineClosedError, StoreUnavailableError
 
@@ -23,7 +23,8 @@ class Waiters:
 
     def __init__(self, store: Store, *, pause: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._store = store
-        self._pause = pause
+        self.pause = pause
+        """Waits a moment between two looks."""
         self._waiting: dict[str, list[asyncio.Future[Run]]] = {}
         self._poller: asyncio.Task[None] | None = None
 
@@ -63,7 +64,7 @@ class Waiters:
     async def _poll(self) -> None:
         try:
             while self._waiting:
-                await self._pause()
+                await self.pause()
                 await self.poll_once()
         finally:
             self._poller = None
@@ -77,7 +78,7 @@ class Waiters:
             return
         for run_id in ids:
             run = runs.get(run_id)
-            if run is not None and run.status.is_terminal:
+            if run is not None and run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self.announce(run)
             elif run_id in self._waiting:
                 # To the end of the line.

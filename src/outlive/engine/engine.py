@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from outlive._define.registry import REGISTRY, Registry
+from outlive._define.step import Step
 from outlive._define.workflow import Bound, Workflow
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
@@ -27,6 +28,8 @@ from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.station import Station
 from outlive._store.contract import Store
 from outlive.client.audit import ApprovalEntry
+from outlive.client.batch import Batch
+from outlive.client.batches import Tolerates
 from outlive.client.birth import birth
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
@@ -37,6 +40,7 @@ from outlive.errors import ConfigurationError, EngineClosedError, NotDurableErro
 from outlive.telemetry import Counters
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 LEASE_SECONDS_MIN = 1.0
 
@@ -231,6 +235,34 @@ class Engine:
     def get(self, run_id: str) -> RunHandle[Any]:
         """A handle of a run; whether there is such a run shows when it is used."""
         return RunHandle(self._verbs, run_id)
+
+    async def start_batch(
+        self,
+        work: Step[[T], R] | Workflow[[T], R],
+        rows: Iterable[T] | AsyncIterable[T],
+        *,
+        concurrency: int = 20,
+        id: str | None = None,
+        tags: dict[str, str] | None = None,
+        tolerate: Tolerates | None = None,
+    ) -> Batch[R]:
+        """Call a step or a workflow for each of many rows, each durable on its own; durable when this returns.
+
+        Args:
+            work: takes one argument, the row.
+            rows: any iterable, sync or async; read once, a few hundred at a time.
+            concurrency: how many items are under way at once, in all workers together.
+            id: the same id again is the same batch, and its rows are not read again; made up unless given.
+            tolerate: how many items may fail before the batch does; all of them unless given.
+
+        Raises:
+            RunExistsError: the id is that of something else.
+        """
+        return await self._verbs.batches.start(work, rows, concurrency=concurrency, id=id, tags=tags, tolerate=tolerate)
+
+    def get_batch(self, batch_id: str) -> Batch[Any]:
+        """A batch by its id; whether there is such a batch shows when it is used."""
+        return self._verbs.batches.get(batch_id)
 
     async def signal(
         self,

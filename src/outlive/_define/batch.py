@@ -1,0 +1,178 @@
+"""Two built-in workflows that carry a batch: one run that looks after it, and one for each chunk of its items.
+
+    outlive.batch                        starts chunks, a few at a time, and adds up how they ended
+    outlive.batch.step:<name>@1          runs the items of one chunk: calls of this step
+    outlive.batch.run:<name>@<version>   runs the items of one chunk: runs of this workflow
+
+A chunk is a tree of its own, so a fleet shares a batch, and its journal is bounded by the size of a chunk however many
+items the batch has. The definition of a chunk names what its items need: only a worker that has it claims the chunk.
+
+The rows of a chunk are a blob that whoever started the batch has stored; the run that looks after the batch knows of
+them only by name, and never has them in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from outlive._journal.arguments import Signature
+from outlive._model import Payload, RunStatus
+from outlive._replay.ask import detached_end, this_execution
+from outlive._replay.batching import cancel_detached, run_item, start_ready
+from outlive._replay.command import StepSpec, WorkflowSpec
+from outlive._replay.deciding import publish
+from outlive._replay.ending import failed_error
+from outlive._replay.frame import SCOPE
+from outlive.errors import BatchFailedError, RunCancelled, RunTimedOut
+
+CHUNKS_OPEN_MAX = 16
+"""Chunks of one batch that are under way at once: that many workers can share it."""
+OF_STEP = "outlive.batch.step:"
+OF_WORKFLOW = "outlive.batch.run:"
+LANES, BUDGET = "outlive.lanes", "outlive.budget"
+"""Tags of a chunk: how many of its items run at once, and how many may fail."""
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """Where the rows of a chunk lie, and how many there are."""
+
+    rows: str
+    """JSON of the payload. As text, because a worker that replays the batch fetches all blobs that its journal names,
+    and these are not for it."""
+    count: int
+
+    @property
+    def payload(self) -> Payload:
+        """The input of the run of the chunk."""
+        return msgspec.json.decode(self.rows, type=Payload)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch is to do."""
+
+    item: str
+    """The definition of the chunks."""
+    version: int
+    chunks: list[Chunk]
+    concurrency: int
+    failures_max: int | None = None
+
+    @property
+    def total(self) -> int:
+        """How many items there are."""
+        return sum(chunk.count for chunk in self.chunks)
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """How many items have ended, and how."""
+
+    total: int
+    succeeded: int = 0
+    failed: int = 0
+
+
+def chunk_id(batch_id: str, number: int) -> str:
+    """The id of a chunk; '~' keeps it apart from every id a user may choose."""
+    return f"{batch_id}~chunk{number}"
+
+
+async def run_batch(plan: Plan) -> Tally:
+    """Start the chunks one after the other, a few at a time, and add up how they ended."""
+    tally = Tally(total=plan.total)
+    chunks = enumerate(plan.chunks, start=1)
+    slots = min(len(plan.chunks), plan.concurrency, CHUNKS_OPEN_MAX)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for slot in range(slots):
+                # The lanes of all slots together are what was asked for.
+                lanes = plan.concurrency // slots + (slot < plan.concurrency % slots)
+                group.create_task(_run_slot(plan, chunks, lanes, tally))
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return tally
+
+
+async def _run_slot(plan: Plan, chunks: Iterator[tuple[int, Chunk]], lanes: int, tally: Tally) -> None:
+    for number, chunk in chunks:
+        ended = await _run_chunk(plan, number, chunk, lanes, tally)
+        tally.succeeded += ended.succeeded
+        tally.failed += ended.failed
+        publish(this_execution("batch"), {"total": tally.total, "succeeded": tally.succeeded, "failed": tally.failed})
+        if plan.failures_max is not None and tally.failed > plan.failures_max:
+            raise BatchFailedError(tally.failed, plan.failures_max, tally.total)
+
+
+async def _run_chunk(plan: Plan, number: int, chunk: Chunk, lanes: int, tally: Tally) -> Tally:
+    execution = this_execution("batch")
+    run_id = chunk_id(SCOPE.get().frame.id, number)
+    tags = {LANES: str(lanes)}
+    if plan.failures_max is not None:
+        tags[BUDGET] = str(plan.failures_max - tally.failed)
+    spec = msgspec.structs.replace(_CHUNK, name=plan.item, version=plan.version)
+    try:
+        await start_ready(execution, spec, chunk.payload, run_id=run_id, tags=tags)
+        ended = await detached_end(execution, run_id)
+    except asyncio.CancelledError:
+        cancel_detached(execution, run_id)
+        raise
+    if ended.status is RunStatus.SUCCEEDED:
+        assert ended.result is not None
+        counted: Tally = _CHUNK.signature.result.decode(execution.unpack(ended.result), f"result of {run_id}")
+        return counted
+    if ended.status is RunStatus.FAILED:
+        assert ended.failure is not None
+        raise failed_error(run_id, ended.failure)
+    if ended.status is RunStatus.TIMED_OUT:
+        raise RunTimedOut(run_id, "did not end within its timeout")
+    # A failure of the batch, and not a cancel of it: somebody cancelled one of its chunks.
+    raise RunCancelled(run_id, "was cancelled")
+
+
+async def _run_items(item: StepSpec | WorkflowSpec, first: int, rows: list[msgspec.Raw]) -> Tally:
+    """The items of one chunk, a few at a time."""
+    execution, tags = this_execution("batch"), SCOPE.get().frame.tags
+    budget = int(tags.get(BUDGET, len(rows)))
+    tally = Tally(total=len(rows))
+    left = enumerate(rows, start=first)
+
+    async def lane() -> None:
+        for index, row in left:
+            if tally.failed > budget:
+                return
+            try:
+                await run_item(execution, item, bytes(row), index)
+            except Exception:
+                tally.failed += 1
+            else:
+                tally.succeeded += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(len(rows), int(tags.get(LANES, 1)))):
+            group.create_task(lane())
+    return tally
+
+
+async def _chunk(first: int, rows: list[msgspec.Raw]) -> Tally:
+    """What a chunk looks like from outside."""
+    raise NotImplementedError
+
+
+BATCH = WorkflowSpec(name="outlive.batch", version=1, fn=run_batch, signature=Signature(run_batch, "outlive.batch"))
+_CHUNK = WorkflowSpec(name="", version=1, fn=_chunk, signature=Signature(_chunk, "outlive.batch.chunk"))
+
+
+def chunk_name(item: StepSpec | WorkflowSpec) -> tuple[str, int]:
+    """The name and version of the chunks of a batch of this."""
+    return (OF_STEP + item.name, 1) if isinstance(item, StepSpec) else (OF_WORKFLOW + item.name, item.version)
+
+
+def chunk_spec(item: StepSpec | WorkflowSpec) -> WorkflowSpec:
+    """The workflow that runs a chunk of such items."""
+    name, version = chunk_name(item)
+    fn: Any = partial(_run_items, item)
+    return msgspec.structs.replace(_CHUNK, name=name, version=version, fn=fn)

@@ -1,0 +1,73 @@
+"""Names by which a run decides something by itself: what it shows, which way it takes, how it goes on."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from outlive._define.inside import CURRENT_STEP
+from outlive._define.step import check_name
+from outlive._define.workflow import Bound, Workflow, bound
+from outlive._replay import deciding
+from outlive._replay.ask import current_execution, this_execution
+from outlive.errors import NotInRunError
+
+
+def publish(**fields: Any) -> None:
+    """Show something of the run to people: `publish(stage="packing", progress=0.4)`.
+
+    Fields stay until they are published anew. `await engine.get(run_id).published()` reads them back. In a workflow
+    each change is a fact in the journal; in a step, from any thread, the latest values win when it publishes faster
+    than the store can write.
+
+    Raises:
+        NotInRunError: neither a workflow nor a step runs here.
+        UnserialisableError: a value has no exact stored form.
+    """
+    execution = current_execution()
+    if execution is not None:
+        deciding.publish(execution, fields)
+        return
+    step = CURRENT_STEP.get(None)
+    if step is None:
+        raise NotInRunError("publish", "a workflow or a step")
+    step.publish(fields)
+
+
+def patched(name: str) -> bool:
+    """Whether to take the new way at a change of the code: `if outlive.patched("two-letters"): ... else: ...`.
+
+    False in a run that had come past this point before the change was deployed, True in every other one; the answer is
+    journaled at its first use and stays the same for the rest of the run, in loops and branches too. Outside a run the
+    new way is taken.
+
+    Raises:
+        DefinitionError: journals cannot use this name.
+    """
+    execution = current_execution()
+    return check_name(name) == name and (execution is None or deciding.patched(execution, name))
+
+
+def continue_as_new(*args: Any, workflow: Workflow[..., Any] | Bound[Any] | None = None, **kwargs: Any) -> NoReturn:
+    """End this generation of the run and go on as the next one: the same id, these arguments, a fresh journal.
+
+    Never returns: it unwinds the workflow. `finally` blocks and context managers run, `except Exception` does not see
+    it; what the workflow left running is cancelled and awaited, as at every end. The next generation keeps the tags,
+    the deadline, what was published, signals that nobody took and everything in the inbox; the old one stays in the
+    store as `<id>~gen1`, `<id>~gen2`, ... Whoever waits for the result waits for that of the last generation.
+
+    Args:
+        workflow: another workflow or version to go on as, maybe bound to all its arguments; the same one unless given.
+
+    Raises:
+        ConfigurationError: this is a child run.
+        TypeError: the workflow does not take these arguments.
+        NotInRunError: no workflow runs here.
+    """
+    execution = this_execution("continue_as_new")
+    if workflow is None:
+        deciding.continue_as_new(execution, None, args, kwargs)
+    wanted = bound(workflow, args)
+    deciding.continue_as_new(execution, wanted.workflow.spec, wanted.args, {**wanted.kwargs, **kwargs})
+
+
+__all__ = ["continue_as_new", "patched", "publish"]

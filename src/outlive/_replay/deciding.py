@@ -1,0 +1,78 @@
+"""What a run decides by itself: what it shows to people, which way it takes past a change, that it goes on anew.
+
+Nobody answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
+
+What a run publishes is one object, and every publication carries it whole: whoever reads the latest one knows all. It
+is known as JSON only, so that nothing that the workflow changes later in its values changes what was said.
+
+A mark of a change (`patched`) asks, the first time that a run comes by: has code without the mark been here before? If
+the journal goes on beyond this point and does not have the mark, it has, and the run takes the old way for good. If
+not, the mark goes into the journal, and the run takes the new way for good.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+from zlib import crc32
+
+from outlive._journal.event import PatchTaken, RunPublished
+from outlive._journal.value import TAGGED
+from outlive._model.payload import NO_PAYLOAD
+from outlive._replay.command import Heir, WorkflowSpec
+from outlive._replay.continuing import ContinueAsNew
+from outlive._replay.execution import Execution
+from outlive._replay.frame import SCOPE
+from outlive.errors import ConfigurationError
+
+
+def publish(execution: Execution, fields: dict[str, Any]) -> None:
+    """Show `fields` to people, beside what the run has shown before."""
+    execution.refuse_if_dropped()
+    scope = SCOPE.get()
+    frame = scope.frame
+    merged = merge_published(frame.published, fields)
+    if merged == frame.published:
+        return
+    frame.published = merged
+    fact = RunPublished(at=0, run=frame.number, payload=NO_PAYLOAD, call=scope.call("@publish"), digest=crc32(merged))
+    execution.record(fact, merged)
+
+
+def merge_published(before: bytes, fields: dict[str, Any]) -> bytes:
+    """The JSON of what is published, with some fields set anew.
+
+    Raises:
+        UnserialisableError: a value has no exact stored form.
+    """
+    what = "what is published"
+    known: dict[str, Any] = TAGGED.decode(before, what)
+    return TAGGED.encode({**known, **fields}, what)
+
+
+def patched(execution: Execution, name: str) -> bool:
+    """Whether the run takes the new way at this mark; once decided, for the rest of its life."""
+    execution.refuse_if_dropped()
+    frame = SCOPE.get().frame
+    call = f"@patch/{name}"
+    if call not in frame.patches:
+        ahead = execution.foresight
+        is_new = (frame.number, call) in ahead.patches or execution.events >= ahead.last
+        frame.patches[call] = is_new
+        if is_new:
+            execution.record(PatchTaken(at=0, run=frame.number, call=call))
+    return frame.patches[call]
+
+
+def continue_as_new(
+    execution: Execution, spec: WorkflowSpec | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> NoReturn:
+    """End this generation of the run; the next one is of `spec`, or of the same workflow and version."""
+    execution.refuse_if_dropped()
+    frame = SCOPE.get().frame
+    if frame.number:
+        raise ConfigurationError(
+            f"continue_as_new in {frame.id}, a child run: its parent's journal would grow all the same; start it as a "
+            f"run of its own with outlive.start({frame.spec.name}, ..., detached=True)"
+        )
+    spec = frame.spec if spec is None else spec
+    raise ContinueAsNew(Heir(spec, spec.signature.encode(args, kwargs)))

@@ -1,0 +1,33 @@
+"""What an execution must know of a journal before it is fed with it: how far the run has come already.
+
+Everything else of a replay follows from one event after the other. Only `outlive.patched` asks for more. Code that
+reaches a mark which the journal does not have must know whether it walks where older code has been before, and takes
+the old way, or whether it is the first one here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from outlive._journal.event import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed
+
+_SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed)
+"""At the end of a journal these say who has it, and not how far the code has come. `RunSuspended` does: the code that
+wrote it had come to rest beyond every event before."""
+
+
+class Foresight:
+    """What lies ahead of a replay; of a run that is just beginning, nothing does."""
+
+    __slots__ = ("last", "patches")
+
+    def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
+        self.patches = {(event.run, event.call) for event in events if isinstance(event, PatchTaken)}
+        self.last = len(events) - 1
+        """The number of the last event that older code may have seen."""
+        while self.last >= 0 and isinstance(events[self.last], _SAYS_NOTHING):
+            self.last -= 1
+
+
+NOTHING_AHEAD = Foresight()
+"""What a run that is just beginning has ahead of it."""

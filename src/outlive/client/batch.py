@@ -1,0 +1,226 @@
+"""A batch from outside: what became of its items, as they finish or in the order of the rows, from any process.
+
+The outcome of an item is found by its place. Outcomes of one chunk come in any order, but not far from it: a reader
+asks for everything behind the first one that it misses, and leaves out what it has seen. It looks at the chunks that
+are under way and at no others, so it needs as much memory for a million items as for a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from outlive._define.batch import BATCH, CHUNKS_OPEN_MAX, OF_STEP, Plan, chunk_id
+from outlive._define.registry import Registry
+from outlive._journal.codec import open_row, salt_of
+from outlive._journal.event import RunCreated
+from outlive._journal.failure import OWN_ERRORS, exception_of
+from outlive._journal.packing import Packer
+from outlive._journal.value import TAGGED, ValueCodec
+from outlive._model import Failure, Payload, Run, RunStatus
+from outlive._replay.command import StepSpec, WorkflowSpec
+from outlive._replay.ending import failed_error
+from outlive._store.contract import ItemResult, Store
+from outlive.client.cutting import CHUNK_ITEMS_MAX
+from outlive.client.handle import RunHandle
+from outlive.errors import RunExistsError, RunFailed
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem(Generic[R]):
+    """What became of one item of a batch."""
+
+    index: int
+    """The place of its row, from 0 on."""
+    result: R | None = None
+    error: BaseException | None = None
+    """Why it failed; None if it did not."""
+
+    @property
+    def value(self) -> R | BaseException:
+        """Its result, or its error if it failed."""
+        value: Any = self.result if self.error is None else self.error
+        return value  # type: ignore[no-any-return]
+
+
+class Reader:
+    """Reads plans and outcomes of batches for one client."""
+
+    def __init__(
+        self,
+        *,
+        store: Callable[[], Store],
+        packer: Packer,
+        registry: Registry,
+        pause: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._store = store
+        self.pause = pause
+        self._packer = packer
+        self._registry = registry
+
+    @property
+    def store(self) -> Store:
+        """The store, while the engine runs."""
+        return self._store()
+
+    async def plan_of(self, run: Run) -> Plan:
+        """What a batch is to do.
+
+        Raises:
+            RunExistsError: the run is none of a batch.
+        """
+        if run.workflow != BATCH.name:
+            raise RunExistsError(run.id, f"{run.status.value}, a run of workflow {run.workflow} and not of a batch")
+        rows = await self.store.read_journal(run.journal, limit=1)
+        first = open_row(rows[0], salt=salt_of(run.nonce), run_id=run.id)
+        assert isinstance(first, RunCreated)
+        (plan,), _ = BATCH.signature.decode(await self._unpack(first.input))
+        assert isinstance(plan, Plan)
+        return plan
+
+    async def read(self, plan: Plan, run_id: str, *, after: int) -> list[BatchItem[Any]]:
+        """Outcomes of a chunk whose place is behind `after`."""
+        page = await self.store.read_items(run_id, after=after, limit=CHUNK_ITEMS_MAX)
+        ids = [item.result.blob for item in page if item.result is not None and item.result.blob]
+        blobs = await self.store.get_blobs(ids) if ids else {}
+        return [self._outcome(plan, item, blobs) for item in page]
+
+    def _outcome(self, plan: Plan, item: ItemResult, blobs: dict[str, bytes]) -> BatchItem[Any]:
+        spec = self._registry.find_item(plan.item, plan.version)
+        if item.failure is not None:
+            return BatchItem(item.index, error=_error_of(plan, spec, item.index, item.failure))
+        assert item.result is not None
+        codec: ValueCodec = TAGGED if spec is None else spec.signature.result
+        value = codec.decode(self._packer.unpack(item.result, blobs), f"the result of item {item.index}")
+        return BatchItem(item.index, result=value)
+
+    async def _unpack(self, payload: Payload) -> bytes | msgspec.Raw:
+        blobs = await self.store.get_blobs([payload.blob]) if payload.blob else {}
+        return self._packer.unpack(payload, blobs)
+
+
+def _error_of(plan: Plan, spec: StepSpec | WorkflowSpec | None, index: int, failure: Failure) -> BaseException:
+    registered = (*(() if spec is None else spec.registered), *OWN_ERRORS, RunFailed)
+    name = plan.item.rpartition(":")[2]
+    if plan.item.startswith(OF_STEP):
+        return exception_of(failure, registered=registered, step=name)
+    return failed_error(f"of {name} for item {index}", failure, registered)
+
+
+class Batch(Generic[R]):
+    """Many items, each run on its own and each with an outcome of its own."""
+
+    def __init__(self, run: RunHandle[Any], reader: Reader) -> None:
+        self.id = run.id
+        self.run = run
+        """The run that looks after the batch: `why()`, `info()`, `published()`."""
+        self._reader = reader
+
+    async def status(self) -> RunStatus:
+        """Where the batch is in its life."""
+        return await self.run.status()
+
+    async def cancel(self, *, reason: str = "") -> None:
+        """Ask the batch to stop; the wish is durable when this returns. Items that have ended keep their outcome."""
+        await self.run.cancel(reason=reason)
+
+    async def result(self, timeout: float | None = None) -> dict[str, int]:
+        """Wait for the end: how many items there were (`total`), and how many `succeeded` and `failed`.
+
+        Raises:
+            RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
+        """
+        counted: dict[str, int] = msgspec.structs.asdict(await self.run.result(timeout))
+        return counted
+
+    async def results(self) -> list[R | BaseException]:
+        """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
+
+        Raises:
+            RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+        """
+        await self.run.result()
+        plan = await self._reader.plan_of(await self.run.info())
+        results: list[R | BaseException] = []
+        for number in range(1, len(plan.chunks) + 1):
+            page = await self._reader.read(plan, chunk_id(self.id, number), after=len(results) - 1)
+            results += [item.value for item in page]
+        return results
+
+    async def items(self) -> AsyncIterator[BatchItem[R]]:
+        """Every item with its outcome, as they finish; those that have finished before come first.
+
+        Raises:
+            RunFailed: after the last one, if the batch failed, or was cancelled (`RunCancelled`).
+        """
+        reader = self._reader
+        plan = await reader.plan_of(await self.run.info())
+        chunks = _Chunks(self.id, plan)
+        while chunks:
+            # Looked at in this order, nothing can end between two looks unseen.
+            is_over = (await self.status()).is_terminal
+            rows = await reader.store.find_runs(chunks.ids())
+            is_new = False
+            for run_id in rows:
+                async for item in chunks.read(reader, run_id):
+                    is_new = True
+                    yield item
+                if rows[run_id].status.is_terminal:
+                    chunks.close(run_id)
+            if is_over and not is_new:
+                break
+            if not is_new:
+                await reader.pause()
+        await self.run.result()
+
+    def __repr__(self) -> str:
+        return f"<batch {self.id}>"
+
+
+class _Chunks:
+    """The chunks that may be under way, and what was seen of them."""
+
+    def __init__(self, batch_id: str, plan: Plan) -> None:
+        self._plan = plan
+        starts = [0]
+        for chunk in plan.chunks:
+            starts.append(starts[-1] + chunk.count)
+        self._left = iter([(chunk_id(batch_id, number), start) for number, start in enumerate(starts[:-1], start=1)])
+        self._open: dict[str, tuple[int, set[int]]] = {}
+        """By id: the place up to which all was seen, and the places behind it that were seen too."""
+        self._fill()
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def ids(self) -> list[str]:
+        """The chunks to look at: they are begun in this order, so no others can be under way."""
+        return list(self._open)
+
+    def close(self, run_id: str) -> None:
+        """Everything of a chunk was seen."""
+        del self._open[run_id]
+        self._fill()
+
+    def _fill(self) -> None:
+        while len(self._open) < CHUNKS_OPEN_MAX and (following := next(self._left, None)) is not None:
+            self._open[following[0]] = following[1] - 1, set()
+
+    async def read(self, reader: Reader, run_id: str) -> AsyncIterator[BatchItem[Any]]:
+        """What is new in a chunk."""
+        seen_to, seen = self._open[run_id]
+        for item in await reader.read(self._plan, run_id, after=seen_to):
+            if item.index not in seen:
+                seen.add(item.index)
+                yield item
+        while seen_to + 1 in seen:
+            seen_to += 1
+            seen.discard(seen_to)
+        self._open[run_id] = seen_to, seen
