@@ -45,7 +45,7 @@ from outlive.errors import (
     RunNotFoundError,
     RunNotParkedError,
     RunTimedOut,
-    StoreUnavailableError,
+    StoreError,
     WorkflowNotFoundError,
 )
 
@@ -367,7 +367,7 @@ class Client:
             if not self._moves_here(run_id):
                 try:
                     run = await self.info(run_id)
-                except StoreUnavailableError:
+                except StoreError:
                     if end.done():
                         return end.result()  # The engine has stopped meanwhile, and that is what it says.
                     raise
