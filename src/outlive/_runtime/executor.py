@@ -131,7 +131,7 @@ class Executor:
         result: bytes | None = None
         failure: AnyEvent | None = None
         self.running += 1
-        self._counters.steps_started += 1
+        self._counters.step_started(attempt)
         attempt.task = task
         try:
             value = await self._call(attempt)

@@ -85,6 +85,13 @@ class Mover:
         """Attempts that run now."""
         return self._executor.running
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether no attempt runs, not even a cancelled one, and every tree waits for an alarm or the world."""
+        return not self.steps_running and not any(
+            live.moving or live.in_flight or live.lookups or live.draft is not None for live in self._holdings.active()
+        )
+
     def close(self) -> None:
         """Stop everything at once."""
         self._alarms.close()
