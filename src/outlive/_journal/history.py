@@ -106,7 +106,8 @@ def read_history(text: str, *, source: str) -> History:
     Raises:
         HistoryFormatError: it is no history, or not whole.
     """
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    # Not splitlines(): a user's text may hold line breaks that JSON does not escape.
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
         raise HistoryFormatError(source, 1, "the file is empty")
     head = _decode(lines[0][1], Head, source, 1)

@@ -18,7 +18,7 @@ class SurvivalError(AssertionError):
     def __init__(self, workflow: str, *, what: str, crashes: list[str], journal: str) -> None:
         self.workflow, self.what, self.crashes, self.journal = workflow, what, crashes, journal
         where = "without any crash" if not crashes else "when the process died " + ", and again ".join(crashes)
-        super().__init__(f"{workflow} does not survive {where}:\n{what}\nin the store at that point:\n{journal}")
+        super().__init__(f"{workflow} goes wrong {where}:\n{what}\nin the store at that point:\n{journal}")
 
 
 @dataclass(frozen=True, slots=True)
