@@ -162,8 +162,10 @@ async def test_a_failed_check_is_the_tests_failure() -> None:
     def check(survivor: Survivor) -> None:
         assert not survivor.crashes, "no crash wanted"
 
-    with pytest.raises(AssertionError, match="no crash wanted"):
+    with pytest.raises(AssertionError, match="no crash wanted") as caught:
         await crash_everywhere(failing, check=check)
+
+    assert caught.value.__notes__ == ["the process died right before write 1 (commit of RunCreated crash.failing)"]
 
 
 async def test_points_can_be_limited() -> None:
@@ -242,6 +244,18 @@ async def test_a_step_with_another_result_each_time_is_found() -> None:
     assert caught.value.crashes == ["right before write 2 (commit of StepSucceeded crash.count + RunSucceeded)"]
     assert "without a crash: crash.counter succeeded: 1" in str(caught.value)
     assert "now:             crash.counter succeeded: 2" in str(caught.value)
+
+
+async def test_another_end_may_be_allowed() -> None:
+    """Then the test says what is right."""
+    ends = set()
+
+    report = await crash_everywhere(
+        counter, reset=world.clear, same_end=False, check=lambda survivor: ends.add(survivor.result)
+    )
+
+    assert report.result == 1
+    assert {1, 2} <= ends
 
 
 async def test_a_run_that_never_ends_is_told_at_once() -> None:

@@ -139,6 +139,17 @@ async def test_a_step_that_really_waits_is_not_skipped_over(sync: bool) -> None:
         assert engine.clock.now() == EPOCH
 
 
+async def test_a_timer_that_is_not_waited_for_moves_no_time() -> None:
+    """The run has ended; its alarm went with it."""
+    async with TestEngine(patience_seconds=0.01) as engine:
+        await (await engine.start(race, False)).result()
+
+        with pytest.raises(StandstillError):
+            await (await engine.start(refund, "o-1")).result()
+
+        assert engine.clock.now() == EPOCH
+
+
 async def test_time_stands_still_while_nobody_waits() -> None:
     """A run goes as far as it can without time, and no further."""
     async with TestEngine() as engine:

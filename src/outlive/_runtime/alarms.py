@@ -39,6 +39,18 @@ class Alarms:
         if self._handle is None or at < self._armed_at:
             self._arm(at)
 
+    def forget(self, live: LiveRun) -> None:
+        """Ring no more for a run: it has ended, or is in motion no longer."""
+        if self._next.pop(live, None) is None:
+            return
+        while self._heap and self._next.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        if self._heap and self._heap[0][0] != self._armed_at:
+            self._arm(self._heap[0][0])
+        elif not self._heap and self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
     def close(self) -> None:
         """Ring no more."""
         if self._handle is not None:

@@ -291,6 +291,7 @@ class Mover:
     def _let_go(self, live: LiveRun) -> None:
         """The tree has ended, is parked, suspended or released: it is in motion no longer."""
         self._executor.cancel_all(live)
+        self._alarms.forget(live)
         self._holdings.remove(live)
         status = live.fold.root.status
         if status.is_terminal:
@@ -311,5 +312,6 @@ class Mover:
         live.is_lost = True
         log.info("run %s is no longer ours; its other owner goes on", live.id)
         self._executor.cancel_all(live)
+        self._alarms.forget(live)
         self._holdings.remove(live)
         live.execution.drop()

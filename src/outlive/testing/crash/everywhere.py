@@ -28,6 +28,7 @@ async def crash_everywhere(
     drive: Drive | None = None,
     reset: Callable[[], Any] | None = None,
     check: Callable[[Survivor], Any] | None = None,
+    same_end: bool = True,
     url: str = "memory:",
     store: StoreMaker | None = None,
     max_points: int = POINTS_MAX,
@@ -44,6 +45,8 @@ async def crash_everywhere(
             recovers, so it must be repeatable: give signals a key.
         reset: called before each run of the workflow: put the world that the steps touch back to its beginning.
         check: given a `Survivor` at the end of each run: assert there what must hold of the world.
+        same_end: whether every run must end as the undisturbed one. Without, `check` decides: for a workflow with a
+            `once` step, which ends otherwise when that step was interrupted.
         url: `memory:`, or `sqlite:<file>`: each run has a new file, named with a number behind.
         store: instead of `url`, `(number, clock)`: a connection to the store of the run with this number.
         max_points: at more points than this it dies at that many of them only, evenly spread.
@@ -69,7 +72,7 @@ async def crash_everywhere(
     points = _spread(list(_points(writes)), max_points)
     for deaths in _deaths(points):
         trial = await new_trial()
-        await trial.run(deaths, wanted)
+        await trial.run(deaths, wanted if same_end else None)
     if isinstance(place, FilePlace):
         place.clear()
     return CrashReport(len(points), runs, wanted.result, wanted.error, tuple(write.what for write in writes))

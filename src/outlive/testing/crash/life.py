@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from outlive._journal.value import Stored
 from outlive._model import Payload, Run
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
-from outlive.errors import RunFailed, StandstillError
+from outlive.errors import RunFailed, RunFinishedError, StandstillError
 from outlive.telemetry import Counters
 from outlive.testing.crash.journal import all_runs
 from outlive.testing.crash.mortal import Death, MortalStore
@@ -137,18 +138,22 @@ class Life:
         for number, (name, payload) in enumerate(plan.signals):
             await self._signal(name, payload, f"{SIGNAL_KEY}/{number}")
         if plan.drive is not None:
-            await _called(plan.drive, self.engine, plan.run_id)
+            with suppress(RunFinishedError):
+                await _called(plan.drive, self.engine, plan.run_id)
         ended = await self._end()
         if plan.check is not None and not ended.trouble:
             handle = self.engine.get(plan.run_id)
-            await _called(plan.check, Survivor(self.engine, handle, ended.result, ended.error, crashes))
+            try:
+                await _called(plan.check, Survivor(self.engine, handle, ended.result, ended.error, crashes))
+            except Exception as error:
+                error.add_note("the process died " + (", and again ".join(crashes) or "nowhere"))
+                raise
         await self.engine.__aexit__(None, None, None)
         return ended
 
     async def _signal(self, name: str, payload: Any, key: str) -> None:
-        run = await self.store.find_run(self._plan.run_id)
         # A run that has ended with this signal has taken it, and one that has ended without never wanted it.
-        if not run.status.is_terminal:
+        with suppress(RunFinishedError):
             await self.engine.signal(self._plan.run_id, name, payload, key=key)
 
     async def _end(self) -> Ended:
