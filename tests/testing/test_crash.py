@@ -233,7 +233,7 @@ async def test_another_way_in_a_replay_is_found_with_the_diff() -> None:
         await crash_everywhere(restless, reset=world.clear)
 
     assert caught.value.crashes == []
-    assert "1 StepSucceeded crash.label" in caught.value.journal
+    assert "1 StepSucceeded crash.label" in caught.value.journal_now
 
 
 async def test_a_step_with_another_result_each_time_is_found() -> None:

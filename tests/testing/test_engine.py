@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -83,6 +83,24 @@ async def race(sync: bool) -> str:  # noqa: FBT001 (arguments of a run have no n
         return "timed out"
 
 
+@outlive.step(name="skip.ask_async")
+async def ask_async() -> datetime:
+    """The time in an async step."""
+    return outlive.now()
+
+
+@outlive.step(name="skip.ask_thread")
+def ask_thread() -> datetime:
+    """The time on a thread."""
+    return outlive.now()
+
+
+@outlive.workflow(name="skip.clocks")
+async def clocks() -> list[datetime]:
+    """The time as everybody sees it."""
+    return [outlive.now(), await ask_async(), await ask_thread()]
+
+
 @outlive.workflow(name="skip.tick")
 async def tick() -> None:
     """Never end."""
@@ -148,6 +166,14 @@ async def test_a_timer_that_is_not_waited_for_moves_no_time() -> None:
             await (await engine.start(refund, "o-1")).result()
 
         assert engine.clock.now() == EPOCH
+
+
+async def test_a_step_sees_the_time_of_its_engine() -> None:
+    """As the workflow does, and on a thread too."""
+    async with TestEngine() as engine:
+        await engine.skip(days=400)
+
+        assert set(await (await engine.start(clocks)).result()) == {engine.now()}
 
 
 async def test_time_stands_still_while_nobody_waits() -> None:

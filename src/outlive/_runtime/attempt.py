@@ -20,6 +20,7 @@ class Attempt:
     __slots__ = (
         "_epoch",
         "_loop",
+        "_now",
         "_progress_bytes_max",
         "_run",
         "_save",
@@ -38,6 +39,7 @@ class Attempt:
         run: Run,
         epoch: int,
         loop: asyncio.AbstractEventLoop,
+        now: Callable[[], int],
         save: Save,
         progress_bytes_max: int,
     ) -> None:
@@ -54,6 +56,7 @@ class Attempt:
         self._run = run
         self._epoch = epoch
         self._loop = loop
+        self._now = now
         self._save = save
         self._progress_bytes_max = progress_bytes_max
 
@@ -100,6 +103,10 @@ class Attempt:
     def is_cancelled(self) -> bool:
         """See `StepContext`."""
         return not self.is_wanted or self.is_timed_out
+
+    def now_at(self) -> int:
+        """See `StepSource`."""
+        return self._now()
 
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""

@@ -73,6 +73,7 @@ class Executor:
             run=runs[command.run],
             epoch=runs[0].epoch,
             loop=self._loop,
+            now=self._clock.now,
             save=partial(self._progress, live),
             progress_bytes_max=self._progress_bytes_max,
         )

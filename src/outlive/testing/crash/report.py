@@ -12,13 +12,18 @@ from outlive.testing.engine import TestEngine
 class SurvivalError(AssertionError):
     """A workflow did not survive a crash.
 
-    `what` says what differed, `crashes` where the process died, `journal` what was in the store then.
+    `what` says what differed, `crashes` where the process died, `journal` what was in the store at the last crash that
+    had left it in order, and `journal_now` what is in it now.
     """
 
-    def __init__(self, workflow: str, *, what: str, crashes: list[str], journal: str) -> None:
-        self.workflow, self.what, self.crashes, self.journal = workflow, what, crashes, journal
+    def __init__(self, workflow: str, *, what: str, crashes: list[str], journal: str, journal_now: str) -> None:
+        self.workflow, self.what, self.crashes = workflow, what, crashes
+        self.journal, self.journal_now = journal, journal_now
         where = "without any crash" if not crashes else "when the process died " + ", and again ".join(crashes)
-        super().__init__(f"{workflow} goes wrong {where}:\n{what}\nin the store at that point:\n{journal}")
+        parts = [f"{workflow} goes wrong {where}:", what]
+        if journal and journal != journal_now:
+            parts += ["in the store at the crash:", journal]
+        super().__init__("\n".join([*parts, "in the store now:", journal_now or "  (nothing)"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ class Trial:
         self._clock = SkipClock()
         self._crashes: list[str] = []
         self._settled = Settled()
-        self._seen = ""
-        """The journals at the last crash, for people."""
+        self._at_crash = self._now = ""
+        """The journals at the last crash, and as they were last seen, for people."""
         self.writes: list[Write] = []
         """Of the last process."""
 
@@ -77,7 +77,6 @@ class Trial:
 
     async def _look_after(self, life: Life) -> None:
         """Look at what a process has left, through a connection of one's own."""
-        self._check_begun(life)
         store = self._stores(self._number, self._clock.now)
         await store.open()
         try:
@@ -100,7 +99,8 @@ class Trial:
         if problems:
             self._fail("  the store is damaged:\n" + "\n".join(f"    {problem}" for problem in problems))
         journals = await all_journals(store)
-        self._seen = render(journals)
+        self._now = render(journals)
+        self._check_begun(life)
         found = {(journal.root.journal, row[0]): row for journal in journals for row in journal.rows}
         lost = [key for key, row in life.store.acknowledged.items() if found.get(key) != row]
         if lost:
@@ -113,6 +113,8 @@ class Trial:
             if (run_id, call) not in asked:
                 self._fail(f"  step {call} of run {run_id} was begun, and no durable event asks for it")
         self._settled = settled_in(journals)
+        if life.store.died.is_set():
+            self._at_crash = self._now
 
     def _replay(
         self, life: Life, journals: list[Journal], blobs: dict[str, bytes], asked: set[tuple[str, str]]
@@ -140,4 +142,4 @@ class Trial:
 
     def _fail(self, what: str) -> None:
         name = self._plan.workflow.workflow.spec.name
-        raise SurvivalError(name, what=what, crashes=self._crashes, journal=self._seen or "  (nothing)")
+        raise SurvivalError(name, what=what, crashes=self._crashes, journal=self._at_crash, journal_now=self._now)
