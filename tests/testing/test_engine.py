@@ -83,6 +83,24 @@ async def race(sync: bool) -> str:  # noqa: FBT001 (arguments of a run have no n
         return "timed out"
 
 
+@outlive.step(name="skip.hang")
+async def hang() -> None:
+    """Never end."""
+    await asyncio.Event().wait()
+
+
+@outlive.workflow(name="skip.hanging")
+async def hanging() -> str:
+    """A step that hangs against two timers."""
+    try:
+        async with asyncio.timeout(2 * 3600), asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(3600))
+            group.create_task(hang())
+    except TimeoutError:
+        return "timed out"
+    return "done"
+
+
 @outlive.step(name="skip.ask_async")
 async def ask_async() -> datetime:
     """The time in an async step."""
@@ -157,9 +175,18 @@ async def test_a_step_that_really_waits_is_not_skipped_over(sync: bool) -> None:
         assert engine.clock.now() == EPOCH
 
 
+async def test_a_step_that_hangs_does_not_hold_time_for_ever() -> None:
+    """Its timer of an hour goes off when the patience of the test is over, and the next ones at once."""
+    async with TestEngine(patience_seconds=0.05) as engine:
+        began = engine.now()
+
+        assert await (await engine.start(hanging)).result() == "timed out"
+        assert engine.now() - began == timedelta(hours=2)
+
+
 async def test_a_timer_that_is_not_waited_for_moves_no_time() -> None:
     """The run has ended; its alarm went with it."""
-    async with TestEngine(patience_seconds=0.01) as engine:
+    async with TestEngine(patience_seconds=0.3) as engine:
         await (await engine.start(race, False)).result()
 
         with pytest.raises(StandstillError):

@@ -82,6 +82,11 @@ class Executor:
         if not self._is_opening:
             self._open_lane()
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether every attempt that can begin has begun."""
+        return not self._is_opening and (not self._queue or self.running >= self._steps_max)
+
     def cancel(self, live: LiveRun, run: int, call: str) -> None:
         """Stop an attempt that nobody waits for."""
         attempt = live.attempts.pop((run, call), None)

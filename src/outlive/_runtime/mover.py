@@ -87,9 +87,11 @@ class Mover:
 
     @property
     def is_resting(self) -> bool:
-        """Whether no attempt runs, not even a cancelled one, and every tree waits for an alarm or the world."""
-        return not self.steps_running and not any(
-            live.moving or live.in_flight or live.lookups or live.draft is not None for live in self._holdings.active()
+        """Whether every tree waits for an alarm, the world, or a step that runs: nothing is on its way."""
+        return (
+            self._executor.is_resting
+            and not self._outcomes
+            and not any(live.in_flight or live.lookups or live.draft is not None for live in self._holdings.active())
         )
 
     def close(self) -> None:

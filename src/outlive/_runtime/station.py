@@ -175,12 +175,18 @@ class Station:
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing moves here before an alarm goes off, something becomes due, or the world says something."""
+        """Whether nothing moves here before an alarm goes off, a step ends, something becomes due, or the world says
+        something."""
         return (
             self._renewal is None
             and (self._worker is None or self._worker.is_resting)
             and (self._claimer is None or self._claimer.is_resting)
         )
+
+    @property
+    def steps_running(self) -> int:
+        """Attempts that run now, also those that nobody waits for any more."""
+        return 0 if self._worker is None else self._worker.steps_running
 
     def abandon(self) -> None:
         """Die, as a killed process does: nothing is released and nothing is written, the session just goes silent."""

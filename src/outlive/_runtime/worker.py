@@ -200,7 +200,7 @@ class Worker:
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing here moves by itself."""
+        """Whether nothing here moves by itself, apart from steps that run."""
         return self._mover.is_resting
 
     def release_all(self) -> None:

@@ -64,8 +64,8 @@ class TestEngine(Engine):
     Args:
         url: the store, as `Engine` takes it. One in memory is new and empty; another one is used as it is.
         clock: the clock of another test engine on the same store.
-        patience_seconds: how long (real seconds) a `result()` waits when nothing moves and nothing is due, before it
-            raises `StandstillError` with what the run waits for.
+        patience_seconds: in real seconds, how long a step that runs holds the time, and how long a `result()` waits
+            when nothing moves and nothing is due before it raises `StandstillError` with what the run waits for.
         options: as `Engine` takes them.
     """
 
@@ -143,12 +143,17 @@ class TestEngine(Engine):
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing moves here by itself."""
+        """Whether nothing moves here by itself, apart from steps that run."""
         return (
             not self._watched.under_way
             and (self._committer is None or self._committer.is_idle)
             and (self._station is None or self._station.is_resting)
         )
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """How many steps run, and how many were begun so far."""
+        return (0 if self._station is None else self._station.steps_running), self.counters.steps_started
 
     @property
     def writes(self) -> int:

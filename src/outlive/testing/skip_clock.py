@@ -23,7 +23,11 @@ class Member(Protocol):
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing moves there by itself."""
+        """Whether nothing moves there by itself, apart from steps that run."""
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """How many steps run there, and how many were begun so far."""
 
     @property
     def writes(self) -> int:

@@ -4,7 +4,8 @@ The rule: time moves only while somebody waits for it, in `run.result()`, `engin
 when nothing else can happen: no attempt of a step runs, no verb of the store is under way, no commit waits, and nothing
 is due. Then it moves to the earliest of: the next timer or retry of a run in memory, the next wake-up of a run in the
 store, the deadline of a `result(timeout=...)`. A step that really waits for something (a socket, a thread, a real
-sleep) is never skipped over.
+sleep) is not skipped over, unless it takes longer than the patience of the test: then it is taken for one that hangs,
+and the timers around it go off as they would in production.
 
 Whether everything rests is seen, not guessed: each part says it of itself. Between two of its states there are only
 callbacks that are ready to run, so a few turns of the event loop in which everybody rests prove that nothing comes.
@@ -34,7 +35,12 @@ class Skipper:
 
     def __init__(self, clock: SkipClock, *, patience_seconds: float) -> None:
         self._clock = clock
-        self._patience_seconds = patience_seconds
+        self.patience_seconds = patience_seconds
+        """How long a step may hold the time, in real seconds."""
+        self.still_seconds = patience_seconds
+        """How long nothing may move before those who wait are told."""
+        self._steps: list[tuple[int, int]] = []
+        self._steps_since = 0.0
         self._waiting: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -61,7 +67,16 @@ class Skipper:
         while quiet < QUIET_TURNS:
             turns += 1
             await asyncio.sleep(0 if turns < SPINS_MAX else LOOK_SECONDS)
-            quiet = quiet + 1 if all(member.is_resting for member in self._clock.members) else 0
+            quiet = quiet + 1 if self._is_resting() else 0
+
+    def _is_resting(self) -> bool:
+        if not all(member.is_resting for member in self._clock.members):
+            return False
+        steps = [member.steps for member in self._clock.members]
+        now = self._clock.monotonic()
+        if steps != self._steps:
+            self._steps, self._steps_since = steps, now
+        return not any(running for running, _ in steps) or now - self._steps_since >= self.patience_seconds
 
     def next_at(self) -> int | None:
         """When something is due next, as far as anybody here knows."""
@@ -138,7 +153,7 @@ class Skipper:
                 skips = 0
             else:
                 still_since = self._clock.monotonic() if still_since is None else still_since
-                if self._clock.monotonic() - still_since >= self._patience_seconds:
+                if self._clock.monotonic() - still_since >= self.still_seconds:
                     self._give_up("nothing moves and nothing is due")
                 await asyncio.sleep(LOOK_SECONDS)
 

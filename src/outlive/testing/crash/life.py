@@ -23,7 +23,9 @@ from outlive.testing.engine import TestEngine
 from outlive.testing.skip_clock import SkipClock
 from outlive.testing.watched_store import WatchedStore
 
-PATIENCE_SECONDS = 0.05
+STEP_SECONDS_MAX = 0.5
+"""How long a step holds the time. One that hangs does so in every run of the test."""
+STILL_SECONDS = 0.05
 """Nobody but the test itself could move a run here, and it has said all it has to say."""
 SKIPS_AFTER_END_MAX = 100
 """How often time skips for the detached runs that are left when the run has ended."""
@@ -64,7 +66,8 @@ class MortalEngine(TestEngine):
     """A test engine on a given store, with a witness."""
 
     def __init__(self, store: MortalStore, clock: SkipClock, **options: Any) -> None:
-        super().__init__("memory:", clock=clock, patience_seconds=PATIENCE_SECONDS, **options)
+        super().__init__("memory:", clock=clock, **({"patience_seconds": STEP_SECONDS_MAX} | options))
+        self._skipper.still_seconds = STILL_SECONDS
         self._watched = WatchedStore(store)
         self._store = self._watched
         self.counters = self.witness = Witness()
