@@ -20,7 +20,14 @@ def test_guide_has_every_public_name() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [testing.TestEngine, testing.TestEngine.skip, testing.TestEngine.finish, testing.crash_everywhere, testing.replay],
+    [
+        testing.TestEngine,
+        testing.SkipClock,
+        testing.TestEngine.skip,
+        testing.TestEngine.finish,
+        testing.crash_everywhere,
+        testing.replay,
+    ],
     ids=lambda it: it.__qualname__,
 )
 def test_guide_names_every_argument(function: object) -> None:

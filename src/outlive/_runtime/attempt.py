@@ -66,6 +66,11 @@ class Attempt:
         if self.task is not None:
             self.task.cancel()
 
+    @property
+    def nonce(self) -> int:
+        """Of the tree that asked for it."""
+        return self._run.nonce
+
     # -- What the step may know of itself (`outlive.current_step()`) -----------------------------------------
 
     @property

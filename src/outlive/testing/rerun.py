@@ -37,12 +37,14 @@ class Rerun:
     def __init__(
         self, root_id: str, *, resolve: Callable[[str, int], WorkflowSpec], unpack: Callable[[Payload], Stored]
     ) -> None:
+        # A tree that made room for another one of its id was renamed; it was run under the name before the mark.
+        root_id = root_id.partition("~")[0]
         self._execution = Execution(root_id, resolve=resolve, unpack=unpack)
         self._fold = Fold(root_id)
         self._unpack = unpack
         self._endings: dict[int, EndRun] = {}
-        self.asked: set[tuple[str, str]] = set()
-        """The steps that the code asked for, as (run id, call)."""
+        self.asked: set[tuple[int, str]] = set()
+        """The steps that the code asked for, as (number of the run, call)."""
 
     def feed_all(self, events: list[AnyEvent]) -> None:
         """Feed a journal and judge its end.
@@ -50,6 +52,10 @@ class Rerun:
         Raises:
             Contradiction: the code says something else.
         """
+        # Some questions of the code are answered by what comes later in the journal.
+        foresee: Callable[[list[AnyEvent]], None] | None = getattr(self._execution, "foresee", None)
+        if foresee is not None:
+            foresee(events)
         try:
             for seq, event in enumerate(events):
                 self._check_end(seq, event)
@@ -66,7 +72,7 @@ class Rerun:
             if isinstance(command, EndRun):
                 self._endings[command.run] = command
             elif isinstance(command, RunStep):
-                self.asked.add((child_id(self._fold.root_id, command.run), command.call))
+                self.asked.add((command.run, command.call))
 
     def _check_end(self, seq: int, event: AnyEvent) -> None:
         if not isinstance(event, RunSucceeded | RunFailed):

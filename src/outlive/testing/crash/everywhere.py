@@ -50,7 +50,7 @@ async def crash_everywhere(
         url: `memory:`, or `sqlite:<file>`: each run has a new file, named with a number behind.
         store: instead of `url`, `(number, clock)`: a connection to the store of the run with this number.
         max_points: at more points than this it dies at that many of them only, evenly spread.
-        options: as `Engine` takes them.
+        options: as `TestEngine` takes them.
 
     Raises:
         SurvivalError: something did not survive; says where the process died, what was in the store, what differed.

@@ -9,7 +9,7 @@ import msgspec
 
 from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, AttemptFailed, RunCreated, StepFailed, StepIntended, StepSucceeded
-from outlive._model import Run, RunFilter, child_id
+from outlive._model import Run, RunFilter
 from outlive._store.contract import PAGE_SIZE_MAX, Store
 
 _decode = msgspec.json.Decoder(AnyEvent).decode
@@ -24,13 +24,17 @@ class Journal:
     events: list[AnyEvent]
 
 
+StepKey = tuple[int, int, str]
+"""A call of a step: the nonce of its tree, the number of its run, its call. Ids may be given to others."""
+
+
 @dataclass(slots=True)
 class Settled:
-    """What is over for the steps of some journals, by (run id, call)."""
+    """What is over for the steps of some journals."""
 
-    ended: set[tuple[str, str]] = field(default_factory=set)
+    ended: set[StepKey] = field(default_factory=set)
     """Steps with an outcome."""
-    attempts: dict[tuple[str, str], int] = field(default_factory=dict)
+    attempts: dict[StepKey, int] = field(default_factory=dict)
     """The last attempt that has failed, or that may not be made again."""
 
 
@@ -83,7 +87,7 @@ def settled_in(journals: Iterable[Journal]) -> Settled:
     for journal in journals:
         for event in journal.events:
             if isinstance(event, StepSucceeded | StepFailed):
-                settled.ended.add((child_id(journal.root.id, event.run), event.call))
+                settled.ended.add((journal.root.nonce, event.run, event.call))
             elif isinstance(event, AttemptFailed | StepIntended):
-                settled.attempts[child_id(journal.root.id, event.run), event.call] = event.attempt
+                settled.attempts[journal.root.nonce, event.run, event.call] = event.attempt
     return settled

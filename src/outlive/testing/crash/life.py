@@ -16,7 +16,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
 from outlive.errors import RunFailed, RunFinishedError, StandstillError
 from outlive.telemetry import Counters
-from outlive.testing.crash.journal import all_runs
+from outlive.testing.crash.journal import StepKey, all_runs
 from outlive.testing.crash.mortal import Death, MortalStore
 from outlive.testing.crash.report import Survivor
 from outlive.testing.engine import TestEngine
@@ -53,13 +53,14 @@ class Witness(Counters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.begun: list[tuple[str, str, int]] = []
-        """(run id, call, attempt), in order."""
+        self.begun: list[tuple[StepKey, int]] = []
+        """Each call with the number of the attempt, in order."""
 
     def step_started(self, attempt: Any) -> None:
         """An attempt is about to be called."""
         super().step_started(attempt)
-        self.begun.append((attempt.run_id, attempt.command.call, attempt.number))
+        command = attempt.command
+        self.begun.append(((attempt.nonce, command.run, command.call), command.attempt))
 
 
 class MortalEngine(TestEngine):
@@ -113,7 +114,7 @@ class Life:
         self.engine = MortalEngine(self.store, clock, **plan.options)
 
     @property
-    def begun(self) -> list[tuple[str, str, int]]:
+    def begun(self) -> list[tuple[StepKey, int]]:
         """The attempts that it began."""
         return self.engine.witness.begun
 

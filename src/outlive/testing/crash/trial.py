@@ -10,7 +10,7 @@ from outlive._journal.history import blobs_of
 from outlive._journal.value import Stored
 from outlive._model import Payload
 from outlive._store.contract import Store
-from outlive.testing.crash.journal import Journal, Settled, all_journals, render, settled_in
+from outlive.testing.crash.journal import Journal, Settled, StepKey, all_journals, render, settled_in
 from outlive.testing.crash.life import Ended, Life, Plan
 from outlive.testing.crash.mortal import Death, Write
 from outlive.testing.crash.place import StoreMaker
@@ -85,11 +85,11 @@ class Trial:
             await store.close()
 
     def _check_begun(self, life: Life) -> None:
-        for (run_id, call, attempt), times in Counter(life.begun).items():
-            what = f"  step {call} of run {run_id}"
-            if (run_id, call) in self._settled.ended:
+        for (key, attempt), times in Counter(life.begun).items():
+            what = f"  step {key[2]}"
+            if key in self._settled.ended:
                 self._fail(f"{what} ran again, and its outcome was in the journal")
-            if attempt <= self._settled.attempts.get((run_id, call), 0):
+            if attempt <= self._settled.attempts.get(key, 0):
                 self._fail(f"{what}: attempt {attempt} was made again, and it was in the journal")
             if times > 1:
                 self._fail(f"{what}: attempt {attempt} was made {times} times by one process")
@@ -107,18 +107,16 @@ class Trial:
             journal, seq = lost[0]
             self._fail(f"  {len(lost)} events were acknowledged and are lost, the first is event {seq} of {journal}")
         blobs = await store.get_blobs(sorted(blobs_of(row for journal in journals for row in journal.rows)))
-        asked: set[tuple[str, str]] = set()
+        asked: set[StepKey] = set()
         outside_of_tasks(partial(self._replay, life, journals, blobs, asked))
-        for run_id, call, _ in life.begun:
-            if (run_id, call) not in asked:
-                self._fail(f"  step {call} of run {run_id} was begun, and no durable event asks for it")
+        for key, _ in life.begun:
+            if key not in asked:
+                self._fail(f"  step {key[2]} was begun, and no durable event asks for it")
         self._settled = settled_in(journals)
         if life.store.died.is_set():
             self._at_crash = self._now
 
-    def _replay(
-        self, life: Life, journals: list[Journal], blobs: dict[str, bytes], asked: set[tuple[str, str]]
-    ) -> None:
+    def _replay(self, life: Life, journals: list[Journal], blobs: dict[str, bytes], asked: set[StepKey]) -> None:
         def unpack(payload: Payload) -> Stored:
             return life.engine.unpack(payload, blobs)
 
@@ -128,7 +126,7 @@ class Trial:
                 rerun.feed_all(journal.events)
             except Contradiction as error:
                 self._fail(f"  its code cannot replay run {journal.root.id}:\n    {error.reason}")
-            asked |= rerun.asked
+            asked |= {(journal.root.nonce, run, call) for run, call in rerun.asked}
 
     def _check_end(self, ended: Ended, wanted: Ended) -> None:
         different = [
