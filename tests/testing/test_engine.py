@@ -232,6 +232,8 @@ async def test_the_timeout_of_a_result_is_in_the_engines_time() -> None:
         run = await engine.start(nap, 1)
 
         with pytest.raises(ResultTimeoutError):
+            await run.result(timeout=1e-9)
+        with pytest.raises(ResultTimeoutError):
             await run.result(timeout=3600)
 
         assert engine.clock.now() == EPOCH + 3600 * 1_000_000

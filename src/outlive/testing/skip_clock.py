@@ -94,11 +94,12 @@ class SkipClock(SystemClock):
     def call_later(self, seconds: float, callback: Callable[[], None]) -> SkipAlarm:
         """See `Clock`."""
         alarm = SkipAlarm(callback)
-        if seconds <= 0:
+        at = self._now_at + round(seconds * MICROSECONDS)
+        if at <= self._now_at:
             alarm.go_off()
         else:
             self._order += 1
-            heapq.heappush(self._alarms, (self._now_at + round(seconds * MICROSECONDS), self._order, alarm))
+            heapq.heappush(self._alarms, (at, self._order, alarm))
         return alarm
 
     def next_alarm_at(self) -> int | None:
