@@ -101,6 +101,18 @@ async def hanging() -> str:
     return "done"
 
 
+@outlive.workflow(name="skip.slowly")
+async def slowly() -> str:
+    """Only a step that takes a moment."""
+    return await slow()
+
+
+@outlive.workflow(name="skip.stuck")
+async def stuck() -> None:
+    """Only a step that never ends."""
+    await hang()
+
+
 @outlive.step(name="skip.ask_async")
 async def ask_async() -> datetime:
     """The time in an async step."""
@@ -182,6 +194,22 @@ async def test_a_step_that_hangs_does_not_hold_time_for_ever() -> None:
 
         assert await (await engine.start(hanging)).result() == "timed out"
         assert engine.now() - began == timedelta(hours=2)
+
+
+async def test_a_slow_step_is_waited_for_when_nothing_else_is_due() -> None:
+    """Whatever the patience of the test."""
+    async with TestEngine(patience_seconds=0.001) as engine:
+        assert await (await engine.start(slowly)).result() == "slow"
+
+
+async def test_a_step_that_never_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the end."""
+    monkeypatch.setattr("outlive.testing.skipper.HANGING_SECONDS_MAX", 0.02)
+    async with TestEngine(patience_seconds=0.001) as engine:
+        run = await engine.start(stuck)
+
+        with pytest.raises(StandstillError, match="a step does not end"):
+            await run.result()
 
 
 async def test_a_timer_that_is_not_waited_for_moves_no_time() -> None:

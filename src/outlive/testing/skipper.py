@@ -26,6 +26,8 @@ QUIET_TURNS = 5
 SPINS_MAX = 200
 """Turns after which a wait is taken to be for something real, and leaves the processor to others."""
 LOOK_SECONDS = 0.001
+HANGING_SECONDS_MAX = 60.0
+"""Real seconds that a step may run when nothing else is due: it may be slow, and it may never end."""
 SKIPS_MAX = 100_000
 """Skips in one wait: a workflow that sets timers for ever must not keep a test for ever."""
 
@@ -153,8 +155,10 @@ class Skipper:
                 skips = 0
             else:
                 still_since = self._clock.monotonic() if still_since is None else still_since
-                if self._clock.monotonic() - still_since >= self.still_seconds:
-                    self._give_up("nothing moves and nothing is due")
+                is_running = any(running for running, _ in self._steps)
+                patience = HANGING_SECONDS_MAX if is_running else self.still_seconds
+                if self._clock.monotonic() - still_since >= patience:
+                    self._give_up("a step does not end" if is_running else "nothing moves and nothing is due")
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _give_up(self, why: str) -> None:

@@ -98,9 +98,9 @@ class MortalStore:
         self.workers.append(worker.id)
         await self._read(self.inner.register_worker, worker, **options)
 
-    async def begin(self) -> Transaction:
+    async def begin(self, **options: Any) -> Transaction:
         """See `Store`."""
-        return MortalTransaction(self, await self._read(self.inner.begin))
+        return MortalTransaction(self, await self._read(self.inner.begin, **options))
 
     async def _write(self, verb: Callable[[], Awaitable[Any]], what: str) -> Any:
         await self._check_alive()
