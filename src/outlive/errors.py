@@ -264,6 +264,22 @@ class ResultTimeoutError(OutliveError, TimeoutError):
         super().__init__(f"run {run_id} has not ended within {seconds:g} s ({why}); ask again later")
 
 
+class HistoryFormatError(OutliveError):
+    """A file is no exported history, or not the one that was written."""
+
+    def __init__(self, source: str, line: int, reason: str) -> None:
+        self.source, self.line, self.reason = source, line, reason
+        super().__init__(f"{source}:{line}: {reason}; export the history again")
+
+
+class StandstillError(OutliveError):
+    """A test waits for something that cannot come: nothing moves, and no time that passes will change that."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what}; send what it waits for, or raise patience_seconds if something real is on its way")
+
+
 # -- Inside a workflow ---------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 log = logging.getLogger("outlive")
 
@@ -36,3 +37,7 @@ class Counters:
     steps_started: int = 0
     steps_retried: int = 0
     signals_taken: int = 0
+
+    def step_started(self, attempt: Any) -> None:
+        """An attempt of a step is about to be called; a test may look at which one."""
+        self.steps_started += 1

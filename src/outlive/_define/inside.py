@@ -38,11 +38,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now() -> datetime:
-    """The time: in a run that of its last event, so every replay sees the same; outside, the clock's."""
+    """The time: in a run that of its last event, so every replay sees the same; in a step, the engine's; outside, the
+    clock's."""
     execution = current_execution()
-    if execution is None:
-        return datetime.now(UTC)
-    return _EPOCH + timedelta(microseconds=execution.loop.now_at)
+    if execution is not None:
+        return _EPOCH + timedelta(microseconds=execution.loop.now_at)
+    step = CURRENT_STEP.get(None)
+    return datetime.now(UTC) if step is None else _EPOCH + timedelta(microseconds=step.now_at())
 
 
 def random() -> float:
@@ -188,6 +190,9 @@ class StepSource(Protocol):
     @property
     def is_cancelled(self) -> bool:
         """See `StepContext`."""
+
+    def now_at(self) -> int:
+        """The time of its engine."""
 
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 from collections.abc import Callable
 
-from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.clock import MICROSECONDS, Alarm, Clock
 from outlive._runtime.live import LiveRun
 
 LOOK_AGAIN_SECONDS = 30.0
@@ -14,17 +13,16 @@ LOOK_AGAIN_SECONDS = 30.0
 
 
 class Alarms:
-    """Calls back when a run's next timer or retry is due; one timer of the event loop serves all of them."""
+    """Calls back when a run's next timer or retry is due; one alarm of the clock serves all of them."""
 
     def __init__(self, clock: Clock, ring: Callable[[LiveRun], None]) -> None:
         self._clock = clock
         self._ring = ring
-        self._loop = asyncio.get_running_loop()
         self._heap: list[tuple[int, int, LiveRun]] = []
         self._next: dict[LiveRun, int] = {}
         """The earliest alarm of each run."""
         self._order = 0
-        self._handle: asyncio.TimerHandle | None = None
+        self._handle: Alarm | None = None
         self._armed_at = 0
 
     def set(self, live: LiveRun, at: int) -> None:
@@ -41,6 +39,18 @@ class Alarms:
         if self._handle is None or at < self._armed_at:
             self._arm(at)
 
+    def forget(self, live: LiveRun) -> None:
+        """Ring no more for a run: it has ended, or is in motion no longer."""
+        if self._next.pop(live, None) is None:
+            return
+        while self._heap and self._next.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        if self._heap and self._heap[0][0] != self._armed_at:
+            self._arm(self._heap[0][0])
+        elif not self._heap and self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
     def close(self) -> None:
         """Ring no more."""
         if self._handle is not None:
@@ -53,7 +63,7 @@ class Alarms:
             self._handle.cancel()
         self._armed_at = at
         seconds = max(0.0, (at - self._clock.now()) / MICROSECONDS)
-        self._handle = self._loop.call_later(seconds, self._go_off)
+        self._handle = self._clock.call_later(seconds, self._go_off)
 
     def _go_off(self) -> None:
         self._handle = None

@@ -21,6 +21,7 @@ class Attempt:
     __slots__ = (
         "_epoch",
         "_loop",
+        "_now",
         "_progress_bytes_max",
         "_publish",
         "_run",
@@ -42,6 +43,7 @@ class Attempt:
         run: Run,
         epoch: int,
         loop: asyncio.AbstractEventLoop,
+        now: Callable[[], int],
         save: Save,
         publish: Publish,
         progress_bytes_max: int,
@@ -63,6 +65,7 @@ class Attempt:
         self._run = run
         self._epoch = epoch
         self._loop = loop
+        self._now = now
         self._save = save
         self._publish = publish
         self._progress_bytes_max = progress_bytes_max
@@ -72,6 +75,11 @@ class Attempt:
         self.is_wanted = False
         if self.task is not None:
             self.task.cancel()
+
+    @property
+    def nonce(self) -> int:
+        """Of the tree that asked for it."""
+        return self._run.nonce
 
     # -- What the step may know of itself (`outlive.current_step()`) -----------------------------------------
 
@@ -110,6 +118,10 @@ class Attempt:
     def is_cancelled(self) -> bool:
         """See `StepContext`."""
         return not self.is_wanted or self.is_timed_out
+
+    def now_at(self) -> int:
+        """See `StepSource`."""
+        return self._now()
 
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""

@@ -18,6 +18,11 @@ class Bell:
         if self._sleeper is not None and not self._sleeper.done():
             self._sleeper.set_result(None)
 
+    @property
+    def has_sleeper(self) -> bool:
+        """Whether somebody sleeps and nothing has woken them."""
+        return self._sleeper is not None and not self._sleeper.done()
+
     async def sleep(self, seconds: float | None) -> None:
         """Return when the bell rings, or after `seconds`."""
         loop = asyncio.get_running_loop()

@@ -73,6 +73,11 @@ class Claimer:
         if self._is_hungry:
             self._bell.ring()
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether it sleeps until something is due."""
+        return self._bell.has_sleeper and not self._lookups
+
     async def stop(self) -> None:
         """Claim nothing more; a claim under way is finished first."""
         self._is_stopping = True
@@ -80,6 +85,11 @@ class Claimer:
         if self._task is not None:
             await asyncio.wait([self._task])
             self._task = None
+
+    def abandon(self) -> None:
+        """Die in the middle of whatever it does."""
+        if self._task is not None:
+            self._task.cancel()
 
     async def _run(self) -> None:
         trouble = False

@@ -5,6 +5,7 @@ The same worker code then runs in production, in users' tests with a clock that 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import threading
@@ -16,6 +17,13 @@ from weakref import WeakSet
 MICROSECONDS = 1_000_000
 
 
+class Alarm(Protocol):
+    """Something that will be called."""
+
+    def cancel(self) -> None:
+        """Not any more; twice is fine."""
+
+
 class Clock(Protocol):
     """Where the engine takes time and chance from."""
 
@@ -24,6 +32,9 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds that only go forward, also while the machine sleeps; for judging one's own lease."""
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:
+        """Call something from a plain callback of the running event loop, when `now()` has moved on by this much."""
 
     def random(self) -> float:
         """A number in [0, 1)."""
@@ -61,6 +72,10 @@ class SystemClock:
     def monotonic(self) -> float:
         """See `Clock`."""
         return time.monotonic() if self._monotonic_id is None else time.clock_gettime(self._monotonic_id)
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:
+        """See `Clock`."""
+        return asyncio.get_running_loop().call_later(seconds, callback)
 
     def random(self) -> float:
         """See `Clock`."""

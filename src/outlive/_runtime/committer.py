@@ -52,6 +52,11 @@ class Committer:
         if self._pump is None:
             self._pump = asyncio.get_running_loop().create_task(self._run(), name="outlive-committer")
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything submitted so far has its outcome."""
+        return self._pump is None
+
     async def drain(self, *, patience_seconds: float) -> bool:
         """Wait until everything submitted so far has its outcome; False if the store is away for longer than this."""
         while self._pump is not None:

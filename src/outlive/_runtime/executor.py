@@ -75,6 +75,7 @@ class Executor:
             run=runs[command.run],
             epoch=runs[0].epoch,
             loop=self._loop,
+            now=self._clock.now,
             save=partial(self._progress, live),
             publish=partial(self._publish, live),
             progress_bytes_max=self._progress_bytes_max,
@@ -83,6 +84,11 @@ class Executor:
         self._queue.append((live, attempt))
         if not self._is_opening:
             self._open_lane()
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether every attempt that can begin has begun."""
+        return not self._is_opening and (not self._queue or self.running >= self._steps_max)
 
     def cancel(self, live: LiveRun, run: int, call: str) -> None:
         """Stop an attempt that nobody waits for."""
@@ -134,7 +140,7 @@ class Executor:
         result: bytes | None = None
         failure: AnyEvent | None = None
         self.running += 1
-        self._counters.steps_started += 1
+        self._counters.step_started(attempt)
         attempt.task = task
         try:
             value = await self._call(attempt)

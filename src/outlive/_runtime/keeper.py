@@ -22,6 +22,8 @@ from outlive.telemetry import log
 
 BEATS_PER_LEASE = 3
 MARGIN_SHARE = 0.15
+PAUSE_SECONDS_MAX = 3600.0
+"""A lease for ever is renewed all the same; and no system can wait for ever with a time-out."""
 
 
 class Keeper:
@@ -70,7 +72,7 @@ class Keeper:
         return sent_at + self._lease_seconds * (1 - MARGIN_SHARE)
 
     def _run(self) -> None:
-        pause = self._lease_seconds / BEATS_PER_LEASE
+        pause = min(self._lease_seconds / BEATS_PER_LEASE, PAUSE_SECONDS_MAX)
         lost = ""
         try:
             while not lost and not self._stop.wait(pause):

@@ -88,6 +88,15 @@ class Mover:
         """Attempts that run now."""
         return self._executor.running
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether every tree waits for an alarm, the world, or a step that runs: nothing is on its way."""
+        return (
+            self._executor.is_resting
+            and not self._outcomes
+            and not any(live.in_flight or live.lookups or live.draft is not None for live in self._holdings.active())
+        )
+
     def close(self) -> None:
         """Stop everything at once."""
         self._alarms.close()
@@ -313,6 +322,7 @@ class Mover:
     def _let_go(self, live: LiveRun) -> None:
         """The tree has ended, is parked, suspended or released: it is in motion no longer."""
         self._executor.cancel_all(live)
+        self._alarms.forget(live)
         self._holdings.remove(live)
         status = live.fold.root.status
         if status.is_terminal:
@@ -333,5 +343,6 @@ class Mover:
         live.is_lost = True
         log.info("run %s is no longer ours; its other owner goes on", live.id)
         self._executor.cancel_all(live)
+        self._alarms.forget(live)
         self._holdings.remove(live)
         live.execution.drop()

@@ -173,6 +173,35 @@ class Station:
         except StoreUnavailableError as error:
             log.warning("the session could not be ended (%s); its lease will run out", error)
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether nothing moves here before an alarm goes off, a step ends, something becomes due, or the world says
+        something."""
+        return (
+            self._renewal is None
+            and (self._worker is None or self._worker.is_resting)
+            and (self._claimer is None or self._claimer.is_resting)
+        )
+
+    @property
+    def steps_running(self) -> int:
+        """Attempts that run now, also those that nobody waits for any more."""
+        return 0 if self._worker is None else self._worker.steps_running
+
+    def abandon(self) -> None:
+        """Die, as a killed process does: nothing is released and nothing is written, the session just goes silent."""
+        self._is_stopping = True
+        if self._renewal is not None:
+            self._renewal.cancel()
+        if self._claimer is not None:
+            self._claimer.abandon()
+        if self._keeper is not None:
+            self._keeper.stop()
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker.close()
+            self._worker = None
+
     async def _wait_for_steps(self, worker: Worker, grace_seconds: float) -> None:
         deadline = self._clock.monotonic() + grace_seconds
         while worker.steps_running and self._clock.monotonic() < deadline:

@@ -27,6 +27,11 @@ class ThreadLane:
         self._busy = 0
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
 
+    @property
+    def busy(self) -> int:
+        """Calls that run or wait for a thread."""
+        return self._busy
+
     async def run(self, fn: Callable[[], Any]) -> Any:
         """Call `fn` on a thread, in a copy of this context. A cancelled call goes on by itself, unheard."""
         loop = asyncio.get_running_loop()

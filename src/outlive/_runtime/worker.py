@@ -198,6 +198,11 @@ class Worker:
         """Attempts that run now."""
         return self._mover.steps_running
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether nothing here moves by itself, apart from steps that run."""
+        return self._mover.is_resting
+
     def release_all(self) -> None:
         """Let go of every tree in motion so that others go on at once."""
         self._mover.release_all()

@@ -17,6 +17,7 @@ from outlive._define.workflow import Bound, Workflow, bound
 from outlive._journal.codec import Row, open_journal, open_row, salt_of
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
+from outlive._journal.history import blobs_of, write_history
 from outlive._journal.packing import Packer
 from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id, check_tags
@@ -314,6 +315,15 @@ class Client:
         rows = await self._store.read_journal(run.journal)
         return open_journal(rows, nonce=run.nonce, run_id=run.root_id)
 
+    async def export(self, run_id: str) -> str:
+        """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
+        run = await self.info(run_id)
+        rows = await self._store.read_journal(run.journal)
+        open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        ids = blobs_of(rows)
+        blobs = await self._store.get_blobs(sorted(ids)) if ids else {}
+        return write_history(run, rows, blobs)
+
     async def list(
         self,
         *,
@@ -373,12 +383,18 @@ class Client:
                     raise
                 if run.status.is_terminal:
                     return run
-            if timeout is None:
-                return await end
-            await asyncio.wait([end], timeout=timeout)
+            await self._wait(end, timeout)
             if end.done():
                 return end.result()
+            assert timeout is not None
             raise ResultTimeoutError(run_id, timeout, await self.why(run_id))
+
+    async def _wait(self, end: asyncio.Future[Run], timeout: float | None) -> None:
+        """Wait for the end of a run; in tests time is another's."""
+        if timeout is None:
+            await end
+        else:
+            await asyncio.wait([end], timeout=timeout)
 
     async def _unpack(self, payload: Payload) -> bytes | msgspec.Raw:
         blobs = await self._store.get_blobs([payload.blob]) if payload.blob else {}

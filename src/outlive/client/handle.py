@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from outlive._journal.event import AnyEvent
@@ -32,6 +34,9 @@ class Verbs(Protocol):
 
     async def published(self, run_id: str) -> dict[str, Any]:
         """What it shows of itself."""
+
+    async def export(self, run_id: str) -> str:
+        """Its journal as text."""
 
     async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal."""
@@ -80,6 +85,10 @@ class RunHandle(Generic[R]):
         """What it last showed of itself with `outlive.publish`; empty if nothing."""
         return await self._verbs.published(self.id)
 
+    async def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the journal of its tree into a file, for `outlive.testing.replay`."""
+        _write(path, await self._verbs.export(self.id))
+
     async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal; it is durable when this returns."""
         await self._verbs.signal(self.id, name, payload, key=key)
@@ -114,3 +123,7 @@ class RunHandle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<run {self.id}>"
+
+
+def _write(path: str | os.PathLike[str], text: str) -> None:
+    Path(path).write_text(text, "utf-8")

@@ -102,6 +102,8 @@ class Engine:
         self._waiters: Waiters | None = None
         self._station: Station | None = None
 
+    _client_class = Client
+
     # -- Life ------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
@@ -164,7 +166,7 @@ class Engine:
 
     def _new_client(self) -> Client:
         assert self._waiters is not None
-        return Client(
+        return self._client_class(
             store=self._store,
             packer=self._packer,
             limits=self.limits,
@@ -332,6 +334,10 @@ class Engine:
     async def history(self, run_id: str) -> list[AnyEvent]:
         """The journal of the tree that a run belongs to, verified."""
         return await self._verbs.history(run_id)
+
+    async def export(self, run_id: str) -> str:
+        """The journal of the tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`."""
+        return await self._verbs.export(run_id)
 
     async def list(
         self,

@@ -1,1 +1,43 @@
-"""The workshop: what a user needs to test workflows, and what a store author needs to test a store."""
+"""The workshop: what a user needs to test workflows, and what a store author needs to test a store.
+
+from outlive.testing import TestEngine, crash_everywhere, replay
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outlive.testing.crash import CrashReport, SurvivalError, Survivor, crash_everywhere
+    from outlive.testing.engine import TestEngine
+    from outlive.testing.replaying import ReplayError, replay
+    from outlive.testing.skip_clock import SkipClock
+
+__all__ = [
+    "CrashReport",
+    "ReplayError",
+    "SkipClock",
+    "SurvivalError",
+    "Survivor",
+    "TestEngine",
+    "crash_everywhere",
+    "replay",
+]
+
+_HOMES = {
+    "CrashReport": "crash",
+    "ReplayError": "replaying",
+    "SkipClock": "skip_clock",
+    "SurvivalError": "crash",
+    "Survivor": "crash",
+    "TestEngine": "engine",
+    "crash_everywhere": "crash",
+    "replay": "replaying",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load each when it is first asked for: a program that only kills workers needs none of them."""
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,93 @@
+"""What a journal says: for people, and about the steps that must not run again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from outlive._journal.codec import Row, open_journal
+from outlive._journal.event import AnyEvent, AttemptFailed, RunCreated, StepFailed, StepIntended, StepSucceeded
+from outlive._model import Run, RunFilter
+from outlive._store.contract import PAGE_SIZE_MAX, Store
+
+_decode = msgspec.json.Decoder(AnyEvent).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """A tree of the store: its root row and its events."""
+
+    root: Run
+    rows: list[Row]
+    events: list[AnyEvent]
+
+
+StepKey = tuple[int, int, str]
+"""A call of a step: the nonce of its tree, the number of its run, its call. Ids may be given to others."""
+
+
+@dataclass(slots=True)
+class Settled:
+    """What is over for the steps of some journals."""
+
+    ended: set[StepKey] = field(default_factory=set)
+    """Steps with an outcome."""
+    attempts: dict[StepKey, int] = field(default_factory=dict)
+    """The last attempt that has failed, or that may not be made again."""
+
+
+def event_of(row: Row) -> AnyEvent:
+    """The event of a row that was just written."""
+    event: AnyEvent = _decode(row[3])
+    return event
+
+
+def title(event: AnyEvent) -> str:
+    """An event in a few words."""
+    subject = (
+        event.workflow if isinstance(event, RunCreated) else getattr(event, "call", "") or getattr(event, "name", "")
+    )
+    run = f"[{event.run}]" if event.run else ""
+    return f"{type(event).__name__}{run} {subject}".strip()
+
+
+def render(journals: Iterable[Journal]) -> str:
+    """Journals for people."""
+    lines = []
+    for journal in journals:
+        lines.append(f"  journal of run {journal.root.id} ({journal.root.status.value}):")
+        lines += [f"    {seq:4} {title(event)}" for seq, event in enumerate(journal.events)]
+    return "\n".join(lines) or "  (no journal)"
+
+
+async def all_runs(store: Store, *, roots_only: bool = False) -> list[Run]:
+    """Every run of a store, oldest first."""
+    found: list[Run] = []
+    before = None
+    while page := await store.list_runs(RunFilter(roots_only=roots_only), limit=PAGE_SIZE_MAX, before=before):
+        found += page
+        before = page[-1].created_at, page[-1].id
+    return found[::-1]
+
+
+async def all_journals(store: Store) -> list[Journal]:
+    """Every journal of a store, verified."""
+    journals = []
+    for root in await all_runs(store, roots_only=True):
+        rows = await store.read_journal(root.journal)
+        journals.append(Journal(root, rows, open_journal(rows, nonce=root.nonce, run_id=root.id)))
+    return journals
+
+
+def settled_in(journals: Iterable[Journal]) -> Settled:
+    """What the steps of these journals have behind them."""
+    settled = Settled()
+    for journal in journals:
+        for event in journal.events:
+            if isinstance(event, StepSucceeded | StepFailed):
+                settled.ended.add((journal.root.nonce, event.run, event.call))
+            elif isinstance(event, AttemptFailed | StepIntended):
+                settled.attempts[journal.root.nonce, event.run, event.call] = event.attempt
+    return settled

@@ -1,0 +1,56 @@
+"""What comes out of `crash_everywhere`: a report, or an error with everything one needs to find the bug."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from outlive.client.handle import RunHandle
+from outlive.testing.engine import TestEngine
+
+
+class SurvivalError(AssertionError):
+    """A workflow did not survive a crash.
+
+    `what` says what differed, `crashes` where the process died, `journal` what was in the store at the last crash that
+    had left it in order, and `journal_now` what is in it now.
+    """
+
+    def __init__(self, workflow: str, *, what: str, crashes: list[str], journal: str, journal_now: str) -> None:
+        self.workflow, self.what, self.crashes = workflow, what, crashes
+        self.journal, self.journal_now = journal, journal_now
+        where = "without any crash" if not crashes else "when the process died " + ", and again ".join(crashes)
+        parts = [f"{workflow} goes wrong {where}:", what]
+        if journal and journal != journal_now:
+            parts += ["in the store at the crash:", journal]
+        super().__init__("\n".join([*parts, "in the store now:", journal_now or "  (nothing)"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """A run that has ended, with or without crashes; given to `check` while its engine still lives."""
+
+    engine: TestEngine
+    run: RunHandle[Any]
+    result: Any
+    """What the run returned; None if it failed."""
+    error: str
+    """How it failed; empty if it returned."""
+    crashes: tuple[str, ...]
+    """Where the process died before."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashReport:
+    """What `crash_everywhere` did."""
+
+    points: int
+    """Places where the process died: writes of the undisturbed run, times before and after."""
+    runs: int
+    """How often the workflow was run."""
+    result: Any
+    """What it returned each time; None if it failed each time."""
+    error: str
+    """How it failed each time; empty if it returned."""
+    writes: tuple[str, ...]
+    """What the undisturbed run wrote, in order."""

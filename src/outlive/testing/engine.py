@@ -1,0 +1,192 @@
+"""`TestEngine`: an engine whose time skips.
+
+It is the production engine, worker and client, on a clock that stands still (`outlive.testing.skip_clock`) and is moved
+when everything rests and somebody waits (`outlive.testing.skipper`). Nothing else differs: every commit, replay, retry
+and timer takes the way it takes in production. Its lease has no end, so no skip can cost it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from outlive._model import Run
+from outlive._runtime.clock import SystemClock
+from outlive._store.contract import Store
+from outlive.client.client import Client
+from outlive.engine import Engine
+from outlive.errors import StandstillError
+from outlive.testing.skip_clock import SkipClock
+from outlive.testing.skipper import Skipper
+from outlive.testing.watched_store import WatchedStore
+
+LEASE_SECONDS = 3e11
+"""Beyond the last instant that a timer can name."""
+POLL_SECONDS = 0.02
+GRACE_SECONDS = 0.1
+PATIENCE_SECONDS = 2.0
+
+
+class SkippingClient(Client):
+    """A client whose waits make time skip."""
+
+    skipper: Skipper
+
+    async def _wait(self, end: asyncio.Future[Run], timeout: float | None) -> None:
+        with self.skipper.waiting(timeout) as over:
+            either: list[asyncio.Future[Any]] = [end, over]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not end.done():
+                over.result()
+
+    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+        """Wait for the end of a run, while time skips.
+
+        Raises:
+            StandstillError: nothing moves any more, and it has not ended.
+        """
+        try:
+            return await super().result(run_id, timeout)
+        except StandstillError as error:
+            raise StandstillError(f"run {run_id} does not end ({await self.why(run_id)}): {error.what}") from None
+
+
+class TestEngine(Engine):
+    """An engine for tests: in memory, and time skips when nothing is running.
+
+        async with TestEngine() as engine:
+            run = await engine.start(refund, "o-1")
+            assert await run.result() == "expired"  # two days in milliseconds
+
+    Args:
+        url: the store, as `Engine` takes it. One in memory is new and empty; another one is used as it is.
+        clock: the clock of another test engine on the same store.
+        patience_seconds: in real seconds, how long a step that runs holds the time, and how long a `result()` waits
+            when nothing moves and nothing is due before it raises `StandstillError` with what the run waits for.
+        options: as `Engine` takes them.
+    """
+
+    _client_class = SkippingClient
+
+    __test__ = False  # It is no test, whatever pytest thinks of its name.
+
+    def __init__(
+        self,
+        url: str = "memory:",
+        *,
+        clock: SkipClock | None = None,
+        patience_seconds: float = PATIENCE_SECONDS,
+        **options: Any,
+    ) -> None:
+        if clock is None:
+            clock = SkipClock() if url.startswith("memory:") else _clock_for_old_store()
+        usual = {"lease_seconds": LEASE_SECONDS, "poll_seconds": POLL_SECONDS, "grace_seconds": GRACE_SECONDS}
+        super().__init__(url, **({"tune": False} | usual | options), clock=clock)
+        self.clock = clock
+        self._skipper = Skipper(clock, patience_seconds=patience_seconds)
+        self._watched = WatchedStore(self._store)
+        self._store: Store = self._watched
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self.clock.members.append(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+        await super().__aexit__(kind, error, trace)
+
+    def _leave(self) -> None:
+        self._skipper.close()
+        if self in self.clock.members:
+            self.clock.members.remove(self)
+
+    def _new_client(self) -> Client:
+        client = super()._new_client()
+        assert isinstance(client, SkippingClient)
+        client.skipper = self._skipper
+        return client
+
+    # -- Time ------------------------------------------------------------------------------------------------
+
+    def now(self) -> datetime:
+        """The time of this engine, in UTC."""
+        return self.clock.today()
+
+    async def skip(
+        self,
+        delta: timedelta = timedelta(),
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+    ) -> None:
+        """Let time pass, with all that happens in it, and settle."""
+        whole = delta + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        await self._skipper.skip(seconds=whole.total_seconds())
+
+    async def settle(self) -> None:
+        """Return when everything that can happen without time passing has happened."""
+        await self._skipper.rest()
+
+    async def finish(self, *, skips_max: int) -> None:
+        """Let time pass until nothing is due any more, or so often."""
+        await self._skipper.finish(skips_max=skips_max)
+
+    # -- What the clock asks (`outlive.testing.skip_clock.Member`) -------------------------------------------
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether nothing moves here by itself, apart from steps that run."""
+        return (
+            not self._watched.under_way
+            and (self._committer is None or self._committer.is_idle)
+            and (self._station is None or self._station.is_resting)
+        )
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """How many steps run, and how many were begun so far."""
+        return (0 if self._station is None else self._station.steps_running), self.counters.steps_started
+
+    @property
+    def writes(self) -> int:
+        """How often something was written."""
+        return self._watched.writes
+
+    @property
+    def wake_at(self) -> int | None:
+        """When the store has something due next."""
+        return self._watched.wake_at
+
+    def look(self) -> None:
+        """See what is due now."""
+        self._watched.wake_at = None
+        self._ring()
+
+    # -- Death -----------------------------------------------------------------------------------------------
+
+    def abandon(self) -> None:
+        """Die as a killed process does: nothing is released, nothing more is written, nobody is told."""
+        self._leave()
+        if self._committer is not None:
+            self._committer.abandon()
+        if self._station is not None:
+            self._station.abandon()
+        if self._waiters is not None:
+            self._waiters.close()
+        if self._client is not None:
+            self._client.close()
+        self._client = self._station = self._committer = None
+
+
+def _clock_for_old_store() -> SkipClock:
+    """A store that is there already has seen real time, and the ids of others."""
+    real = SystemClock()
+    return SkipClock(start_at=real.now(), seed=random.SystemRandom().getrandbits(63))

@@ -1,0 +1,131 @@
+"""`replay`: exported histories against the code as it is now.
+
+A history is what happened. Code that contradicts it would park the runs that are under way; here it fails a test
+before it is deployed, with the file, the line, the event, and what the journal and the code say.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from outlive._define.registry import REGISTRY, Registry
+from outlive._define.workflow import Workflow
+from outlive._journal.codec import open_row, salt_of
+from outlive._journal.event import AnyEvent
+from outlive._journal.history import History, read_history
+from outlive._journal.packing import Packer, PayloadCodec
+from outlive._model import Limits
+from outlive._replay.command import WorkflowSpec
+from outlive.errors import ConfigurationError, CorruptJournalError, HistoryFormatError, OutliveError
+from outlive.testing.rerun import Contradiction, Rerun, outside_of_tasks
+
+Place = str | os.PathLike[str]
+
+SHOWN_MAX = 10
+"""Histories that one error tells of; a change that breaks one often breaks a hundred."""
+
+
+class ReplayError(AssertionError):
+    """The code contradicts a history. `problems` has one text for each history that does not replay."""
+
+    def __init__(self, problems: list[str], replayed: int) -> None:
+        self.problems = problems
+        shown = problems[:SHOWN_MAX]
+        if len(problems) > SHOWN_MAX:
+            shown.append(f"and {len(problems) - SHOWN_MAX} more")
+        count = f"{len(problems)} of {replayed} histories do not replay with this code"
+        super().__init__("\n\n".join([count, *shown]))
+
+
+def replay(
+    histories: Place | Iterable[Place],
+    *,
+    workflows: Sequence[Workflow[..., Any]] = (),
+    codecs: Sequence[PayloadCodec] = (),
+) -> list[Path]:
+    """Replay exported histories with the code of this process; the files that were replayed.
+
+        replay("histories/*.jsonl", workflows=[checkout, refund])
+
+    Args:
+        histories: a path or a pattern, or several of them. One that matches no file is an error.
+        workflows: those that the histories are of. Others that they call are found by name, if they are imported.
+        codecs: the payload codecs of the engine that wrote them.
+
+    Raises:
+        ReplayError: the code contradicts a history, ends otherwise, or is not there.
+        HistoryFormatError: a file is no history, or was changed.
+    """
+    resolve = _Definitions(workflows)
+    packer = Packer(Limits(), codecs)
+    paths = _paths(histories)
+    problems: list[str] = []
+
+    def replay_all() -> None:
+        for path in paths:
+            problem = _problem(read_history(path.read_text("utf-8"), source=str(path)), resolve, packer)
+            if problem:
+                problems.append(problem)
+
+    outside_of_tasks(replay_all)
+    if problems:
+        raise ReplayError(problems, len(paths))
+    return paths
+
+
+class _Definitions:
+    """The given workflows first, then whatever is imported."""
+
+    def __init__(self, workflows: Sequence[Workflow[..., Any]]) -> None:
+        self._given = Registry()
+        for workflow in workflows:
+            self._given.add_workflow(workflow.spec)
+        self._known = {(workflow.spec.name, workflow.spec.version) for workflow in workflows}
+
+    def __call__(self, name: str, version: int) -> WorkflowSpec:
+        return (self._given if (name, version) in self._known else REGISTRY).workflow(name, version)
+
+
+def _paths(histories: Place | Iterable[Place]) -> list[Path]:
+    places = [histories] if isinstance(histories, str | os.PathLike) else list(histories)
+    paths: dict[Path, None] = {}
+    for place in places:
+        found = [os.fspath(place)] if Path(place).is_file() else sorted(glob.glob(os.fspath(place), recursive=True))  # noqa: PTH207
+        if not found:
+            raise ConfigurationError(f"replay: no file matches {os.fspath(place)!r} in {Path.cwd()}")
+        paths.update(dict.fromkeys(map(Path, found)))
+    return list(paths)
+
+
+def _problem(history: History, resolve: _Definitions, packer: Packer) -> str:
+    """What is wrong with a history, for a person; empty if nothing is."""
+    events = _open(history)
+    rerun = Rerun(history.head.root_id, resolve=resolve, unpack=lambda payload: packer.unpack(payload, history.blobs))
+    try:
+        rerun.feed_all(events)
+    except Contradiction as error:
+        seq, reason = error.seq, error.reason
+    except OutliveError as error:
+        seq, reason = 0, str(error)
+    else:
+        return ""
+    event = events[seq]
+    what = " ".join(filter(None, [type(event).__name__, str(getattr(event, "call", "") or "")]))
+    return f"{history.source}:{history.lines[seq]}: run {history.head.root_id}, event {seq} ({what})\n{reason}"
+
+
+def _open(history: History) -> list[AnyEvent]:
+    salt = salt_of(history.head.nonce)
+    events: list[AnyEvent] = []
+    for expected, (row, line) in enumerate(zip(history.rows, history.lines, strict=True)):
+        try:
+            if row[0] != expected:
+                raise CorruptJournalError(history.head.root_id, expected, f"the row is missing (here is {row[0]})")
+            events.append(open_row(row, salt=salt, run_id=history.head.root_id))
+        except OutliveError as error:
+            raise HistoryFormatError(history.source, line, str(error)) from error
+    return events

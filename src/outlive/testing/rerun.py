@@ -1,0 +1,133 @@
+"""The code of a workflow against a journal, with the pure `Execution` alone: no store, no worker, no clock.
+
+Stricter than a worker, which parks a run only when the journal contradicts the code. Here the code must also end as the
+journal says: with the same status, and the same result or failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from outlive._journal.event import AnyEvent, RunFailed, RunSucceeded
+from outlive._journal.fold import Fold
+from outlive._journal.value import Stored
+from outlive._model import Payload, RunStatus, child_id
+from outlive._replay.command import Command, EndRun, Park, RunStep, WorkflowSpec
+from outlive._replay.execution import Execution
+
+SHOWN_MAX = 400
+
+
+class Contradiction(Exception):
+    """The code says something else than the journal."""
+
+    def __init__(self, seq: int, reason: str) -> None:
+        self.seq, self.reason = seq, reason
+        super().__init__(f"event {seq}: {reason}")
+
+
+class Rerun:
+    """One journal, fed from its first event on."""
+
+    def __init__(
+        self, root_id: str, *, resolve: Callable[[str, int], WorkflowSpec], unpack: Callable[[Payload], Stored]
+    ) -> None:
+        # A tree that made room for another one of its id was renamed; it was run under the name before the mark.
+        root_id = root_id.partition("~")[0]
+        self._execution = Execution(root_id, resolve=resolve, unpack=unpack)
+        self._fold = Fold(root_id)
+        self._unpack = unpack
+        self._endings: dict[int, EndRun] = {}
+        self.asked: set[tuple[int, str]] = set()
+        """The steps that the code asked for, as (number of the run, call)."""
+
+    def feed_all(self, events: list[AnyEvent]) -> None:
+        """Feed a journal and judge its end.
+
+        Raises:
+            Contradiction: the code says something else.
+        """
+        # Some questions of the code are answered by what comes later in the journal.
+        foresee: Callable[[list[AnyEvent]], None] | None = getattr(self._execution, "foresee", None)
+        if foresee is not None:
+            foresee(events)
+        try:
+            for seq, event in enumerate(events):
+                self._check_end(seq, event)
+                self._fold.apply(event)
+                self._take(seq, self._execution.feed(event))
+            self._check_open_end(len(events))
+        finally:
+            self._execution.drop()
+
+    def _take(self, seq: int, commands: list[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Park):
+                raise Contradiction(seq, command.reason)
+            if isinstance(command, EndRun):
+                self._endings[command.run] = command
+            elif isinstance(command, RunStep):
+                self.asked.add((command.run, command.call))
+
+    def _check_end(self, seq: int, event: AnyEvent) -> None:
+        if not isinstance(event, RunSucceeded | RunFailed):
+            return
+        ending = self._endings.get(event.run)
+        if ending is None:
+            return  # The execution has more to say about that.
+        told, says = _told(event, self._unpack), _says(ending)
+        if told != says:
+            reason = f"run {child_id(self._fold.root_id, event.run)} ends otherwise"
+            raise Contradiction(seq, f"{reason}\n  journal: {_short(told)}\n  code:    {_short(says)}")
+
+    def _check_open_end(self, events: int) -> None:
+        """A journal that is open at its end is one of a run that waits or works; its code has not ended either."""
+        root = self._fold.root
+        if 0 in self._endings and not root.status.is_terminal and root.status is not RunStatus.PARKED:
+            says = _short(_says(self._endings[0]))
+            raise Contradiction(events - 1, f"the run goes on here, and the code has ended\n  code:    {says}")
+
+
+def _told(event: RunSucceeded | RunFailed, unpack: Callable[[Payload], Stored]) -> tuple[str, Any]:
+    if isinstance(event, RunSucceeded):
+        return RunStatus.SUCCEEDED.value, msgspec.json.decode(bytes(unpack(event.result)))
+    return RunStatus.FAILED.value, f"{event.failure.type}: {event.failure.message}"
+
+
+def _says(ending: EndRun) -> tuple[str, Any]:
+    if ending.result is not None:
+        return ending.status.value, msgspec.json.decode(ending.result)
+    failure = ending.failure
+    return ending.status.value, ending.reason if failure is None else f"{failure.type}: {failure.message}"
+
+
+def _short(ending: tuple[str, Any]) -> str:
+    text = f"{ending[0]}: {ending[1]!r}"
+    return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
+
+
+def outside_of_tasks(work: Callable[[], None]) -> None:
+    """Do something that feeds executions: newer versions of asyncio refuse that inside a task."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        work()
+        return
+    raised: list[BaseException] = []
+
+    def on_thread() -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=on_thread, name="outlive-rerun")
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]

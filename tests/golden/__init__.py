@@ -1,0 +1,1 @@
+"""Histories that every later Outlive must be able to replay."""

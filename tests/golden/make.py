@@ -1,0 +1,28 @@
+"""Writes the golden histories that are not there yet: `python -m tests.golden.make`.
+
+One that is there is never written again: it was made by an earlier Outlive, and that is what makes it worth keeping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from tests.golden.stories import STORIES
+
+FOLDER = Path(__file__).parent
+
+
+def main() -> None:
+    """Tell every story that has no file."""
+    for name, tell in STORIES.items():
+        path = FOLDER / f"{name}.jsonl"
+        if not path.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                path.write_text(asyncio.run(tell(f"sqlite:{folder}/runs.db")), "utf-8")  # type: ignore[arg-type]
+            print(f"wrote {path.name}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

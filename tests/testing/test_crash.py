@@ -1,0 +1,335 @@
+"""`crash_everywhere` lets good workflows pass and catches bad ones."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Retry
+from outlive._journal.codec import open_row, salt_of, seal
+from outlive._runtime.live import LiveRun
+from outlive._runtime.mover import Mover
+from outlive._store.contract import Change, Outcome, Store
+from outlive._store.memory import MemoryState, MemoryStore
+from outlive.testing import SurvivalError, Survivor, TestEngine, crash_everywhere
+
+world: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _new_world() -> None:
+    world.clear()
+
+
+@outlive.step(name="crash.reserve")
+async def reserve(order: str) -> str:
+    """Touch the world, once for each key."""
+    if (key := outlive.current_step().idempotency_key) not in world:
+        world.append(key)
+    return f"hold of {order}"
+
+
+@outlive.step(name="crash.charge", retry=Retry(attempts=3, first=60))
+async def charge(hold: str) -> str:
+    """Fail at first."""
+    if outlive.current_step().attempt == 1:
+        raise ConnectionError("busy")
+    return f"receipt for {hold}"
+
+
+@outlive.step(name="crash.label")
+def label(order: str) -> str:
+    """A sync step."""
+    return order.upper()
+
+
+@outlive.workflow(name="crash.pack")
+async def pack(order: str) -> str:
+    """A child."""
+    return await label(order)
+
+
+@outlive.workflow(name="crash.checkout")
+async def checkout(order: str) -> list[str]:
+    """Steps in a row and side by side, a retry, a timer, a child, chance and time."""
+    hold = await reserve(order)
+    receipt, box = await asyncio.gather(charge(hold), pack(order))
+    await asyncio.sleep(3600)
+    return [receipt, box, str(outlive.uuid4()), outlive.now().isoformat()]
+
+
+@outlive.workflow(name="crash.refund")
+async def refund(order: str) -> str:
+    """Wait for the world, then for nobody."""
+    cents = await outlive.wait_for_signal("paid", int)
+    try:
+        async with asyncio.timeout(2 * 24 * 3600):
+            return await outlive.wait_for_signal("approved", str)
+    except TimeoutError:
+        return f"{order}: {cents} expired"
+
+
+@outlive.workflow(name="crash.audit")
+async def audit(order: str) -> str:
+    """A tree of its own."""
+    await asyncio.sleep(10)
+    return await reserve(f"{order} {outlive.random()}")
+
+
+@outlive.workflow(name="crash.starter")
+async def starter(order: str) -> str:
+    """Start a tree of its own and wait for it."""
+    run = await outlive.start(audit, order, detached=True)
+    return await run.result()
+
+
+@outlive.workflow(name="crash.failing")
+async def failing() -> None:
+    """Fail after a step."""
+    raise ValueError(await reserve("x"))
+
+
+async def test_a_good_workflow_survives_everything() -> None:
+    """Before and after every commit, and twice."""
+    report = await crash_everywhere(checkout, "o-1")
+
+    assert report.result[:2] == ["receipt for hold of o-1", "O-1"]
+    assert report.points >= 2 * 5
+    assert report.runs == 1 + report.points * 4
+    assert report.writes[0].startswith("commit of RunCreated crash.checkout")
+
+
+async def test_signals_are_sent_once_whatever_happens() -> None:
+    """Those that were not acknowledged are sent again, by key."""
+    report = await crash_everywhere(refund, "o-1", signals=[("paid", 7)])
+
+    assert report.result == "o-1: 7 expired"
+    assert any(what.startswith("delivery of signal paid") for what in report.writes)
+
+
+async def test_the_world_can_be_driven() -> None:
+    """What a process has not done, the next one does."""
+
+    async def approve(engine: TestEngine, run_id: str) -> None:
+        run = engine.get(run_id)
+        if not (await run.status()).is_terminal:
+            await run.signal("approved", "ann", key="a")
+
+    report = await crash_everywhere(refund, "o-1", signals=[("paid", 7)], drive=approve)
+
+    assert report.result == "ann"
+
+
+async def test_detached_runs_end_as_without_a_crash() -> None:
+    """Their chance too is the same."""
+    report = await crash_everywhere(starter, "o-1")
+
+    assert report.result.startswith("hold of o-1 0.")
+
+
+async def test_a_failure_is_an_end_as_well() -> None:
+    """The same one each time."""
+    report = await crash_everywhere(failing)
+
+    assert report.result is None
+    assert "ValueError: hold of x" in report.error
+
+
+async def test_the_test_may_check_its_world() -> None:
+    """Each run ends in `check`, on a world that `reset` made new."""
+    seen: list[tuple[str, ...]] = []
+
+    def check(survivor: Survivor) -> None:
+        assert len(world) == 1
+        seen.append(survivor.crashes)
+
+    report = await crash_everywhere(failing, reset=world.clear, check=check)
+
+    assert len(seen) == report.runs
+    assert seen[0] == ()
+    assert seen[1][0].startswith("right before write 1 (commit of RunCreated crash.failing")
+
+
+async def test_a_failed_check_is_the_tests_failure() -> None:
+    """It comes out as it is."""
+
+    def check(survivor: Survivor) -> None:
+        assert not survivor.crashes, "no crash wanted"
+
+    with pytest.raises(AssertionError, match="no crash wanted") as caught:
+        await crash_everywhere(failing, check=check)
+
+    assert caught.value.__notes__ == ["the process died right before write 1 (commit of RunCreated crash.failing)"]
+
+
+async def test_points_can_be_limited() -> None:
+    """To a few, evenly spread, from the first to the last."""
+    report = await crash_everywhere(checkout, "o-1", max_points=3)
+
+    assert report.points == 3
+
+
+async def test_it_runs_on_files_too(tmp_path: Path) -> None:
+    """One for each run, and none is left."""
+    report = await crash_everywhere(failing, url=f"sqlite:{tmp_path / 'runs.db'}", max_points=4)
+
+    assert report.points == 4
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- Bugs of users -----------------------------------------------------------------------------------------------------
+
+
+@outlive.workflow(name="crash.gambler")
+async def gambler() -> str:
+    """Real chance in a workflow."""
+    name = f"order {random.random()}"
+    await asyncio.sleep(3600)
+    return await reserve(name)
+
+
+@outlive.workflow(name="crash.restless")
+async def restless() -> list[str]:
+    """Another order each time, and always the same result."""
+    world.append("asked")
+    orders = ["a", "b"] if len(world) % 2 else ["b", "a"]
+    return sorted([await label(order) for order in orders])
+
+
+@outlive.workflow(name="crash.two_steps")
+async def two_steps() -> str:
+    """One step after the other."""
+    return await label(await reserve("x"))
+
+
+@outlive.step(name="crash.count")
+async def count() -> int:
+    """Another result each time it is called."""
+    world.append("counted")
+    return len(world)
+
+
+@outlive.workflow(name="crash.counter")
+async def counter() -> int:
+    """Return what a step that is not idempotent says."""
+    return await count()
+
+
+async def test_chance_in_a_workflow_is_found() -> None:
+    """Its name of the step's argument differs."""
+    with pytest.raises(SurvivalError, match=r"ends otherwise|cannot replay|other arguments"):
+        await crash_everywhere(gambler)
+
+
+async def test_another_way_in_a_replay_is_found_with_the_diff() -> None:
+    """A replay of the undisturbed run shows it already: what the journal had, and what the code asked."""
+    with pytest.raises(SurvivalError, match=r"- journal: crash.label with the arguments of that time") as caught:
+        await crash_everywhere(restless, reset=world.clear)
+
+    assert caught.value.crashes == []
+    assert "1 StepSucceeded crash.label" in caught.value.journal_now
+
+
+async def test_a_step_with_another_result_each_time_is_found() -> None:
+    """It was called, the process died before that was durable, and the second call returned something else."""
+    with pytest.raises(SurvivalError, match=r"ends otherwise") as caught:
+        await crash_everywhere(counter, reset=world.clear)
+
+    assert caught.value.crashes == ["right before write 2 (commit of StepSucceeded crash.count + RunSucceeded)"]
+    assert "without a crash: crash.counter succeeded: 1" in str(caught.value)
+    assert "now:             crash.counter succeeded: 2" in str(caught.value)
+
+
+async def test_another_end_may_be_allowed() -> None:
+    """Then the test says what is right."""
+    ends = set()
+
+    report = await crash_everywhere(
+        counter, reset=world.clear, same_end=False, check=lambda survivor: ends.add(survivor.result)
+    )
+
+    assert report.result == 1
+    assert {1, 2} <= ends
+
+
+async def test_a_run_that_never_ends_is_told_at_once() -> None:
+    """Without any crash."""
+    with pytest.raises(SurvivalError, match=r"without any crash[\s\S]*waits for signal 'paid'"):
+        await crash_everywhere(refund, "o-1")
+
+
+# -- Bugs of ours ------------------------------------------------------------------------------------------------------
+
+
+class ForgetfulStore(MemoryStore):
+    """Acknowledges a commit and stores it with the next one."""
+
+    pending: list[Change]
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """Store what came before; keep later changes of journals that are there for the next time."""
+        await super().commit(self.pending)
+        self.pending = [change for change in changes if change.journal]
+        done = await super().commit([change for change in changes if not change.journal])
+        return [(Outcome.COMMITTED, change.journal) if change.journal else done.pop(0) for change in changes]
+
+    async def close(self) -> None:
+        """A clean end writes everything."""
+
+
+def forgetful() -> Callable[[int, Callable[[], int]], Store]:
+    """A place of such stores."""
+    states: dict[int, MemoryState] = {}
+
+    def make(trial: int, clock: Callable[[], int]) -> Any:
+        made = ForgetfulStore(clock=clock, state=states.setdefault(trial, MemoryState()))
+        made.pending = []
+        return made
+
+    return make
+
+
+async def test_a_store_that_acknowledges_too_early_is_found() -> None:
+    """What it acknowledged is lost with the process."""
+    with pytest.raises(SurvivalError, match="acknowledged and are lost"):
+        await crash_everywhere(checkout, "o-1", store=forgetful())
+
+
+async def test_an_engine_that_acts_before_durability_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step begins before the outcome that it follows from is in the journal."""
+    honest = Mover.settle
+
+    def hasty(self: Mover, live: Any) -> None:
+        draft = live.draft
+        if draft is not None and live.journal:
+            self.release(live, draft)
+            draft.effects.clear()
+        honest(self, live)
+
+    monkeypatch.setattr(Mover, "settle", hasty)
+
+    with pytest.raises(SurvivalError, match="no durable event asks for it"):
+        await crash_everywhere(checkout, "o-1")
+
+
+async def test_an_engine_that_forgets_outcomes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a recovery it calls again what is in the journal."""
+    honest = LiveRun.rebuild
+
+    def forgets(self: LiveRun, run: Any, rows: list[Any], **options: Any) -> None:
+        kept = [row for row in rows if b'"t":"StepSucceeded"' not in row[3]]
+        if len(kept) != len(rows):
+            salt = salt_of(run.nonce)
+            rows = [seal(open_row(row, salt=salt, run_id=run.id), salt=salt, seq=seq) for seq, row in enumerate(kept)]
+        honest(self, run, rows, **options)
+
+    monkeypatch.setattr(LiveRun, "rebuild", forgets)
+
+    with pytest.raises(SurvivalError, match="ran again, and its outcome was in the journal"):
+        await crash_everywhere(two_steps)

@@ -1,0 +1,222 @@
+"""`replay` finds out whether the code still fits what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import outlive
+from outlive._define.workflow import Workflow
+from outlive._journal.codec import checksum, salt_of
+from outlive.errors import ConfigurationError, HistoryFormatError, RunFailed
+from outlive.testing import ReplayError, TestEngine, replay
+
+
+@outlive.step(name="replay.fetch")
+async def fetch(what: str) -> str:
+    """Something large or small."""
+    return what * (50_000 if what == "large" else 1)
+
+
+@outlive.workflow(name="replay.child")
+async def child(what: str) -> str:
+    """A child that is not among the given workflows."""
+    return await fetch(what)
+
+
+@outlive.workflow(name="replay.story")
+async def story(what: str) -> list[Any]:
+    """A bit of everything."""
+    first = await fetch(what)
+    await asyncio.sleep(60)
+    told = await outlive.wait_for_signal("told", str)
+    return [len(first), told, await child("x")]
+
+
+@outlive.workflow(name="replay.broken")
+async def broken() -> None:
+    """Fail."""
+    raise ValueError(await fetch("x"))
+
+
+def changed(original: Workflow[..., Any], fn: Any) -> Workflow[..., Any]:
+    """The same workflow with other code."""
+    other: Workflow[..., Any] = Workflow.__new__(Workflow)
+    other.__dict__.update(original.__dict__)
+    other.spec = msgspec.structs.replace(original.spec, fn=fn)
+    return other
+
+
+@pytest.fixture
+async def history(tmp_path: Path) -> Path:
+    """A story that was told, with a blob."""
+    path = tmp_path / "story.jsonl"
+    async with TestEngine() as engine:
+        run = await engine.start(story, "large", id="story-1")
+        await run.signal("told", "héllo\u2028\x85")
+        await run.result()
+        await run.export(path)
+    return path
+
+
+def test_the_same_code_replays(history: Path) -> None:
+    """By pattern, by path, by many; children are found by name."""
+    assert replay(str(history.parent / "*.jsonl"), workflows=[story]) == [history]
+    assert replay([history, str(history)], workflows=[story]) == [history]
+
+
+async def test_it_replays_inside_a_test_with_a_loop(history: Path) -> None:
+    """A sync function, wherever it is called."""
+    assert replay(history) == [history]
+
+
+def test_code_that_asks_for_something_else_is_told(history: Path) -> None:
+    """With the file, the line, the event, and both sides."""
+
+    async def other(what: str) -> list[Any]:
+        await asyncio.sleep(1)
+        return [what]
+
+    with pytest.raises(ReplayError) as caught:
+        replay(history, workflows=[changed(story, other)])
+
+    text = str(caught.value)
+    assert text.startswith("1 of 1 histories do not replay")
+    assert f"{history}:4: run story-1, event 1 (StepSucceeded replay.fetch)" in text
+    assert "- journal: step replay.fetch succeeded" in text
+    assert "+ code:    waits for timer @timer" in text
+
+
+def test_code_that_ends_with_another_result_is_told(history: Path) -> None:
+    """A worker would not see that: here it is an error."""
+
+    async def other(what: str) -> list[Any]:
+        return [*await story.spec.fn(what), "more"]
+
+    with pytest.raises(ReplayError, match=r"ends otherwise[\s\S]*journal: succeeded: \[250000[\s\S]*'more'\]"):
+        replay(history, workflows=[changed(story, other)])
+
+
+def test_code_that_fails_instead_is_told(history: Path) -> None:
+    """Another status is another end."""
+
+    async def other(what: str) -> list[Any]:
+        await story.spec.fn(what)
+        raise ValueError("no")
+
+    with pytest.raises(ReplayError, match=r"code: +failed: 'ValueError: no'"):
+        replay(history, workflows=[changed(story, other)])
+
+
+async def test_another_failure_is_told(tmp_path: Path) -> None:
+    """Type and message count."""
+    async with TestEngine() as engine:
+        run = await engine.start(broken)
+        with pytest.raises(RunFailed):
+            await run.result()
+        await run.export(tmp_path / "broken.jsonl")
+
+    async def other() -> None:
+        raise KeyError(await fetch("x"))
+
+    assert replay(tmp_path / "broken.jsonl")
+    with pytest.raises(ReplayError, match="KeyError"):
+        replay(tmp_path / "broken.jsonl", workflows=[changed(broken, other)])
+
+
+async def test_a_run_under_way_replays_and_code_that_ends_there_does_not(tmp_path: Path) -> None:
+    """A history need not be at its end."""
+    async with TestEngine() as engine:
+        run = await engine.start(story, "x")
+        await engine.skip(minutes=2)
+        (tmp_path / "open.jsonl").write_text(await engine.export(run.id), "utf-8")
+
+    async def other(what: str) -> list[Any]:
+        await fetch(what)
+        await asyncio.sleep(60)
+        return []
+
+    assert replay(tmp_path / "open.jsonl")
+    with pytest.raises(ReplayError, match="the code has ended"):
+        replay(tmp_path / "open.jsonl", workflows=[changed(story, other)])
+
+
+def test_a_missing_version_is_told(history: Path) -> None:
+    """By the name that the journal has."""
+    text = history.read_text("utf-8").replace('"version":1,', '"version":7,')
+    history.write_text(resealed(text), "utf-8")
+
+    with pytest.raises(ReplayError, match=r"replay\.story@7"):
+        replay(history)
+
+
+def resealed(text: str) -> str:
+    """A changed history with good checksums: what other code might have written."""
+    head, *lines = text.split("\n")
+    salt = salt_of(msgspec.json.decode(head)["nonce"])
+    sealed = [head]
+    for line in lines:
+        if line.startswith('{"seq"'):
+            body = line[line.index('"event":') + 8 : -1].encode()
+            row = msgspec.json.decode(line)
+            crc = checksum(row["seq"], row["format"], body, salt)
+            sealed.append(f'{{"seq":{row["seq"]},"format":1,"crc":{crc},"event":{body.decode()}}}')
+        else:
+            sealed.append(line)
+    return "\n".join(sealed)
+
+
+def test_a_payload_that_cannot_be_read_is_told(history: Path) -> None:
+    """A result that is no text any more."""
+    text = history.read_text("utf-8").replace('"payload":{"v":"héllo\u2028\x85"}', '"payload":{"v":5}')
+    history.write_text(resealed(text), "utf-8")
+
+    with pytest.raises(ReplayError, match="signal 'told' cannot be read as str"):
+        replay(history)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda text: "", "empty"),
+        (lambda text: "{}\n", "cannot be read"),
+        (lambda text: text.replace('"outlive":"history"', '"outlive":"menu"'), "holds 'menu'"),
+        (lambda text: text.replace('"format":1', '"format":2', 1), "newer"),
+        (lambda text: text.replace('"at":175000000', '"at":175000001', 1), "checksum"),
+        (lambda text: "\n".join(text.split("\n")[:-2]), "the head says"),
+        (lambda text: "\n".join(sorted(text.split("\n"))), "cannot be read"),
+        (lambda text: text.replace('"data":"', '"data":"AAAA'), "another hash"),
+        (lambda text: text + "hello\n", "cannot be read"),
+    ],
+    ids=["empty", "no head", "other kind", "newer", "changed", "cut", "sorted", "blob", "more"],
+)
+def test_a_file_that_was_changed_is_refused(history: Path, change: Any, told: str) -> None:
+    """With the line where it begins."""
+    history.write_text(change(history.read_text("utf-8")), "utf-8")
+
+    with pytest.raises(HistoryFormatError, match=told) as caught:
+        replay(history)
+
+    assert str(caught.value).startswith(f"{history}:{caught.value.line}: ")
+
+
+def test_a_pattern_without_files_is_an_error(tmp_path: Path) -> None:
+    """A test that replays nothing must not pass."""
+    with pytest.raises(ConfigurationError, match="no file matches"):
+        replay(str(tmp_path / "*.jsonl"))
+
+
+async def test_the_history_of_a_child_is_that_of_its_tree() -> None:
+    """The head names both."""
+    async with TestEngine() as engine:
+        run = await engine.start(story, "x", id="s")
+        await run.signal("told", "t")
+        await run.result()
+        (found,) = [it for it in await engine.list() if it.parent_id]
+        head = msgspec.json.decode((await engine.export(found.id)).splitlines()[0])
+
+    assert (head["run_id"], head["root_id"]) == (found.id, "s")
