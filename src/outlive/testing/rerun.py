@@ -53,9 +53,7 @@ class Rerun:
             Contradiction: the code says something else.
         """
         # Some questions of the code are answered by what comes later in the journal.
-        foresee: Callable[[list[AnyEvent]], None] | None = getattr(self._execution, "foresee", None)
-        if foresee is not None:
-            foresee(events)
+        self._execution.foresee(events)
         try:
             for seq, event in enumerate(events):
                 self._check_end(seq, event)
