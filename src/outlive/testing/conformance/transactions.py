@@ -17,6 +17,8 @@ from outlive.testing.conformance.facet import Facet
 
 MAKE_NOTES = "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT)"
 ADD_NOTE = "INSERT INTO notes (id, text) VALUES ($1, $2)"
+CALLS_MAX = 1_000_000
+"""More than anybody can make before the time of a transaction is up."""
 READ_NOTES = "SELECT text FROM notes ORDER BY id"
 
 
@@ -252,7 +254,7 @@ class TransactionsConformance(Facet):
         await transaction.handle.execute(ADD_NOTE, 1, "never")
 
         with suppress(TransactionOverError):
-            while True:
+            for _ in range(CALLS_MAX):
                 await transaction.handle.fetchval("SELECT 1")
 
         await expect_over(transaction, tree)
