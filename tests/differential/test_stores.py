@@ -24,11 +24,17 @@ EPISODES_MAX = 20
 """A planted defect must show in as many."""
 
 
+@pytest.fixture
+def stores() -> dict[str, OpenStore]:
+    """All stores that can be had here."""
+    return dict(STORES)
+
+
 @pytest.mark.parametrize("share", range(SHARES))
-async def test_stores_agree_with_the_contract(share: int) -> None:
+async def test_stores_agree_with_the_contract(stores: dict[str, OpenStore], share: int) -> None:
     """Answer by answer, and in everything that they show."""
     for number in range(OPERATIONS // OPERATIONS_PER_EPISODE // SHARES):
-        difference = await find_difference(STORES, f"{share}:{number}", OPERATIONS_PER_EPISODE)
+        difference = await find_difference(stores, f"{share}:{number}", OPERATIONS_PER_EPISODE)
         if difference is not None:
             raise difference
 
@@ -62,7 +68,7 @@ class WakesLate(Defective):
 class RenamesTheLiving(Defective):
     """Pushes a run aside that has not ended."""
 
-    def _list_renames(self, change: Change, ending: int = 0) -> list[Run]:
+    def _list_renames(self, change: Change) -> list[Run]:
         trees = self._state.trees
         return [run for run in change.renames if run.journal in trees and run.number in trees[run.journal].runs]
 

@@ -161,6 +161,10 @@ class _Sitting:
                 return None
             if isinstance(request, End):
                 return request
+            if self._is_late():
+                transaction.close(self._lateness())
+                request.future.set_exception(TransactionOverError(self._lateness()))
+                return None
             error = self._run(request)
             if isinstance(error, UNAVAILABLE):
                 self._trouble = error

@@ -7,7 +7,7 @@ decided when the operation is played, so that a script still makes sense when pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from random import Random
 
@@ -218,17 +218,19 @@ class Author:
             changes.append(self._continuation())
         return Operation("commit", tuple(changes))
 
-    def _continuation(self) -> Write:
+    def _continuation(self, *, may_send: bool = False) -> Write:
         tree = self._any_tree()
         roots = [each.runs[0] for each in self._oracle.world.trees.values()]
         id = next((root.id for root in roots if root.nonce == tree), "a")
         aside = None if self._chance(0.05) else (tree, self._free_name(id))
         heir = self._tree(id=id, aside=aside, heir_of=tree)
-        write = self._write_of(tree, may_send=False)
-        return Write(tree, (*write.moves[:1], "go on"), write.lag, write.consumed, starts=(heir,))
+        write = self._write_of(tree, may_send=may_send)
+        starts = [*write.starts, heir]
+        self._random.shuffle(starts)
+        return replace(write, moves=(*write.moves[:2], "go on"), starts=tuple(starts))
 
     def _go_on(self) -> Operation:
-        return Operation("commit", (self._continuation(),))
+        return Operation("commit", (self._continuation(may_send=True),))
 
     def _replace(self) -> Operation:
         """A new run in the place of one that may have ended, or is ended for it."""
