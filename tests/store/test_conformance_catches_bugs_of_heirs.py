@@ -1,6 +1,6 @@
 """Planted defects in heirs and transactions: each is found by the test that is meant to find it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -135,8 +135,9 @@ class WritesHalfOfATransaction(Defective):
 
     found_by = "test_changes_of_a_transaction_are_all_or_nothing"
 
-    def _commit_all(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
-        return [self._commit(change) for change in changes]
+    def _commit_all(self, changes: Sequence[Change]) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
+        _, go_back = super()._commit_all([])
+        return [self._commit(change) for change in changes], go_back
 
 
 class CommitsForAZombie(Defective):

@@ -103,10 +103,12 @@ class MemoryStore:
         taken = self._list_taken(change)
         if taken is None:
             return None
+        tree = Tree(len(self._state.trees) + 1) if change.journal == 0 else self._state.trees.get(change.journal)
+        if tree is None or any(run.id in taken for run in change.runs if run.number not in tree.runs):
+            return None
         if change.journal == 0:
-            return None if _root_of(change).id in taken else Tree(len(self._state.trees) + 1)
-        tree = self._state.trees.get(change.journal)
-        if tree is None or len(tree.rows) != change.after + 1 or tree.root.status.is_terminal:
+            return tree
+        if len(tree.rows) != change.after + 1 or tree.root.status.is_terminal:
             return None
         return tree
 
@@ -168,15 +170,14 @@ class MemoryStore:
         self._transaction = await self._state.tables.begin(self._commit_all, seconds_max=seconds_max)
         return self._transaction
 
-    def _commit_all(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
-        """All changes or none."""
-        go_back = self._state.save(self._state.trees) if len(changes) > 1 else None
+    def _commit_all(self, changes: Sequence[Change]) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
+        """All changes or none, and a way back."""
+        go_back = self._state.save(self._state.trees)
         outcomes = [self._commit(change) for change in changes]
-        if all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
-            return outcomes
-        if go_back is not None:
+        if not all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
             go_back()
-        return [(Outcome.CONFLICT, change.journal) for change in changes]
+            outcomes = [(Outcome.CONFLICT, change.journal) for change in changes]
+        return outcomes, go_back
 
     async def join(self, connection: Any, change: Change) -> Outcome:
         """There is no database that could be shared."""
@@ -335,11 +336,6 @@ class MemoryStore:
         items = self._state.trees[run.journal].items.values()
         found = [item for item in items if item.run == run.number and item.index > after]
         return sorted(found, key=lambda item: item.index)[: min(limit, PAGE_SIZE_MAX)]
-
-
-def _root_of(change: Change) -> Run:
-    (root,) = (run for run in change.runs if run.number == 0)
-    return root
 
 
 def _list_touched(change: Change) -> set[int]:

@@ -213,6 +213,8 @@ class _Sitting:
             writer.settle(others)
             end.future.set_exception(refusal.explain(session))
             return
+        except apsw.ConstraintError as error:
+            end.future.set_exception(error)  # Of the user's own: it is judged when the transaction ends.
         except Exception as error:
             end.future.set_exception(explain(session, error))
         # Nothing of the step stays, and that is no reason for the others to fail.

@@ -53,6 +53,17 @@ class RunsConformance(Facet):
 
         assert await Writer(store, "run-1").try_write(created(store)) is Outcome.CONFLICT
 
+    async def test_child_does_not_take_the_id_of_another_run(self, store: Store) -> None:
+        """The change that would create it conflicts, and the run that has the id stays as it is."""
+        tree, other = await begin(store), await begin(store, "run-1~1", version=2)
+        before = await get_run(store, "run-1~1")
+
+        assert await tree.try_write(created(store, run=1, call="child")) is Outcome.CONFLICT
+
+        assert await get_run(store, "run-1~1") == before
+        assert await store.find_run(other.run_id) == before
+        assert len(await store.read_journal(tree.journal)) == 1
+
     async def test_every_field_of_a_row_comes_back(self, store: Store) -> None:
         """A row is what its writer made it, whatever it is made of. [CA-K13]"""
         row: Run = replace(

@@ -91,6 +91,23 @@ class TransactionsConformance(Facet):
 
         assert await read_notes(store) == ["first"]
 
+    async def test_constraint_that_is_judged_at_the_end_fails_the_step(self, store: Store) -> None:
+        """The error is the database's own, and neither the journal nor the tables keep anything. [OL-T3]"""
+        tree = await begin(store)
+        transaction = await begin_noting(store, "never")
+        await transaction.handle.execute("CREATE TABLE parents (id INTEGER PRIMARY KEY)")
+        await transaction.handle.execute(
+            "CREATE TABLE children (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)"
+        )
+        await transaction.handle.execute("INSERT INTO children (parent) VALUES ($1)", 1)
+
+        with pytest.raises(Exception, match=r"(?i)foreign key"):
+            await transaction.commit([tree.change(stepped(store), starts=[new_tree(store, "never")])])
+
+        assert await read_notes(store) == []
+        assert await store.find_run("never") is None
+        assert await write_note(tree, "then") is Outcome.COMMITTED
+
     async def test_all_that_a_change_carries_commits_with_the_step(self, store: Store) -> None:
         """Messages, trees and consumed mail are part of it, as they are of any commit. [OL-T1]"""
         tree, friend = await begin(store), await begin(store, "friend")

@@ -113,13 +113,12 @@ class Oracle:
             self._rename(run)
         journal = change.journal or max(trees, default=0) + 1
         if change.journal == 0:
-            root = next(run for run in change.runs if run.number == 0)
-            if self.world.find(root.id):
-                raise Conflict
             trees[journal] = Tree()
         elif journal not in trees or trees[journal].has_ended or len(trees[journal].rows) != change.after + 1:
             raise Conflict
         tree = trees[journal]
+        if any(self.world.find(run.id) for run in change.runs if run.number not in tree.runs):
+            raise Conflict
         tree.rows += change.rows
         for run in change.runs:
             tree.runs[run.number] = replace(run, journal=journal)
