@@ -341,3 +341,21 @@ async def test_many_transactions_of_two_stores_take_turns(open_store: Open) -> N
 
     assert outcomes == [Outcome.COMMITTED] * 10
     assert len(await read_notes(first)) == 10
+
+
+async def test_others_are_written_between_two_transactions(store: SqliteStore) -> None:
+    """Also when the one before them is rolled back: nobody waits for all the transactions that are wanted."""
+    tree, other = await begin(store), await begin(store, "other")
+    first = await store.begin()
+    second, third = (asyncio.ensure_future(store.begin()) for _ in range(2))
+    await asyncio.sleep(0)
+    await first.commit([tree.change(stepped(store))])
+    await second
+    job = asyncio.ensure_future(other.step())
+    await asyncio.sleep(0)
+
+    await second.result().rollback()
+    await job
+
+    assert await (await third).handle.fetchval("SELECT 1") == 1
+    await third.result().rollback()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pprint
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -72,7 +73,7 @@ class Episode:
         # Never two things at one instant: the contract does not say who comes first then.
         self._clock.advance(seconds=0.000_001)
         plan = plan_of(operation, self.oracle)
-        answers = {name: await self._ask(name, player.play(plan)) for name, player in self._players.items()}
+        answers = await self._ask_all(lambda player: player.play(plan))
         truth = self._prophet.play(plan)
         for name, answer in answers.items():
             self._compare(name, operation.verb, answer, truth)
@@ -82,22 +83,23 @@ class Episode:
     async def look(self) -> None:
         """Compare everything that can be seen."""
         truth = self._prophet.look()
-        for name, player in self._players.items():
-            seen = await self._ask(name, player.look())
+        for name, seen in (await self._ask_all(Player.look)).items():
             for part, expected in truth.items():
                 self._compare(name, part, seen[part], expected)
 
     async def end(self) -> None:
         """Compare all for the last time, and what the steps wrote."""
         await self.look()
-        for name, player in self._players.items():
-            self._compare(name, "notes", await self._ask(name, player.read_notes()), self._prophet.read_notes())
+        for name, notes in (await self._ask_all(Player.read_notes)).items():
+            self._compare(name, "notes", notes, self._prophet.read_notes())
 
-    async def _ask(self, name: str, answer: Awaitable[Any]) -> Any:
-        try:
-            return await answer
-        except Exception as error:
-            raise Difference(name, list(self._played), f"it failed: {error!r}") from error
+    async def _ask_all(self, ask: Callable[[Player], Awaitable[Any]]) -> dict[str, Any]:
+        """The answers of all players, who play at the same time."""
+        answers = await asyncio.gather(*map(ask, self._players.values()), return_exceptions=True)
+        for name, answer in zip(self._players, answers, strict=True):
+            if isinstance(answer, BaseException):
+                raise Difference(name, list(self._played), f"it failed: {answer!r}") from answer
+        return dict(zip(self._players, answers, strict=True))
 
     def _compare(self, name: str, what: str, answer: object, truth: object) -> None:
         if answer != truth:
