@@ -82,11 +82,16 @@ class Writer(Lane):
             self.write(jobs)
             return
         ordinary = [job for job in jobs if job.verb.serve is None]
-        self.write(ordinary)
-        self.settle(ordinary)
-        while self._waiting:
+        while True:
+            self.write(ordinary)
+            self.settle(ordinary)
+            if not self._waiting:
+                return
+            self.rest(is_busy=True)
             job = self._waiting.popleft()
             job.verb.serve(self, job)
+            # Others have waited for it, and more of its kind may wait behind them.
+            ordinary = self.take_queue()
 
     def take_queue(self) -> list[Job]:
         """Everything that can be written now; who wants the thread for himself has to wait on."""
