@@ -26,6 +26,7 @@ from outlive.errors import (
     RunFailed,
     RunTimedOut,
     StepFailed,
+    StepInterrupted,
     StepTimeoutError,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "RunTimedOut",
     "Step",
     "StepFailed",
+    "StepInterrupted",
     "StepTimeoutError",
     "Workflow",
     "__version__",

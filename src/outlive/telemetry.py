@@ -35,4 +35,6 @@ class Counters:
     runs_parked: int = 0
     steps_started: int = 0
     steps_retried: int = 0
+    processes_begun: int = 0
+    """Processes for steps with `process=True`."""
     signals_taken: int = 0

@@ -14,6 +14,11 @@ from outlive.errors import PayloadTooLargeError
 Save = Callable[["Attempt", bytes], None]
 
 
+def idempotency_key(run: Run, call: str) -> str:
+    """See `StepContext`. The nonce keeps a run apart from the one it replaced under the same id."""
+    return f"{run.id}:{call}:{run.nonce:016x}"
+
+
 class Attempt:
     """A running step: what was asked, the task that does it, and what the step may know of itself."""
 
@@ -87,8 +92,8 @@ class Attempt:
 
     @property
     def idempotency_key(self) -> str:
-        """See `StepContext`. The nonce keeps a run apart from the one it replaced under the same id."""
-        return f"{self._run.id}:{self.command.call}:{self._run.nonce:016x}"
+        """See `StepContext`."""
+        return idempotency_key(self._run, self.command.call)
 
     @property
     def last_progress(self) -> Any:

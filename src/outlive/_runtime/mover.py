@@ -26,6 +26,7 @@ from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
+from outlive._runtime.processes import ProcessLane
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Inbound, MessageKind, Outcome
@@ -65,9 +66,11 @@ class Mover:
         self._heal = heal
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadLane(clock, threads_max=limits.threads_max)
+        self._processes = ProcessLane(clock, counters=counters, processes_max=limits.processes_max)
         self._executor = Executor(
             clock=clock,
             threads=self._threads,
+            processes=self._processes,
             counters=counters,
             steps_max=limits.steps_running_max,
             progress_bytes_max=limits.payload_bytes_max,
@@ -90,6 +93,7 @@ class Mover:
         self._alarms.close()
         self.discard_all()
         self._threads.close()
+        self._processes.close()
 
     def release_all(self) -> None:
         """Let go of every tree in motion so that others go on at once."""
@@ -264,7 +268,7 @@ class Mover:
                 effect()  # type: ignore[operator]
 
     def _start(self, live: LiveRun, command: RunStep) -> None:
-        if command.not_before_at and command.not_before_at > self._clock.now():
+        if command.not_before_at and (command.lacks_intent or command.not_before_at > self._clock.now()):
             live.moving -= 1
             live.retries[command.run, command.call] = command
             self._loop.call_soon(self._settle_later, live)
