@@ -35,7 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_replay": JOURNAL,
     "_store": JOURNAL,
     "_lease": JOURNAL,
-    **dict.fromkeys(BACKENDS, CONTRACTS),
+    "_store.tables": LEAVES | {"_store"},
+    **dict.fromkeys(BACKENDS, CONTRACTS | {"_store.tables"}),
     "_define": REPLAY,
     "client": DEFINE | {"_store"},
     "_runtime": CLIENT | CONTRACTS,
@@ -50,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # These two rooms hold a contract that many may see and backends that few may see. A module of theirs belongs
 # to the contract only when it stands here; any other is a backend, which is a room of its own.
-CONTRACT_MODULES = {"_store": {"contract"}, "_lease": {"contract"}}
+CONTRACT_MODULES = {"_store": {"contract", "handle"}, "_lease": {"contract"}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,10 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._model import Failure, Payload, Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
+from outlive._store.handle import Handle
 
 PAGE_SIZE_MAX = 1_000
+TRANSACTION_SECONDS_MAX = 30.0
 
 
 class Outcome(enum.Enum):
@@ -125,17 +127,19 @@ class Change(msgspec.Struct, kw_only=True):
     """Run rows that changed, whole."""
     renames: list[Run] = []
     """Rows of ended trees that take another id, before `runs` are written: they make room for a new run of the same id.
-    A row whose run has not ended stays as it is."""
+    A row whose tree has not ended stays as it is. If a new id is taken by another run, the change conflicts."""
     consumed: list[int] = []
     """Inbox messages that these rows made facts."""
     blobs: list[Blob] = []
     items: list[ItemResult] = []
     starts: list[Change] = []
-    """New trees that exist if and only if this change does; an id that is taken already is left as it is."""
+    """New trees that exist if and only if this change does; an id that is taken already is left as it is. But a change
+    conflicts if one of its starts is an heir (`heir_of`) that cannot be created: nobody ends without the heir."""
     messages: list[Message] = []
     """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
     heir_of: int = 0
-    """For a new journal: the handle of an ended one whose waiting messages and message keys it takes over."""
+    """For a new journal: the handle of an ended one, whose message keys and messages waiting for its root run move
+    over. A tree that has not ended keeps what it has. What the heir finds in its inbox makes it due at once."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -188,8 +192,8 @@ class Transaction(Protocol):
     """A transaction of the store's database that a user's code writes in, and a change of a journal with it."""
 
     @property
-    def handle(self) -> Any:
-        """What the user's code is given: it has `execute`, `fetch`, `fetchrow` and `fetchval`."""
+    def handle(self) -> Handle:
+        """What the user's code is given."""
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """Append these changes, all of one tree, and commit what the user wrote with them; all or nothing.
@@ -198,6 +202,7 @@ class Transaction(Protocol):
         and nothing that the user wrote stays. The transaction is over in any case.
 
         Raises:
+            TransactionOverError: it was over before; nothing was written.
             StoreUnavailableError: nothing was written.
             CommitUnknownError: everything or nothing was written, and only reading can tell.
         """
@@ -242,8 +247,11 @@ class Store(Protocol):
             CommitUnknownError: everything or nothing was written, and only reading can tell.
         """
 
-    async def begin(self) -> Transaction:
+    async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> Transaction:
         """Begin a transaction for a step that writes into the store's own database.
+
+        It is rolled back when it has not ended after `seconds_max`, or earlier where others would have to wait too
+        long for it; nothing that the user wrote stays then.
 
         Raises:
             StoreUnavailableError: there is none to be had.
@@ -259,7 +267,7 @@ class Store(Protocol):
         """
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
-        """Store blobs that later changes will refer to."""
+        """Store blobs that later changes will refer to; equal content is stored once."""
 
     def watch(self, ring: Callable[[], None]) -> None:
         """Call `ring`, on the event loop, when another process may have made something due. A hint that may be lost,

@@ -11,6 +11,7 @@ Theory, from the bottom up
   most of the time, and SQLite releases the interpreter lock for every step of a statement: a hundred small
   statements would wait a hundred times for their turn (5 ms each), one statement for a hundred rows waits
   once. For the same reason most reads come as one row of JSON.
+* `transaction`: a step that writes in the same file, in the transaction of its journal.
 * `commit`, `message`, `claim`, `read`, `beat`: the verbs of the contract.
 * `lock`: who is alive, seen by the kernel.
 """

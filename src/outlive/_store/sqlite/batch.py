@@ -3,19 +3,25 @@
 A batch is optimistic: it is written as if nothing conflicted, and the fence in commit_rows.sql makes the whole of
 it fail if something does (`Conflict`). Only then somebody has to look at each change (`commit`). An id that is taken
 is not an accident but a normal answer to a start, so ids are looked up before.
+
+A tree that goes on as another one (it ends, and starts its heir under its own id) is part of a batch as well, because a
+busy engine does it all the time: the ids that become free are those of the tree that ends. Any other rename is rare
+and left to the careful way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import apsw
+from msgspec.structs import replace
 
 from outlive._journal.codec import Row
 from outlive._model import Run
 from outlive._store.contract import Change, Message, Outcome
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.message import NO_LIMIT, put_messages, wake_for_mail
+from outlive._store.sqlite.message import NO_LIMIT, inherit, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
 from outlive._store.sqlite.rows import birth_of, decode_strings, state_of, to_json, to_json_or_null
 from outlive._store.sqlite.writer import Conflict
@@ -66,6 +72,9 @@ class Batch:
         self._items: list[Value] = []
         self._blobs: dict[str, bytes] = {}
         self._messages: list[Message] = []
+        self._renames: list[Run] = []
+        self._heirs: dict[int, int] = {}
+        self._newborn: dict[int, Run] = {}
         self._taken: set[str] = set()
         self._key = 0
 
@@ -79,20 +88,24 @@ class Batch:
             self._key, self._taken = key, set(decode_strings(taken))
         return [self._add(change) for change in changes]
 
-    def _add(self, change: Change) -> tuple[Outcome, int]:
+    def _add(self, change: Change, ended: Run | None = None) -> tuple[Outcome, int]:
+        """Take a change, which the change that writes `ended`, the root of an ending tree, may have started."""
         if change.renames:
-            raise Conflict  # Which ids are free is known only after the renames.
+            self._make_room(change, ended)
         journal = change.journal or self._plant(change)
         if not journal:
+            if change.heir_of:
+                raise Conflict  # Nobody ends without the heir: the change that starts it conflicts, too.
             return Outcome.CONFLICT, 0
         if change.journal and change.after < 0:
             raise Conflict  # Every journal that has a handle has an event.
         is_last = False
+        root: Run | None = None
         for run in change.runs:
             if run.number:
                 self._children[journal, run.number] = run
             else:
-                is_last = run.status.is_terminal
+                is_last, root = run.status.is_terminal, run
                 if change.journal:
                     self._roots[journal] = run
             if run.tags and (run.number or not change.journal):
@@ -105,9 +118,17 @@ class Batch:
         for item in change.items:
             self._items += (journal, item.run, item.index, to_json_or_null(item.result), to_json_or_null(item.failure))
         for start in change.starts:
-            self._add(start)
+            self._add(start, replace(root, journal=journal) if is_last and root is not None else None)
         self._messages += change.messages
         return Outcome.COMMITTED, journal
+
+    def _make_room(self, change: Change, ended: Run | None) -> None:
+        """Take the renames of a change."""
+        if change.journal or ended is None or any(run.journal != ended.journal for run in change.renames):
+            raise Conflict  # Which ids are free is known only after the renames.
+        self._renames += change.renames
+        if any(not run.number for run in change.renames):
+            self._taken.discard(ended.id)
 
     def _plant(self, change: Change) -> int:
         """The handle of a new journal, 0 if the id of its root is taken."""
@@ -117,6 +138,9 @@ class Batch:
         self._taken.add(root.id)
         self._key += 1
         self._births += birth_of(root, key=self._key, journal=self._key)
+        if change.heir_of:
+            self._heirs[self._key] = change.heir_of
+            self._newborn[self._key] = root
         return self._key
 
     def write(self) -> None:
@@ -126,16 +150,22 @@ class Batch:
             Conflict: some change of the batch conflicts; whatever was written has to be rolled back.
         """
         try:
+            if self._renames:
+                # Only a tree that has ended makes room, and there must be room for the others.
+                self._put_tree_rows()
+                self._rename()
             self._put("create_runs", self._births)
             self._put("commit_rows", self._rows.values)
         except apsw.ConstraintError as error:
             raise Conflict from error
-        self._put_roots()
-        self._put_children()
-        if self._tagged:
-            self._session.execute("put_tags", to_json(self._tagged))
+        if self._renames:
+            self._put_tags()
+        else:
+            self._put_tree_rows()
         if self._consumed:
             self._session.execute("delete_messages", to_json(self._consumed))
+        for heir, ancestor in self._heirs.items():
+            inherit(self._session, ancestor, heir)
         for id, data in self._blobs.items():
             self._session.execute("put_blob", id, data)
         self._put("put_items", self._items)
@@ -143,12 +173,25 @@ class Batch:
             put_messages(self._session, self._messages, inbox_messages_max=NO_LIMIT)
         self._wake_for_mail()
 
+    def _put_tree_rows(self) -> None:
+        self._put_roots()
+        self._put_children()
+        self._put_tags()
+
+    def _put_tags(self) -> None:
+        if self._tagged:
+            self._session.execute("put_tags", to_json(self._tagged))
+
     def _put_roots(self) -> None:
         values: list[Value] = []
         for journal, run in self._roots.items():
             values += (journal, *state_of(run))
         if self._put("update_runs", values) != len(self._roots):
             raise Conflict
+
+    def _rename(self) -> None:
+        for run in self._renames:
+            rename(self._session, run)
 
     def _put_children(self) -> None:
         values: list[Value] = []
@@ -165,7 +208,7 @@ class Batch:
         now = self._session.clock()
         asleep = [
             journal
-            for journal, run in self._roots.items()
+            for journal, run in chain(self._roots.items(), self._newborn.items())
             if not run.status.is_terminal and (run.wake_at is None or run.wake_at > now)
         ]
         wake_for_mail(self._session, asleep)
@@ -177,6 +220,11 @@ class Batch:
             connection.execute(statement, part)
             written += connection.changes()
         return written
+
+
+def rename(session: Session, run: Run) -> None:
+    """Give a run of an ended tree another id."""
+    session.execute("rename_run", run.journal, run.number, run.id, run.root_id, run.parent_id)
 
 
 def root_of(change: Change) -> Run:

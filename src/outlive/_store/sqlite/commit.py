@@ -15,8 +15,9 @@ from collections.abc import Sequence
 import apsw
 from msgspec.structs import replace
 
+from outlive._model.payload import Blob
 from outlive._store.contract import Change, Delivery, Message, Outcome
-from outlive._store.sqlite.batch import Batch, Rows
+from outlive._store.sqlite.batch import Batch, Rows, rename
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.message import NO_LIMIT, put_messages
 from outlive._store.sqlite.query import RELEASE_SAVEPOINT, ROLLBACK_TO_SAVEPOINT, SAVEPOINT, Value, bulk
@@ -71,14 +72,16 @@ def _write_carefully(session: Session, change: Change) -> int:
     if change.journal and session.fetch("find_tail", change.journal) != (change.after, 0):
         raise Conflict
     for run in change.renames:
-        session.execute("rename_run", run.journal, run.number, run.id, run.root_id, run.parent_id)
+        rename(session, run)
     batch = Batch(session)
     ((outcome, journal),) = batch.add([replace(change, renames=[], starts=[], messages=[])])
     if outcome is Outcome.CONFLICT:
         raise Conflict
     batch.write()
     for start in change.starts:
-        _commit_carefully(session, start)
+        outcome, _ = _commit_carefully(session, start)
+        if outcome is Outcome.CONFLICT and start.heir_of:
+            raise Conflict
     put_messages(session, change.messages, inbox_messages_max=NO_LIMIT)
     return journal
 
@@ -93,5 +96,14 @@ def _deliver(session: Session, postings: list[Posting], *, careful: bool) -> lis
     return [put_messages(session, messages, inbox_messages_max=most) for messages, _, most in postings]
 
 
+def _put_blobs(session: Session, calls: list[Sequence[Blob]], *, careful: bool) -> list[None]:
+    del careful  # Equal content is stored once: nothing can be in the way.
+    for blobs in calls:
+        for blob in blobs:
+            session.execute("put_blob", blob.id, blob.data)
+    return [None] * len(calls)
+
+
 COMMIT_CHANGES = WriteVerb(_commit, _plan_commit)
 DELIVER = WriteVerb(_deliver)
+PUT_BLOBS = WriteVerb(_put_blobs)

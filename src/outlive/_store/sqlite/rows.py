@@ -48,6 +48,7 @@ def state_of(run: Run) -> tuple[Value, ...]:
         run.reason,
         None if run.result is None else _encode(run.result).decode(),
         None if run.failure is None else _encode(run.failure).decode(),
+        None if run.published is None else _encode(run.published).decode(),
     )
 
 
@@ -73,6 +74,7 @@ def birth_of(run: Run, *, key: int | None, journal: int) -> tuple[Value, ...]:
 _RunRow = tuple[
     int, str, int, int, str, str | None, str, int, int, int, str | None,
     RunStatus, str | None, int | None, str, int, int, int, int | None, int | None, str, str | None, str | None,
+    str | None,
 ]  # fmt: skip
 _decode_runs = msgspec.json.Decoder(list[_RunRow]).decode
 _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -103,6 +105,7 @@ def _to_run(row: _RunRow) -> Run:
     (
         _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
         status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
+        published,
     ) = row  # fmt: skip
     return Run(
         id=id,
@@ -127,6 +130,7 @@ def _to_run(row: _RunRow) -> Run:
         reason=reason,
         result=None if result is None else _decode_payload(result),
         failure=None if failure is None else _decode_failure(failure),
+        published=None if published is None else _decode_payload(published),
     )
 
 

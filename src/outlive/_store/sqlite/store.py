@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,8 +11,10 @@ from typing import Any
 
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
+from outlive._model.payload import Blob
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
+    TRANSACTION_SECONDS_MAX,
     Change,
     Claims,
     Delivery,
@@ -24,14 +27,15 @@ from outlive._store.contract import (
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.claim import Workers
-from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER
+from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
 from outlive._store.sqlite.place import file_of
 from outlive._store.sqlite.thread import Reader, ReadVerb
+from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.writer import Writer, WriteVerb
-from outlive.errors import StoreError
+from outlive.errors import ConfigurationError, StoreError
 
 
 class SqliteStore:
@@ -130,6 +134,32 @@ class SqliteStore:
         deliveries: list[Delivery] = await self._write(DELIVER, (messages, start, inbox_messages_max))
         return deliveries
 
+    async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> SqliteTransaction:
+        """See `Store`. At most `transaction.SECONDS_MAX`, because nobody else can write meanwhile."""
+        beginning: asyncio.Future[SqliteTransaction] = self._write(BEGIN, seconds_max)
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            beginning.add_done_callback(_abandon)
+            raise
+
+    async def join(self, connection: Any, change: Change) -> Outcome:
+        """See `Store`."""
+        del connection, change
+        raise ConfigurationError(
+            "a run cannot be started in a transaction of your own on SQLite, which has one writer for the whole file; "
+            "start it after your commit with an id that you derive from your data, or write from a step with "
+            "transaction=True, or use PostgreSQL"
+        )
+
+    async def put_blobs(self, blobs: Sequence[Blob]) -> None:
+        """See `Store`."""
+        if blobs:
+            await self._write(PUT_BLOBS, blobs)
+
+    def watch(self, ring: Callable[[], None]) -> None:
+        """See `Store`. Never rings: SQLite tells no process what another one wrote, and looking is one short query."""
+
     async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
         """See `Store`."""
         claims: Claims = await self._write(self._workers.claim_runs, (worker_id, definitions, limit))
@@ -204,3 +234,9 @@ class SqliteStore:
         """See `Store`."""
         workers: list[WorkerInfo] = await self._read(self._workers.list_workers, None)
         return workers
+
+
+def _abandon(beginning: asyncio.Future[SqliteTransaction]) -> None:
+    """End a transaction that nobody waits for any more."""
+    if not beginning.cancelled() and beginning.exception() is None:
+        beginning.result().abandon()

@@ -64,6 +64,14 @@ class Lane:
         self._queue.put(None)
         await asyncio.shield(self._ended)
 
+    def settle(self, jobs: list[Job]) -> None:
+        """Tell the callers of these jobs now; nobody is told twice."""
+        self._call(_settle, jobs)
+
+    def time(self) -> float:
+        """Seconds that only go forward: the event loop's, which any thread may ask for."""
+        return self._loop.time()
+
     def work(self, jobs: list[Job]) -> None:
         """Do these jobs and note the outcome of each."""
         raise NotImplementedError
@@ -97,14 +105,17 @@ class Lane:
             self._call(_settle, jobs)
             self.rest(is_busy=not self._queue.empty())
 
-    def _take_jobs(self) -> tuple[list[Job], bool]:
-        """Everything that is queued, waiting for the first; False when the lane is to end after it."""
+    def _take_jobs(self, *, at_once: bool = False) -> tuple[list[Job], bool]:
+        """Everything that is queued, waiting for the first; False when the lane is to end after it.
+
+        `at_once`: all of it, however much, and without waiting.
+        """
         jobs: list[Job] = []
-        job = self._queue.get()
         try:
+            job = self._queue.get(block=not at_once)
             while job is not None:
                 jobs.append(job)
-                if len(jobs) == JOBS_MAX:
+                if len(jobs) == JOBS_MAX and not at_once:
                     return jobs, True
                 job = self._queue.get_nowait()
         except Empty:

@@ -10,12 +10,16 @@ for somebody else.
 A verb is given the arguments of all its jobs in the group at once: `commit` makes a handful of statements of
 them. If one statement is all that a group needs, that statement is the transaction.
 
+A transaction that a step has open (`transaction`) keeps the thread until it ends: SQLite has one writer, and a second
+connection would wait for ever for changes that are queued behind it. What is queued by then is written with its end.
+
 Checkpoints move pages from the WAL into the file, and wait for the disk too. They are made after the jobs have
 been answered and when nobody waits; only a WAL that has grown far too large makes somebody wait.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -23,7 +27,14 @@ from typing import Any, Protocol
 import apsw
 
 from outlive._store.sqlite.connection import UNAVAILABLE, Session, translate
-from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
+from outlive._store.sqlite.query import (
+    BEGIN_WRITE,
+    COMMIT,
+    RELEASE_SAVEPOINT,
+    ROLLBACK_TO_SAVEPOINT,
+    SAVEPOINT,
+    Value,
+)
 from outlive._store.sqlite.thread import Job, Lane, explain, recover
 from outlive.errors import InternalError, StoreError
 from outlive.telemetry import log
@@ -52,6 +63,8 @@ class WriteVerb:
     run: WriteRun
     plan: Callable[[list[Any]], tuple[list[tuple[str, list[Value]]], Sequence[Any]] | None] = lambda _: None
     """All statements, and the answers if none of them fails; None if that cannot be known beforehand."""
+    serve: Callable[[Writer, Job], None] | None = None
+    """For a verb that is no part of a group and keeps the thread for as long as it takes."""
 
 
 class Writer(Lane):
@@ -60,9 +73,33 @@ class Writer(Lane):
     def __init__(self, session: Session, *, name: str) -> None:
         super().__init__(session, name=name)
         self._pages_at_checkpoint = 0
+        self._waiting: deque[Job] = deque()
 
     def work(self, jobs: list[Job]) -> None:
+        """Do all at once; then those that keep the thread for themselves, one after the other."""
+        self._waiting += [job for job in jobs if job.verb.serve is not None]
+        if not self._waiting:
+            self.write(jobs)
+            return
+        ordinary = [job for job in jobs if job.verb.serve is None]
+        self.write(ordinary)
+        self.settle(ordinary)
+        while self._waiting:
+            job = self._waiting.popleft()
+            job.verb.serve(self, job)
+
+    def take_queue(self) -> list[Job]:
+        """Everything that can be written now; who wants the thread for himself has to wait on."""
+        jobs, is_open = self._take_jobs(at_once=True)
+        if not is_open:
+            self._queue.put(None)
+        self._waiting += [job for job in jobs if job.verb.serve is not None]
+        return [job for job in jobs if job.verb.serve is None]
+
+    def write(self, jobs: list[Job]) -> None:
         """Do all at once; if anything is in the way, each alone."""
+        if not jobs:
+            return
         try:
             self._write(jobs)
         except Refused as refusal:
@@ -96,19 +133,48 @@ class Writer(Lane):
                 job.error = None
                 return
 
-    def _write(self, jobs: list[Job], *, careful: bool = False) -> None:
-        groups: dict[WriteVerb, list[Job]] = {}
+    def write_within(self, jobs: list[Job]) -> None:
+        """Do all in the transaction that is open, and leave it open; nobody suffers for somebody else.
+
+        Raises:
+            apsw.Error: the store refuses, and nothing of the transaction may be committed.
+        """
+        if jobs and not self._write_guarded(jobs):
+            for job in jobs:
+                if not self._write_guarded([job]):
+                    self._write_guarded([job], careful=True)
+
+    def _write_guarded(self, jobs: list[Job], *, careful: bool = False) -> bool:
+        """Write in a savepoint; False if that failed, and then nothing of it was written."""
+        connection = self.session.connection
+        connection.execute(SAVEPOINT)
+        error: Exception | None = None
+        try:
+            self._run_groups(_group(jobs), careful=careful)
+        except UNAVAILABLE:
+            raise
+        except Exception as failure:
+            connection.execute(ROLLBACK_TO_SAVEPOINT)
+            error = translate(failure, self.session.path) if isinstance(failure, apsw.Error) else failure
+        connection.execute(RELEASE_SAVEPOINT)
         for job in jobs:
-            groups.setdefault(job.verb, []).append(job)
+            job.error = error
+        return error is None
+
+    def _write(self, jobs: list[Job], *, careful: bool = False) -> None:
+        groups = _group(jobs)
         try:
             if careful or not self._write_plan(groups):
-                self._bound(BEGIN_WRITE)
-                for verb, group in groups.items():
-                    _note(group, verb.run(self.session, [job.argument for job in group], careful=careful))
-                self._bound(COMMIT)
+                self.bound(BEGIN_WRITE)
+                self._run_groups(groups, careful=careful)
+                self.bound(COMMIT)
         except BaseException:
             self.session.roll_back()
             raise
+
+    def _run_groups(self, groups: dict[WriteVerb, list[Job]], *, careful: bool) -> None:
+        for verb, group in groups.items():
+            _note(group, verb.run(self.session, [job.argument for job in group], careful=careful))
 
     def _write_plan(self, groups: dict[WriteVerb, list[Job]]) -> bool:
         """Write a group that needs no answers from the database; False if it does."""
@@ -121,18 +187,18 @@ class Writer(Lane):
         statements, results = plan
         try:
             if len(statements) == 1:
-                self._bound(*statements[0])
+                self.bound(*statements[0])
             else:
-                self._bound(BEGIN_WRITE)
+                self.bound(BEGIN_WRITE)
                 for statement, values in statements:
                     self.session.connection.execute(statement, values)
-                self._bound(COMMIT)
+                self.bound(COMMIT)
         except apsw.ConstraintError as error:
             raise Conflict from error
         _note(group, results)
         return True
 
-    def _bound(self, statement: str, values: Sequence[Value] = ()) -> None:
+    def bound(self, statement: str, values: Sequence[Value] = ()) -> None:
         """Run a statement that begins or ends a transaction: if the store refuses it, it refuses everybody."""
         try:
             self.session.connection.execute(statement, values)
@@ -169,6 +235,13 @@ class Refused(Exception):
         explained = translate(self.error, session.path, is_committing=self.is_committing)
         explained.__cause__ = self.error
         return explained
+
+
+def _group(jobs: list[Job]) -> dict[WriteVerb, list[Job]]:
+    groups: dict[WriteVerb, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(job.verb, []).append(job)
+    return groups
 
 
 def _note(jobs: list[Job], results: Sequence[Any]) -> None:

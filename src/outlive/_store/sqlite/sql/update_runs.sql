@@ -14,6 +14,7 @@ SET
     timeout_at = new.column10,
     reason = new.column11,
     result = new.column12,
-    failure = new.column13
-FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
+    failure = new.column13,
+    published = new.column14
+FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
 WHERE outlive_runs.key = new.column1

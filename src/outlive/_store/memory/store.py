@@ -1,4 +1,4 @@
-"""The contract on dictionaries: for tests, for trying things out, and as the oracle for the other stores.
+"""The verbs on dictionaries.
 
 Everything lives in a `MemoryState` until the process ends. A store is a connection to it, and `share()` gives another
 one, so that two workers can contend in one process. There are no threads and no locks: a verb never awaits, so nothing
@@ -9,7 +9,8 @@ list of frozen values. What each verb promises is written in `outlive._store.con
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from typing import Any
 
 from msgspec.structs import asdict, replace
 
@@ -17,8 +18,10 @@ from outlive._journal.codec import Row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunFilter, RunStatus
+from outlive._model.payload import Blob
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
+    TRANSACTION_SECONDS_MAX,
     Change,
     Claim,
     Claims,
@@ -30,40 +33,9 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
-
-Cursor = tuple[int, str] | None
-"""Where a page of runs begins."""
-
-
-class MemoryState:
-    """What the stores of one process share."""
-
-    def __init__(self) -> None:
-        self.trees: dict[int, Tree] = {}
-        self.active: dict[int, Tree] = {}
-        """The trees that have not ended: only they can be claimed, so only they are searched for it."""
-        self.runs: dict[str, Run] = {}
-        self.blobs: dict[str, bytes] = {}
-        self.workers: dict[str, WorkerInfo] = {}
-        self.retired: set[str] = set()
-        self.messages = 0
-
-
-class Tree:
-    """One journal and what hangs on it."""
-
-    def __init__(self, journal: int) -> None:
-        self.journal = journal
-        self.rows: list[Row] = []
-        self.runs: dict[int, Run] = {}
-        self.inbox: dict[int, Inbound] = {}
-        self.keys: set[str] = set()
-        self.items: dict[tuple[int, int], ItemResult] = {}
-
-    @property
-    def root(self) -> Run:
-        """The row of the root run."""
-        return self.runs[0]
+from outlive._store.memory.state import Cursor, MemoryState, Tree, is_wanted
+from outlive._store.memory.transaction import MemoryTransaction
+from outlive.errors import ConfigurationError
 
 
 class MemoryBeat:
@@ -86,6 +58,7 @@ class MemoryStore:
     def __init__(self, *, clock: Callable[[], int], state: MemoryState | None = None) -> None:
         self._clock = clock
         self._state = state or MemoryState()
+        self._transaction: MemoryTransaction | None = None
 
     def share(self) -> MemoryStore:
         """Another store on the same state."""
@@ -95,7 +68,9 @@ class MemoryStore:
         """There is nothing to connect to."""
 
     async def close(self) -> None:
-        """There is nothing to let go of: the other stores on this state go on."""
+        """Only what a step has left open is let go of: the other stores on this state go on."""
+        if self._transaction is not None:
+            self._transaction.abandon("the store was closed")
 
     def now(self) -> int:
         """The clock that was given."""
@@ -107,7 +82,7 @@ class MemoryStore:
 
     def _commit(self, change: Change) -> tuple[Outcome, int]:
         tree = self._find_writable(change)
-        if tree is None:
+        if tree is None or not self._has_room_for_heirs(change):
             return Outcome.CONFLICT, change.journal
         self._write(tree, change)
         for start in change.starts:
@@ -120,22 +95,51 @@ class MemoryStore:
         """The tree that the change may write to, a new one if it creates it; None if it conflicts."""
         assert change.rows, "a change without a row proves nothing"
         assert all(row[0] == seq for seq, row in enumerate(change.rows, change.after + 1)), "a gap"
+        taken = self._list_taken(change)
+        if taken is None:
+            return None
         if change.journal == 0:
-            (root,) = (run for run in change.runs if run.number == 0)
-            freed = {self._state.trees[run.journal].runs[run.number].id for run in self._list_renames(change)}
-            return None if root.id in self._state.runs and root.id not in freed else Tree(len(self._state.trees) + 1)
+            return None if _root_of(change).id in taken else Tree(len(self._state.trees) + 1)
         tree = self._state.trees.get(change.journal)
         if tree is None or len(tree.rows) != change.after + 1 or tree.root.status.is_terminal:
             return None
         return tree
 
-    def _list_renames(self, change: Change) -> list[Run]:
-        return [run for run in change.renames if self._state.trees[run.journal].root.status.is_terminal]
+    def _list_taken(self, change: Change, ending: int = 0) -> Container[str] | None:
+        """The ids that are taken after the renames of a change; None if one of these has no room."""
+        if not change.renames:
+            return self._state.runs.keys()
+        taken = set(self._state.runs)
+        for run in self._list_renames(change, ending):
+            taken.remove(self._state.trees[run.journal].runs[run.number].id)
+            if run.id in taken:
+                return None
+            taken.add(run.id)
+        return taken
+
+    def _list_renames(self, change: Change, ending: int = 0) -> list[Run]:
+        """The renames that take place: `ending` is a tree that will have ended by then."""
+        trees = self._state.trees
+        there = [run for run in change.renames if run.journal in trees and run.number in trees[run.journal].runs]
+        return [run for run in there if run.journal == ending or trees[run.journal].is_over]
+
+    def _has_room_for_heirs(self, change: Change) -> bool:
+        """Whether all heirs that the change starts can be created with it."""
+        is_ending = any(run.number == 0 and run.status.is_terminal for run in change.runs)
+        ending = change.journal if is_ending else 0
+        for start in change.starts:
+            if start.heir_of:
+                taken = self._list_taken(start, ending)
+                if taken is None or _root_of(start).id in taken:
+                    return False
+        return True
 
     def _write(self, tree: Tree, change: Change) -> None:
         self._state.trees[tree.journal] = self._state.active[tree.journal] = tree
         for run in self._list_renames(change):
-            self._put_run(self._state.trees[run.journal], run)
+            renamed = self._state.trees[run.journal]
+            before = renamed.runs[run.number]
+            self._put_run(renamed, replace(before, id=run.id, root_id=run.root_id, parent_id=run.parent_id))
         tree.rows.extend(change.rows)
         for run in change.runs:
             self._put_run(tree, run)
@@ -145,8 +149,17 @@ class MemoryStore:
             self._state.blobs.setdefault(blob.id, blob.data)
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
+        self._inherit(tree, change.heir_of)
         # The writer may not have seen the mail that came while it let go of the tree.
         self._wake_for_mail(tree)
+
+    def _inherit(self, heir: Tree, ancestor: int) -> None:
+        """Move keys, and messages to the root, from an ended tree."""
+        tree = self._state.trees.get(ancestor)
+        if tree is not None and tree.is_over:
+            heir.inbox |= {id: message for id, message in tree.inbox.items() if message.run == 0}
+            tree.inbox = {id: message for id, message in tree.inbox.items() if message.run}
+            heir.keys, tree.keys = heir.keys | tree.keys, set()
 
     def _put_run(self, tree: Tree, run: Run) -> None:
         before = tree.runs.get(run.number)
@@ -155,6 +168,38 @@ class MemoryStore:
         tree.runs[run.number] = self._state.runs[run.id] = replace(run, journal=tree.journal)
         if run.number == 0 and run.status.is_terminal:
             self._state.active.pop(tree.journal, None)
+
+    async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> MemoryTransaction:
+        """One at a time; the other verbs do not wait for it."""
+        self._transaction = await self._state.tables.begin(self._commit_all, seconds_max=seconds_max)
+        return self._transaction
+
+    def _commit_all(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """All changes of one tree, or none: each must go on where the one before ends."""
+        first = changes[0]
+        end, is_over, is_sound = first.after, False, self._find_writable(first) is not None
+        for change in changes:
+            follows = not is_over and (change.journal, change.after) == (first.journal, end)
+            is_sound = is_sound and follows and self._has_room_for_heirs(change)
+            end += len(change.rows)
+            is_over = any(run.number == 0 and run.status.is_terminal for run in change.runs)
+        if not is_sound:
+            return [(Outcome.CONFLICT, change.journal) for change in changes]
+        return [self._commit(change) for change in changes]
+
+    async def join(self, connection: Any, change: Change) -> Outcome:
+        """There is no database that could be shared."""
+        del connection, change
+        raise ConfigurationError(
+            "the in-memory store has no transactions to share; starting a run in your own needs PostgreSQL"
+        )
+
+    async def put_blobs(self, blobs: Sequence[Blob]) -> None:
+        """Equal content has an equal id."""
+        self._state.blobs.update((blob.id, blob.data) for blob in blobs)
+
+    def watch(self, ring: Callable[[], None]) -> None:
+        """Never rings: there is no other process that could make something due."""
 
     async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
         """Take the trees that are due; the first one that is left says when to come again."""
@@ -301,15 +346,6 @@ class MemoryStore:
         return sorted(found, key=lambda item: item.index)[: min(limit, PAGE_SIZE_MAX)]
 
 
-def is_wanted(run: Run, wanted: RunFilter, before: Cursor) -> bool:
-    """Whether the run has everything that the filter asks for."""
-    return (
-        (not wanted.statuses or run.status in wanted.statuses)
-        and wanted.workflow in (None, run.workflow)
-        and wanted.owner in (None, run.owner)
-        and wanted.root_id in (None, run.root_id)
-        and wanted.parent_id in (None, run.parent_id)
-        and not (wanted.roots_only and run.number)
-        and wanted.tags.items() <= run.tags.items()
-        and (before is None or (run.created_at, run.id) < before)
-    )
+def _root_of(change: Change) -> Run:
+    (root,) = (run for run in change.runs if run.number == 0)
+    return root

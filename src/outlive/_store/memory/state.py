@@ -1,0 +1,62 @@
+"""What the stores of one process share."""
+
+from __future__ import annotations
+
+from outlive._journal.codec import Row
+from outlive._model import Run, RunFilter
+from outlive._store.contract import Inbound, ItemResult, WorkerInfo
+from outlive._store.memory.transaction import Tables
+
+Cursor = tuple[int, str] | None
+"""Where a page of runs begins."""
+
+
+class MemoryState:
+    """Everything that there is."""
+
+    def __init__(self) -> None:
+        self.trees: dict[int, Tree] = {}
+        self.active: dict[int, Tree] = {}
+        """The trees that have not ended: only they can be claimed, so only they are searched for it."""
+        self.runs: dict[str, Run] = {}
+        self.blobs: dict[str, bytes] = {}
+        self.workers: dict[str, WorkerInfo] = {}
+        self.retired: set[str] = set()
+        self.messages = 0
+        self.tables = Tables()
+
+
+class Tree:
+    """One journal and what hangs on it."""
+
+    def __init__(self, journal: int) -> None:
+        self.journal = journal
+        self.rows: list[Row] = []
+        self.runs: dict[int, Run] = {}
+        self.inbox: dict[int, Inbound] = {}
+        self.keys: set[str] = set()
+        self.items: dict[tuple[int, int], ItemResult] = {}
+
+    @property
+    def root(self) -> Run:
+        """The row of the root run."""
+        return self.runs[0]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can follow in this journal."""
+        return bool(self.runs) and self.root.status.is_terminal
+
+
+def is_wanted(run: Run, wanted: RunFilter, before: Cursor) -> bool:
+    """Whether the run has everything that the filter asks for."""
+    return (
+        (not wanted.statuses or run.status in wanted.statuses)
+        and wanted.workflow in (None, run.workflow)
+        and wanted.owner in (None, run.owner)
+        and wanted.root_id in (None, run.root_id)
+        and wanted.parent_id in (None, run.parent_id)
+        and not (wanted.roots_only and run.number)
+        and wanted.tags.items() <= run.tags.items()
+        and (before is None or (run.created_at, run.id) < before)
+    )

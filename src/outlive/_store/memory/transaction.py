@@ -1,0 +1,128 @@
+"""Users' own tables beside the dictionaries: a SQLite database in memory, and one transaction of it at a time.
+
+The database is as private as the state that it belongs to. Its transaction and a change of the dictionaries are one
+thing because nothing can happen between the two: no verb of this store awaits. A transaction whose time is up is rolled
+back by the event loop's clock, as everything else here goes by a clock that a test may hold still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from threading import Lock
+from typing import Any
+
+import apsw
+
+from outlive._store.contract import Change, Outcome
+from outlive._store.tables.handle import TaskHandle
+from outlive._store.tables.statement import Answer, run
+from outlive.errors import TransactionOverError
+
+Commit = Callable[[Sequence[Change]], list[tuple[Outcome, int]]]
+"""Writes all changes or none."""
+
+
+class Tables:
+    """The database, and who may write to it."""
+
+    def __init__(self) -> None:
+        self._connection: apsw.Connection | None = None
+        self._holder: MemoryTransaction | None = None
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """The database, made when it is first needed."""
+        if self._connection is None:
+            self._connection = apsw.Connection(":memory:")
+            self._connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        return self._connection
+
+    async def begin(self, commit: Commit, *, seconds_max: float) -> MemoryTransaction:
+        """Wait until nobody else writes, and begin."""
+        while self._holder is not None:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._call_next()
+                raise
+        self._holder = MemoryTransaction(self, commit, seconds_max=seconds_max)
+        return self._holder
+
+    def release(self, transaction: MemoryTransaction) -> None:
+        """Let the next one begin."""
+        if self._holder is transaction:
+            self._holder = None
+            self._call_next()
+
+    def _call_next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done() and not turn.get_loop().is_closed():
+                turn.set_result(None)
+                return
+
+
+class MemoryTransaction:
+    """A transaction of the database in memory, and a change of the dictionaries with it."""
+
+    def __init__(self, tables: Tables, commit: Commit, *, seconds_max: float) -> None:
+        self._tables, self._commit, self._seconds = tables, commit, seconds_max
+        self._lock = Lock()
+        self._over = ""
+        self.handle = TaskHandle(self._ask)
+        tables.connection.execute("BEGIN")
+        self._timer = asyncio.get_running_loop().call_later(seconds_max, self._expire)
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """See `Transaction`."""
+        with self._lock:
+            if self._over:
+                self._tables.release(self)
+                raise TransactionOverError(self._over)
+            outcomes = self._commit(changes)
+            has_won = all(outcome is Outcome.COMMITTED for outcome, _ in outcomes)
+            self._end("it has ended", "COMMIT" if has_won else "ROLLBACK")
+            return outcomes
+
+    async def rollback(self) -> None:
+        """See `Transaction`."""
+        self.abandon("it was rolled back")
+
+    def abandon(self, reason: str) -> None:
+        """Roll back, if it is not over yet."""
+        with self._lock:
+            if self._over:
+                self._tables.release(self)
+            else:
+                self._end(reason, "ROLLBACK")
+
+    def _expire(self) -> None:
+        self.abandon(f"it was open for {self._seconds:g} s and was rolled back; do what takes long in another step")
+
+    def _end(self, reason: str, statement: str) -> None:
+        self._over = reason
+        self._timer.cancel()
+        if self._tables.connection.in_transaction:
+            self._tables.connection.execute(statement)
+        self._tables.release(self)
+
+    def _ask(self, query: str, args: tuple[Any, ...]) -> Future[Answer]:
+        """Run a statement in the thread that asks; there is nothing to wait for."""
+        future: Future[Answer] = Future()
+        with self._lock:
+            try:
+                if self._over:
+                    raise TransactionOverError(self._over)
+                future.set_result(run(self._tables.connection, query, args))
+            except Exception as error:
+                future.set_exception(error)
+                if not self._over and not self._tables.connection.in_transaction:
+                    self._over = f"SQLite gave it up ({error})"
+        return future

@@ -1,0 +1,10 @@
+"""A user's own tables in a SQLite database, written in the transaction of a step.
+
+The SQLite store keeps them in its file, the in-memory store in a database of its own that nobody else sees. Both give
+the same handle, so a step that is tested on "memory:" runs as it is on "sqlite:".
+
+* `record`: a row, as asyncpg gives it.
+* `guard`: what a step may not do to the database that its journal lies in.
+* `statement`: one statement, with its parameters by number.
+* `handle`: the verbs for a task and for a thread.
+"""

@@ -1,0 +1,72 @@
+"""The verbs of a step's transaction, for a task and for a thread.
+
+Who runs the statement is the store's affair: a handle asks, and hears through a future.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from outlive._store.tables.record import TableRecord
+from outlive._store.tables.statement import Answer
+
+Ask = Callable[[str, tuple[Any, ...]], "Future[Answer]"]
+
+
+class BlockingHandle:
+    """The transaction of a sync step."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def execute(self, query: str, /, *args: Any) -> str:
+        """See `SyncHandle`."""
+        return self._ask(query, args).result().status
+
+    def fetch(self, query: str, /, *args: Any) -> list[TableRecord]:
+        """See `SyncHandle`."""
+        return self._ask(query, args).result().records
+
+    def fetchrow(self, query: str, /, *args: Any) -> TableRecord | None:
+        """See `SyncHandle`."""
+        return _first(self._ask(query, args).result())
+
+    def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
+        """See `SyncHandle`."""
+        return _value(self._ask(query, args).result(), column)
+
+
+class TaskHandle:
+    """The transaction of an async step."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self.sync = BlockingHandle(ask)
+        """The same transaction for a function that runs on a thread."""
+
+    async def execute(self, query: str, /, *args: Any) -> str:
+        """See `Handle`."""
+        return (await asyncio.wrap_future(self._ask(query, args))).status
+
+    async def fetch(self, query: str, /, *args: Any) -> list[TableRecord]:
+        """See `Handle`."""
+        return (await asyncio.wrap_future(self._ask(query, args))).records
+
+    async def fetchrow(self, query: str, /, *args: Any) -> TableRecord | None:
+        """See `Handle`."""
+        return _first(await asyncio.wrap_future(self._ask(query, args)))
+
+    async def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
+        """See `Handle`."""
+        return _value(await asyncio.wrap_future(self._ask(query, args)), column)
+
+
+def _first(answer: Answer) -> TableRecord | None:
+    return answer.records[0] if answer.records else None
+
+
+def _value(answer: Answer, column: int) -> Any:
+    return answer.records[0][column] if answer.records else None

@@ -1,0 +1,72 @@
+"""One statement of a step, as asyncpg would run it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from outlive._store.tables.guard import Guard
+from outlive._store.tables.record import TableRecord
+from outlive.errors import TransactionRefusedError
+
+_PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(\d+)""", re.DOTALL)
+"""A parameter by number, or something that only looks as if it held one."""
+_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w*)", re.DOTALL)
+_DATA = {"INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "SELECT", "VALUES"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a statement gave."""
+
+    status: str
+    records: list[TableRecord]
+
+
+def run(connection: apsw.Connection, query: str, args: tuple[Any, ...]) -> Answer:
+    """Run a statement of a step in the transaction that is open.
+
+    Raises:
+        TransactionRefusedError: it is not for a step to do this.
+        apsw.Error: whatever SQLite says.
+    """
+    guard = Guard.of(connection)
+    try:
+        with guard.switched_on():
+            # Not cached: a statement from the cache was prepared before, and the guard would not be asked.
+            cursor = connection.execute(query, bindings_of(query, args), can_cache=False)
+            names = _names_of(cursor)
+            records = [TableRecord(names, row) for row in cursor.fetchall()]
+    except apsw.AuthError as error:
+        raise TransactionRefusedError(guard.refusal or str(error)) from error
+    return Answer(_status_of(query, guard.verb, connection.changes(), len(records)), records)
+
+
+def bindings_of(query: str, args: tuple[Any, ...]) -> dict[str, Any] | tuple[Any, ...]:
+    """The arguments as SQLite binds them: by number where the statement has numbers, else in order."""
+    numbers = {int(match[1]) for match in _PARAMETER.finditer(query) if match[1]}
+    if not numbers:
+        return args
+    if max(numbers) != len(args) or 0 in numbers:
+        raise apsw.BindingsError(f"the statement has parameters up to ${max(numbers)} and was given {len(args)}")
+    return {str(number): value for number, value in enumerate(args, 1)}
+
+
+def _names_of(cursor: apsw.Cursor) -> dict[str, int]:
+    try:
+        return {column[0]: place for place, column in enumerate(cursor.get_description())}
+    except apsw.ExecutionCompleteError:
+        return {}  # There is no row that could want them.
+
+
+def _status_of(query: str, verb: str, changes: int, rows: int) -> str:
+    match = _WORD.match(query)
+    word = match[1].upper() if match else ""
+    if word not in _DATA:
+        return word
+    if verb == "INSERT":
+        return f"INSERT 0 {changes}"
+    return f"{verb or 'SELECT'} {changes if verb else rows}"
