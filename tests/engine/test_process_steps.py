@@ -171,6 +171,12 @@ async def many_processes(count: int) -> int:
     return len({answer["pid"] for answer in await asyncio.gather(*(who_am_i() for _ in range(count)))})
 
 
+@pytest.fixture
+def place() -> Place:
+    """In memory only: no process knows where the runs are kept."""
+    return Place(None)
+
+
 async def written(file: Path) -> list[int]:
     """The processes that a step says it has, when it has said so."""
 

@@ -37,6 +37,8 @@ from outlive.errors import DefinitionError, PayloadTooLargeError
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+ARE_YOU_THERE = b""
+"""In place of a job: the answer is `Ready`."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -90,8 +92,8 @@ def serve(connection: Connection, parent_id: int) -> None:
     """Do jobs until the pipe ends; called in the new process."""
     _stand_alone(parent_id)
     jobs: SimpleQueue[bytes] = SimpleQueue()
-    SystemClock().spawn(partial(_listen, connection, jobs), name="outlive-jobs")
     wire = Wire(connection)
+    SystemClock().spawn(partial(_listen, connection, jobs, wire), name="outlive-jobs")
     wire.send(Ready())
     while True:
         job = _decode_job(jobs.get())
@@ -227,10 +229,14 @@ def _stand_alone(parent_id: int) -> None:
             os._exit(1)  # It died before the kernel was told to watch it.
 
 
-def _listen(connection: Connection, jobs: SimpleQueue[bytes]) -> None:
+def _listen(connection: Connection, jobs: SimpleQueue[bytes], wire: Wire) -> None:
     try:
         while True:
-            jobs.put(connection.recv_bytes())
+            job = connection.recv_bytes()
+            if job == ARE_YOU_THERE:
+                wire.send(Ready())
+            else:
+                jobs.put(job)
     except (EOFError, OSError):
         _end()
 

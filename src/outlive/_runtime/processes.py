@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from outlive._runtime.clock import Clock
 from outlive._runtime.judging import StepRaised
 from outlive._runtime.process_child import (
+    ARE_YOU_THERE,
     Job,
     Message,
     Progressed,
@@ -66,9 +67,8 @@ class ProcessLane:
             ProcessDiedError: it could not begin.
         """
         async with self._room:
-            process = self._find_idle() or self._begin()
+            process = await self._find_ready(step)
             try:
-                await process.get_ready(step)
                 yield process
             finally:
                 if process.is_idle and process in self._all:
@@ -83,13 +83,23 @@ class ProcessLane:
             self._drop(process)
         self._idle.clear()
 
-    def _find_idle(self) -> StepProcess | None:
-        while self._idle:
-            process = self._idle.pop()
-            if process.is_alive:
+    async def _find_ready(self, step: str) -> StepProcess:
+        while True:
+            # One that has died since its last job is nobody's failure.
+            is_used = bool(self._idle)
+            process = self._idle.pop() if is_used else self._begin()
+            try:
+                await process.get_ready()
+            except ChildProcessError as error:
+                self._drop(process)
+                if not is_used:
+                    log.warning("the process of step %s %s", step, error)
+                    raise ProcessDiedError(step, str(error)) from None
+            except BaseException:
+                self._drop(process)
+                raise
+            else:
                 return process
-            self._drop(process)
-        return None
 
     def _begin(self) -> StepProcess:
         if not self._all:
@@ -128,23 +138,18 @@ class StepProcess:
         """Whether it is ready and has nothing to do."""
         return self._ready.done() and self._answer is None
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether it could take a job."""
-        return self._process is not None and self._process.is_alive()
-
-    async def get_ready(self, step: str) -> None:
-        """Wait until it takes jobs.
+    async def get_ready(self) -> None:
+        """Wait until it takes jobs: it has begun, or, if it has done some before, is still there.
 
         Raises:
-            ProcessDiedError: it died, or took too long.
+            ChildProcessError: it died, or took too long.
         """
+        if self._ready.done():
+            self._ready = self._loop.create_future()
+            self._jobs.put(ARE_YOU_THERE)
         late = self._loop.call_later(BEGIN_SECONDS_MAX, self._on_died, f"did not begin within {BEGIN_SECONDS_MAX} s")
         try:
-            await asyncio.shield(self._ready)
-        except ChildProcessError as error:
-            log.warning("the process of step %s %s", step, error)
-            raise ProcessDiedError(step, str(error)) from None
+            await self._ready
         finally:
             late.cancel()
 
@@ -218,8 +223,8 @@ class StepProcess:
         while (job := self._jobs.get()) is not None:
             connection.send_bytes(job)
             del job
-            message: Message = Ready()
-            while not isinstance(message, Returned | Raised):
+            message: Message = Progressed(b"")
+            while isinstance(message, Progressed):
                 message = decode_message(connection.recv_bytes())
                 self._tell(self._on_message, message)
 
