@@ -20,6 +20,7 @@ class DyingStore:
         self.inner = inner
         self.dead = asyncio.Event()
         self._last, self._is_done, self._commits = last, is_done, 0
+        self._transactions: list[Transaction] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -30,7 +31,13 @@ class DyingStore:
 
     async def begin(self, **options: Any) -> Transaction:
         """Begin a transaction whose commit counts too."""
-        return DyingTransaction(self, await self.inner.begin(**options))  # type: ignore[return-value]
+        self._transactions.append(await self.inner.begin(**options))
+        return DyingTransaction(self, self._transactions[-1])  # type: ignore[return-value]
+
+    async def forget_transactions(self) -> None:
+        """What a database does when a process has died: whatever it had open is gone."""
+        for transaction in self._transactions:
+            await transaction.rollback()
 
     async def live_through(self, what: Store | Transaction, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """Commit here or there, and die before or after it."""
@@ -75,6 +82,7 @@ async def deaths(place: Place, workflow: Any, *args: Any) -> AsyncIterator[str]:
             for task in (running, dying):
                 task.cancel()
             await asyncio.wait([running, dying])
+            await stores[0].forget_transactions()
             await crash(engine)
             yield run_id
             if not is_dead:

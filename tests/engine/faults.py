@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from outlive._store.contract import Beat, Store
+from outlive._store.contract import Beat, Change, Outcome, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 
 
@@ -49,13 +49,39 @@ class FaultyStore:
         verb = getattr(self.inner, name)
         if self.skip[name]:
             self.skip[name] -= 1
-            return await verb(*args, **kwargs)
+            result = await verb(*args, **kwargs)
+            return FaultyTransaction(self, result) if name == "begin" else result
         if self.before[name]:
             raise self.before[name].popleft()
         result = await verb(*args, **kwargs)
         if self.after[name]:
             raise self.after[name].popleft()
-        return result
+        return FaultyTransaction(self, result) if name == "begin" else result
+
+
+class FaultyTransaction:
+    """A transaction of a faulty store: its commit is the verb `commit_within`."""
+
+    def __init__(self, store: FaultyStore, inner: Transaction) -> None:
+        self._store, self._inner = store, inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """Commit, unless it is told to fail; a transaction is over in any case."""
+        store = self._store
+        store.calls["commit_within"] += 1
+        if "commit_within" in store.gates:
+            store.waiting["commit_within"].set()
+            await store.gates["commit_within"].wait()
+        if store.before["commit_within"] or store.is_down:
+            await self._inner.rollback()
+            raise store.before["commit_within"].popleft() if store.before["commit_within"] else unavailable()
+        outcomes = await self._inner.commit(changes)
+        if store.after["commit_within"]:
+            raise store.after["commit_within"].popleft()
+        return outcomes
 
 
 def unavailable() -> StoreUnavailableError:

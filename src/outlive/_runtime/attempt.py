@@ -9,6 +9,7 @@ from typing import Any
 from outlive._journal.value import TAGGED
 from outlive._model import Run
 from outlive._replay.command import RunStep
+from outlive._store.contract import Transaction
 from outlive.errors import PayloadTooLargeError
 
 Save = Callable[["Attempt", bytes], None]
@@ -34,6 +35,7 @@ class Attempt:
         "is_wanted",
         "progress",
         "task",
+        "transaction",
     )
 
     def __init__(
@@ -48,6 +50,8 @@ class Attempt:
     ) -> None:
         self.command = command
         self.task: asyncio.Task[None] | None = None
+        self.transaction: Transaction | None = None
+        """What it wrote into the store's database, until that is committed with its outcome."""
         self.is_wanted = True
         """Whether anybody waits for its outcome."""
         self.is_timed_out = False

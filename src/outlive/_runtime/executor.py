@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, assert_never
 
@@ -19,13 +19,16 @@ from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
 from outlive._replay.command import RunStep, StepKind
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.committer import rolled_back
 from outlive._runtime.judging import describe, is_worth_another
 from outlive._runtime.lane import in_context
 from outlive._runtime.live import LiveRun
 from outlive._runtime.process_child import Job
 from outlive._runtime.processes import ProcessLane
 from outlive._runtime.threads import ThreadLane
+from outlive._runtime.transactions import TransactionSteps
 from outlive._runtime.trust import Trust
+from outlive._store.contract import Transaction
 from outlive.errors import StepInterrupted, StepTimeoutError
 from outlive.telemetry import Counters
 
@@ -50,6 +53,7 @@ class Executor:
         steps_max: int,
         progress_bytes_max: int,
         trust: Trust,
+        begin: Callable[[], Awaitable[Transaction]],
         report: Report,
         save_progress: Callable[[LiveRun, Attempt], None],
     ) -> None:
@@ -63,6 +67,7 @@ class Executor:
         self._monotonic = clock.monotonic
         self._report = report
         self._save_progress = save_progress
+        self._transactions = TransactionSteps(begin=begin, call=self._call_encoded)
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
         self._is_opening = False
         self.running = 0
@@ -156,6 +161,8 @@ class Executor:
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
             self._report(live, attempt, result, failure)
+        elif attempt.transaction is not None:
+            await rolled_back(attempt.transaction)
 
     async def _call(self, attempt: Attempt, *given: Any) -> Any:
         """Call the function: `given` comes before the arguments of the workflow."""
@@ -197,14 +204,18 @@ class Executor:
         match kind:
             case StepKind.ONCE:
                 attempt.command.begun = attempt.command.attempt
-                value = await self._call(attempt)
-                return encoded(attempt.command, value)
+                return await self._call_encoded(attempt)
             case StepKind.PROCESS:
                 return await self._call_in_process(live, attempt)
             case StepKind.TRANSACTION:
-                raise NotImplementedError
+                return await self._transactions.run(live.journal, attempt)
             case _:
                 assert_never(kind)
+
+    async def _call_encoded(self, attempt: Attempt, *given: Any) -> bytes:
+        command = attempt.command
+        value = await self._call(attempt, *given)
+        return command.step.signature.result.encode(value, f"result of step {command.call}")
 
     async def _call_in_process(self, live: LiveRun, attempt: Attempt) -> bytes:
         command = attempt.command
@@ -234,6 +245,10 @@ class Executor:
             if not attempt.is_saving:
                 self._save_progress(live, attempt)
 
+    def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
+        """See `TransactionSteps`."""
+        self._transactions.refuse(journal, command, reason)
+
     def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
         retry, attempt = command.options.retry, command.attempt
@@ -254,8 +269,3 @@ class Executor:
         return StepFailed(
             at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt
         )
-
-
-def encoded(command: RunStep, value: Any) -> bytes:
-    """What a step returned, as it is stored."""
-    return command.step.signature.result.encode(value, f"result of step {command.call}")

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from outlive._journal.failure import class_name, failure_of
 from outlive._model import Failure
-from outlive.errors import OutliveError, ProcessDiedError, StepTimeoutError
+from outlive.errors import OutliveError, ProcessDiedError, StepTimeoutError, TransactionOverError
 from outlive.telemetry import log
 
-_PASSING = (StepTimeoutError, ProcessDiedError)
+_PASSING = (StepTimeoutError, ProcessDiedError, TransactionOverError)
 """Errors of ours that another attempt need not meet again."""
 
 
