@@ -32,7 +32,7 @@ class DyingStore:
     async def begin(self, **options: Any) -> Transaction:
         """Begin a transaction whose commit counts too."""
         self._transactions.append(await self.inner.begin(**options))
-        return DyingTransaction(self, self._transactions[-1])  # type: ignore[return-value]
+        return DyingTransaction(self, self._transactions[-1])
 
     async def forget_transactions(self) -> None:
         """What a database does when a process has died: whatever it had open is gone."""
@@ -47,7 +47,8 @@ class DyingStore:
         if self._is_done:
             await what.commit(changes)
         self.dead.set()
-        return await asyncio.get_running_loop().create_future()
+        never: asyncio.Future[list[tuple[Outcome, int]]] = asyncio.get_running_loop().create_future()
+        return await never
 
 
 class DyingTransaction:

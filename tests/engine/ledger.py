@@ -84,4 +84,4 @@ async def entries(place: Place) -> list[tuple[str, int]]:
     rows = [tuple(row) for row in await tx.handle.fetch(ENTRIES)]
     await tx.rollback()
     await store.close()
-    return rows  # type: ignore[return-value]
+    return rows

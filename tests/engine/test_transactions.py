@@ -293,7 +293,7 @@ def test_outside_a_run_the_caller_gives_the_transaction() -> None:
 def test_function_without_a_place_for_the_transaction_is_refused() -> None:
     """When it is defined, in words."""
     with pytest.raises(DefinitionError, match=r"write `def no_place\(tx, \.\.\.\)`"):
-        outlive.step(transaction=True, name="no_place")(no_place)
+        outlive.step(transaction=True, name="no_place")(no_place)  # type: ignore[arg-type]
     assert inspect.iscoroutinefunction(credit.fn)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,7 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
         for name in "abc":
             await stage.gate(name).reached()
         blocked = stores[0].gates["commit"] = asyncio.Event()
+        other: asyncio.Task[Any] | None = None
         if batched:
             # Something of another run keeps the committer busy while two changes of this one come together.
             other = asyncio.create_task(first.start(holding_three, id="run-2"))
@@ -58,5 +60,5 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
             stage.gate("c").open()
             assert [] == appended
             assert ["a", "b", "c"] == await in_time(second.get(run.id).result())
-            if batched:
+            if other is not None:
                 await in_time(other)

@@ -42,9 +42,9 @@ class Step(Generic[P, R]):
         return self.spec.name
 
     @property
-    def fn(self) -> Callable[P, Any]:
-        """The plain function."""
-        fn: Callable[P, Any] = self.spec.fn
+    def fn(self) -> Callable[..., Any]:
+        """The plain function. That of a step with `transaction=True` takes the transaction first."""
+        fn: Callable[..., Any] = self.spec.fn
         return fn
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:

@@ -234,6 +234,7 @@ class LiveRun:
             if is_interrupted(command):
                 assert type(command) is RunStep
                 run = self.fold.runs[command.run]
+                log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id)
                 self._todo.append(interruption_of(command, run, at=self._clock.now()))
             else:
                 self._follow(command)
