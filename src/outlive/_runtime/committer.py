@@ -181,8 +181,9 @@ class Committer:
             while self._queue:
                 batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._batch_max))]
                 changes, where = merged([change for change, _ in batch])
-                committed = await self._commit(changes)
-                outcomes = [committed[place] for place in where]
+                outcomes = await self._commit(changes)
+                if len(changes) < len(batch):
+                    outcomes = [outcomes[place] for place in where]
                 self._count(batch, outcomes)
                 loop.call_soon(self._tell, batch, outcomes)
                 # One turn of the loop: what the answers bring about joins the next batch.
@@ -192,19 +193,25 @@ class Committer:
 
     def _tell(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
         for (change, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
-            _answer(answer, outcome, journal)
+            try:
+                answer(outcome, journal)
+            except Exception:  # The others have to hear their answers.
+                log.exception("an answer of the committer was not understood")
             if outcome is Outcome.CONFLICT and change.journal:
                 self._refuse_rest(change.journal)
 
     def _refuse_rest(self, journal: int) -> None:
         """A change was refused: so is what its tree has said since. It will say no more, now that it knows."""
+        refused: list[tuple[Change, Answer]] = []
         for entry in [*self._take_queued(journal), *self._held.pop(journal, ())]:
-            self._counters.conflicts += 1
             if isinstance(entry, Within):
                 self.roll_back(entry.transaction)
-                _answer(entry.answer, Outcome.CONFLICT, journal)
+                refused.append((entry.change, entry.answer))
             else:
-                _answer(entry[1], Outcome.CONFLICT, journal)
+                refused.append(entry)
+        if refused:
+            self._counters.conflicts += len(refused)
+            self._tell(refused, [(Outcome.CONFLICT, journal)] * len(refused))
 
     def _take_queued(self, journal: int) -> list[tuple[Change, Answer]]:
         taken = [entry for entry in self._queue if entry[0].journal == journal]
@@ -301,10 +308,3 @@ async def read_back(store: Store, change: Change) -> tuple[Outcome, int] | None:
     if not rows:
         return None
     return (Outcome.COMMITTED if rows == change.rows else Outcome.CONFLICT), journal
-
-
-def _answer(answer: Answer, outcome: Outcome, journal: int) -> None:
-    try:
-        answer(outcome, journal)
-    except Exception:  # The others have to hear their answers.
-        log.exception("an answer of the committer was not understood")

@@ -169,15 +169,17 @@ class Executor:
         command = attempt.command
         step = command.step
         args, kwargs = step.signature.decode(command.arguments)
+        if given:
+            args = [*given, *args]
         context = contextvars.copy_context()
         context.run(CURRENT_STEP.set, attempt)
         if command.options.timeout_seconds is not None:
-            fn = partial(step.fn, *given, *args, **kwargs)
+            fn = partial(step.fn, *args, **kwargs)
             call = self._in_time(attempt, fn if step.is_async else partial(self._threads.run, fn))
         elif step.is_async:
-            call = step.fn(*given, *args, **kwargs)
+            call = step.fn(*args, **kwargs)
         else:
-            call = self._threads.run(partial(step.fn, *given, *args, **kwargs))
+            call = self._threads.run(partial(step.fn, *args, **kwargs))
         return await in_context(call, context)
 
     async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:

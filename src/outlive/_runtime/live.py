@@ -350,8 +350,9 @@ class LiveRun:
     def _follow(self, command: Command) -> None:
         match command:
             case RunStep():
-                # An intent that has just been written has brought its command back.
-                self.moving += command.intended != command.attempt
+                if command.step.kind is not None and command.intended == command.attempt:
+                    self.moving -= 1  # It was asked for before, and its intent has brought it back.
+                self.moving += 1
                 if command.step.kind is not None and command.lacks_intent and not command.not_before_at:
                     self._todo.append(intent_of(command, at=self._clock.now()))
                 else:

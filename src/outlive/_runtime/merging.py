@@ -7,40 +7,42 @@ would fit behind it. So they stand or fall together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from outlive._store.contract import Change
 
 
-def merged(changes: Sequence[Change]) -> tuple[list[Change], list[int]]:
-    """The changes with at most one for each journal that exists, and for each given change where it went."""
+def merged(changes: list[Change]) -> tuple[list[Change], list[int]]:
+    """The changes, those that build on one another as one, and where each given one went if any were merged."""
+    if len({change.journal for change in changes}) == len(changes):
+        return changes, []
     places: dict[int, int] = {}
-    whole: list[Change] = []
+    groups: list[list[Change]] = []
     where: list[int] = []
     for change in changes:
         place = places.get(change.journal) if change.journal else None
-        if place is None:
-            place = len(whole)
-            places[change.journal] = place
-            whole.append(change)
-        else:
-            whole[place] = _joined(whole[place], change)
+        if place is None or not _builds_on(groups[place][-1], change):
+            place = places[change.journal] = len(groups)
+            groups.append([])
+        groups[place].append(change)
         where.append(place)
-    return whole, where
+    return [group[0] if len(group) == 1 else _joined(group) for group in groups], where
 
 
-def _joined(first: Change, second: Change) -> Change:
-    assert second.after == first.after + len(first.rows), "a change of a tree builds on the one before"
-    runs = {run.number: run for run in (*first.runs, *second.runs)}
+def _builds_on(first: Change, second: Change) -> bool:
+    """Not so if this worker has lost the tree and got it back between them."""
+    return second.after == first.after + len(first.rows)
+
+
+def _joined(group: list[Change]) -> Change:
+    runs = {run.number: run for change in group for run in change.runs}
     return Change(
-        journal=first.journal,
-        after=first.after,
-        rows=first.rows + second.rows,
+        journal=group[0].journal,
+        after=group[0].after,
+        rows=[row for change in group for row in change.rows],
         runs=list(runs.values()),
-        renames=first.renames + second.renames,
-        consumed=first.consumed + second.consumed,
-        blobs=first.blobs + second.blobs,
-        items=first.items + second.items,
-        starts=first.starts + second.starts,
-        messages=first.messages + second.messages,
+        renames=[run for change in group for run in change.renames],
+        consumed=[message for change in group for message in change.consumed],
+        blobs=[blob for change in group for blob in change.blobs],
+        items=[item for change in group for item in change.items],
+        starts=[start for change in group for start in change.starts],
+        messages=[message for change in group for message in change.messages],
     )

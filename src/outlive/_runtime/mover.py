@@ -155,7 +155,9 @@ class Mover:
 
     def _happen_within(self, live: LiveRun, attempt: Attempt, transaction: Transaction, result: bytes | None) -> None:
         """A step returned that wrote in a transaction: that it did, and what follows from that, commits there."""
-        self._submit(live)  # What happened before does not hang on it.
+        if (draft := live.take_draft()) is not None:
+            # What happened before does not hang on it.
+            self._committer.submit(draft.close(), partial(self.on_committed, live, draft))
         event: AnyEvent | None = None
         with self.guarding(live):
             event = self._success(live, attempt.command, result)
@@ -171,8 +173,10 @@ class Mover:
         log.warning("what step %s of run %s wrote could not be committed: %s", command.call, live.id, reason)
         if reason is not None:
             self._executor.refuse(live.journal, command, reason)
+        live.in_flight -= 1
         self.discard(live)
-        self._heal()
+        if not live.in_flight:
+            self._heal()
 
     def _success(self, live: LiveRun, command: RunStep, result: bytes | None) -> AnyEvent:
         assert result is not None
@@ -240,9 +244,6 @@ class Mover:
         wake_at = self.rest(live)
         if wake_at is not None:
             self._alarms.set(live, wake_at)
-        self._submit(live, within)
-
-    def _submit(self, live: LiveRun, within: Callable[..., Within] | None = None) -> None:
         draft = live.take_draft()
         if draft is None:
             return
@@ -273,6 +274,9 @@ class Mover:
         if draft.runs:
             self._announce_ends(draft)
         if live.is_lost:
+            if not live.in_flight:
+                # It may be ours all the same: a transaction was lost. Now the journal has all that was said before.
+                self._heal()
             return
         self.release(live, draft)
         if draft.change.starts:

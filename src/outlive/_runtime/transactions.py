@@ -24,6 +24,9 @@ from outlive._store.contract import Transaction
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import log
 
+VERDICTS_MAX = 1_000
+"""Verdicts that wait for their runs."""
+
 
 class TransactionSteps:
     """Calls functions in transactions, and keeps what is known of those that could not be committed."""
@@ -37,6 +40,8 @@ class TransactionSteps:
 
     def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
         """The database did not take what an attempt wrote: that is how the attempt has failed."""
+        if len(self._verdicts) >= VERDICTS_MAX:
+            self._verdicts.clear()  # Those of trees that others have taken over; at worst an attempt is made again.
         self._verdicts[journal, command.run, command.call] = command.attempt, reason
 
     async def run(self, journal: int, attempt: Attempt) -> bytes:
