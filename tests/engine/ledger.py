@@ -21,7 +21,7 @@ async def open_ledger(tx: Any) -> None:
 
 
 @outlive.step(transaction=True)
-async def credit(tx: Any, account: str, cents: int) -> int:
+async def ledger_credit(tx: Any, account: str, cents: int) -> int:
     stage.call(f"{account} {cents}")
     await tx.execute(ENTRY, account, cents)
     balance: int = await tx.fetchval(BALANCE, account)
@@ -29,14 +29,14 @@ async def credit(tx: Any, account: str, cents: int) -> int:
 
 
 @outlive.step(transaction=True)
-def credit_on_thread(tx: Any, account: str, cents: int = 5) -> int:
+def ledger_credit_on_thread(tx: Any, account: str, cents: int = 5) -> int:
     tx.execute(ENTRY, account, cents)
     balance: int = tx.fetchval(BALANCE, account)
     return balance
 
 
 @outlive.step(transaction=True)
-async def credit_slowly(tx: Any, account: str) -> str:
+async def ledger_credit_slowly(tx: Any, account: str) -> str:
     """Write, then wait until the test opens the gate of this name."""
     await tx.execute(ENTRY, account, 1)
     await stage.gate(account).pass_through()
@@ -44,14 +44,14 @@ async def credit_slowly(tx: Any, account: str) -> str:
 
 
 @outlive.step(transaction=True)
-def credit_slowly_on_thread(tx: Any, account: str) -> str:
+def ledger_credit_slowly_on_thread(tx: Any, account: str) -> str:
     tx.execute(ENTRY, account, 1)
     stage.gate(account).pass_on_thread()
     return f"credited {account}"
 
 
 @outlive.step(transaction=True, retry=Retry(attempts=3, first=0, jitter=0))
-async def credit_at_last(tx: Any, account: str) -> int:
+async def ledger_credit_at_last(tx: Any, account: str) -> int:
     attempt = outlive.current_step().attempt
     await tx.execute(ENTRY, account, attempt)
     if attempt < 3:
@@ -60,13 +60,13 @@ async def credit_at_last(tx: Any, account: str) -> int:
 
 
 @outlive.step(transaction=True)
-async def give_in_transaction(tx: Any, account: str) -> object:
+async def ledger_give(tx: Any, account: str) -> object:
     await tx.execute(ENTRY, account, 1)
     return object()
 
 
 @outlive.step(transaction=True, retry=Retry(attempts=2, first=0, jitter=0))
-async def dawdle(tx: Any, account: str) -> int:
+async def ledger_dawdle(tx: Any, account: str) -> int:
     """At first take longer than a transaction may."""
     attempt = outlive.current_step().attempt
     await tx.execute(ENTRY, account, attempt)

@@ -46,7 +46,7 @@ async def send_slowly() -> None:
 
 
 @outlive.workflow
-async def sending(text: str) -> str:
+async def sending_once(text: str) -> str:
     try:
         return await send_once(text)
     except outlive.StepInterrupted as error:
@@ -55,7 +55,7 @@ async def sending(text: str) -> str:
 
 
 @outlive.workflow
-async def sending_on_thread(text: str) -> str:
+async def sending_once_on_thread(text: str) -> str:
     try:
         return await send_on_thread(text)
     except outlive.StepInterrupted:
@@ -77,7 +77,7 @@ async def sending_in_time() -> str:
 
 
 @outlive.workflow
-async def changing_its_mind() -> str:
+async def changing_its_mind_once() -> str:
     sent = asyncio.create_task(send_once("never"))
     await asyncio.sleep(0)
     sent.cancel()
@@ -86,7 +86,7 @@ async def changing_its_mind() -> str:
 
 
 @outlive.workflow
-async def giving_up() -> str:
+async def giving_up_once() -> str:
     try:
         async with asyncio.timeout(0.02):
             await send_once("late")
@@ -104,7 +104,7 @@ async def sending_many() -> list[str]:
 async def test_once_step_returns_like_any_other(engine: outlive.Engine) -> None:
     """Its intent stands in the journal before its result."""
     stage.gate("a").open()
-    run = await engine.start(sending, "a", id="run-1")
+    run = await engine.start(sending_once, "a", id="run-1")
 
     assert "sent a" == await in_time(run.result())
     kinds = [type(event) for event in await run.history() if isinstance(event, StepIntended | StepSucceeded)]
@@ -116,7 +116,7 @@ async def test_nothing_is_called_before_the_intent_is_durable(place: Place) -> N
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         stores[0].gates["commit"] = asyncio.Event()
-        starting = asyncio.create_task(engine.start(sending, "a", id="run-1"))
+        starting = asyncio.create_task(engine.start(sending_once, "a", id="run-1"))
         await in_time(stores[0].waiting["commit"].wait())
         assert [] == stage.calls
 
@@ -126,7 +126,7 @@ async def test_nothing_is_called_before_the_intent_is_durable(place: Place) -> N
         assert "sent a" == await in_time((await starting).result())
 
 
-@pytest.mark.parametrize("workflow", [sending, sending_on_thread])
+@pytest.mark.parametrize("workflow", [sending_once, sending_once_on_thread])
 async def test_interrupted_once_step_is_not_called_again(place: Place, workflow: outlive.Workflow[..., str]) -> None:
     """After a crash in the middle of the call the workflow is told, and goes on with what it decides."""
     engine = await place.engine().__aenter__()
@@ -141,10 +141,21 @@ async def test_interrupted_once_step_is_not_called_again(place: Place, workflow:
     assert 1 == stage.count("a")
 
 
+async def test_lost_lease_interrupts_what_was_begun(engine: outlive.Engine) -> None:
+    """The new session of the same process does not call it again either."""
+    run = await engine.start(sending_once, "a", id="run-1")
+    await stage.gate("a").reached()
+    assert engine._station is not None
+    engine._station._fence("a test says so")
+
+    assert "send_once: its worker was interrupted; asked" == await in_time(run.result())
+    assert 1 == stage.count("a")
+
+
 async def test_clean_stop_interrupts_what_it_had_to_cancel(place: Place) -> None:
     """The call was under way: nobody can know."""
     async with place.engine() as engine:
-        await engine.start(sending, "a", id="run-1")
+        await engine.start(sending_once, "a", id="run-1")
         await stage.gate("a").reached()
 
     async with place.engine() as engine:
@@ -207,7 +218,7 @@ async def test_options_keep_the_kind(engine: outlive.Engine) -> None:
 
 async def test_call_that_is_taken_back_at_once_is_never_made(engine: outlive.Engine) -> None:
     """No intent is written for it."""
-    run = await engine.start(changing_its_mind)
+    run = await engine.start(changing_its_mind_once)
 
     assert "went on" == await in_time(run.result())
     assert [] == await events_of(run, StepIntended)
@@ -217,7 +228,7 @@ async def test_call_that_is_taken_back_at_once_is_never_made(engine: outlive.Eng
 async def test_cancelled_once_step_is_forgotten(place: Place) -> None:
     """The workflow stopped waiting: there is nobody to tell that it was interrupted."""
     async with place.engine() as engine:
-        run = await engine.start(giving_up)
+        run = await engine.start(giving_up_once)
         assert "gave up" == await in_time(run.result())
     async with place.engine() as engine:
         assert "gave up" == await in_time(engine.get(run.id).result())

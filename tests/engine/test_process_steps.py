@@ -34,12 +34,12 @@ class Unsharp(Exception):
 
 
 @outlive.step(process=True)
-def double(picture: Picture) -> Picture:
+def double_picture(picture: Picture) -> Picture:
     return Picture(picture.pixels * 2, picture.width * 2)
 
 
 @outlive.step(process=True)
-def who_am_i() -> dict[str, object]:
+def tell_process() -> dict[str, object]:
     me = outlive.current_step()
     return {
         "pid": os.getpid(),
@@ -54,12 +54,12 @@ def who_am_i() -> dict[str, object]:
 
 
 @outlive.step(process=True, raises=(Unsharp,))
-def look(where: str) -> None:
+def look_sharply(where: str) -> None:
     raise Unsharp(where) from ValueError("blurred")
 
 
 @outlive.step(process=True, retry=Retry(attempts=3, first=0, jitter=0, on=(Unsharp,)))
-def look_again() -> str:
+def look_sharply_again() -> str:
     attempt = outlive.current_step().attempt
     if attempt == 1:
         raise Unsharp("first")
@@ -69,7 +69,7 @@ def look_again() -> str:
 
 
 @outlive.step(process=True, retry=Retry(attempts=2, first=0, jitter=0))
-def dies_at_first(file: str, how: int) -> str:
+def dies_in_process_at_first(file: str, how: int) -> str:
     if outlive.current_step().attempt == 1:
         Path(file).write_text("began")
         os.kill(os.getpid(), how)
@@ -77,12 +77,12 @@ def dies_at_first(file: str, how: int) -> str:
 
 
 @outlive.step(process=True)
-def dies(how: int) -> None:
+def dies_in_process(how: int) -> None:
     os.kill(os.getpid(), how)
 
 
 @outlive.step(process=True)
-def run_on(file: str) -> None:
+def run_on_in_process(file: str) -> None:
     """Run, and start a process, until somebody ends both."""
     other = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     Path(f"{file}.new").write_text(f"{os.getpid()} {other.pid}")
@@ -91,7 +91,7 @@ def run_on(file: str) -> None:
 
 
 @outlive.step(process=True, retry=Retry(attempts=2, first=0, jitter=0))
-def count_on(file: str) -> object:
+def count_on_in_process(file: str) -> object:
     me = outlive.current_step()
     if me.attempt == 2:
         return me.last_progress
@@ -102,73 +102,73 @@ def count_on(file: str) -> object:
 
 
 @outlive.step(process=True)
-def give(what: str) -> object:
+def give_from_process(what: str) -> object:
     return object() if what == "an object" else what
 
 
 @outlive.workflow
-async def doubling(picture: Picture) -> Picture:
-    return await double(picture)
+async def doubling_picture(picture: Picture) -> Picture:
+    return await double_picture(picture)
 
 
 @outlive.workflow
-async def asking() -> list[dict[str, object]]:
-    return [await who_am_i(), await who_am_i()]
+async def asking_process() -> list[dict[str, object]]:
+    return [await tell_process(), await tell_process()]
 
 
 @outlive.workflow
-async def looking() -> list[str]:
+async def looking_sharply() -> list[str]:
     told = []
     try:
-        await look("left")
+        await look_sharply("left")
     except Unsharp as error:
         told.append(f"{error} {error.where} {error.__cause__!r}")
     try:
-        await look_again()
+        await look_sharply_again()
     except KeyError as error:
         told.append(repr(error))
     return told
 
 
 @outlive.workflow
-async def dying_once(file: str, how: int) -> str:
-    return await dies_at_first(file, how)
+async def dying_in_process_once(file: str, how: int) -> str:
+    return await dies_in_process_at_first(file, how)
 
 
 @outlive.workflow
-async def dying(how: int) -> str:
+async def dying_in_process(how: int) -> str:
     try:
-        await dies(how)
+        await dies_in_process(how)
     except ProcessDiedError as error:
         return f"{error.step} {error.reason}"
     return "went on"
 
 
 @outlive.workflow
-async def running_on(file: str, seconds: float) -> str:
+async def running_on_in_process(file: str, seconds: float) -> str:
     try:
-        await run_on.options(timeout=seconds)(file)
+        await run_on_in_process.options(timeout=seconds)(file)
     except TimeoutError as error:
         return type(error).__name__
     return "went on"
 
 
 @outlive.workflow
-async def counting_on(file: str) -> object:
-    return await count_on(file)
+async def counting_on_in_process(file: str) -> object:
+    return await count_on_in_process(file)
 
 
 @outlive.workflow
-async def giving(what: str) -> object:
+async def giving_from_process(what: str) -> object:
     try:
-        return await give(what)
+        return await give_from_process(what)
     except TypeError as error:
         return type(error).__name__
 
 
 @outlive.workflow
 async def many_processes(count: int) -> int:
-    return len({answer["pid"] for answer in await asyncio.gather(*(who_am_i() for _ in range(count)))})
+    return len({answer["pid"] for answer in await asyncio.gather(*(tell_process() for _ in range(count)))})
 
 
 @pytest.fixture
@@ -206,38 +206,38 @@ def lives(process_id: int) -> bool:
 
 async def test_values_cross_as_they_are_stored(engine: outlive.Engine) -> None:
     """Arguments and results have their types on both sides."""
-    run = await engine.start(doubling, Picture(b"\x00\xff", 1))
+    run = await engine.start(doubling_picture, Picture(b"\x00\xff", 1))
 
     assert Picture(b"\x00\xff\x00\xff", 2) == await in_time(run.result())
 
 
 async def test_step_in_a_process_knows_itself(engine: outlive.Engine) -> None:
     """And the next step gets the same process."""
-    run = await engine.start(asking, id="run-1")
+    run = await engine.start(asking_process, id="run-1")
     first, second = await in_time(run.result())
 
     assert os.getpid() != first["pid"] == second["pid"]
-    assert {"run": "run-1", "name": "who_am_i", "attempt": 1, "epoch": 1}.items() <= first.items()
-    assert str(first["key"]).startswith("run-1:who_am_i:")
+    assert {"run": "run-1", "name": "tell_process", "attempt": 1, "epoch": 1}.items() <= first.items()
+    assert str(first["key"]).startswith("run-1:tell_process:")
     assert (None, False) == (first["progress"], first["cancelled"])
     assert 1 == engine.counters.processes_begun
 
 
 async def test_exceptions_come_back_as_from_anywhere(engine: outlive.Engine) -> None:
     """With their class, attributes and cause; and a policy judges by class whether another attempt is worth it."""
-    run = await engine.start(looking)
+    run = await engine.start(looking_sharply)
 
     assert ["unsharp at left left ValueError('blurred')", "KeyError('not worth it')"] == await in_time(run.result())
     (failed,) = await events_of(run, AttemptFailed)
     assert "unsharp at first" == failed.failure.message
-    assert "look_again" in failed.failure.traceback
+    assert "look_sharply_again" in failed.failure.traceback
 
 
 @pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGKILL])
 async def test_process_that_dies_fails_its_attempt_only(engine: outlive.Engine, tmp_path: Path, how: int) -> None:
     """The next attempt has a new process; the engine and other steps go on."""
-    other = await engine.start(asking)
-    run = await engine.start(dying_once, str(tmp_path / "began"), int(how))
+    other = await engine.start(asking_process)
+    run = await engine.start(dying_in_process_once, str(tmp_path / "began"), int(how))
 
     assert "second" == await in_time(run.result())
     (failed,) = await events_of(run, AttemptFailed)
@@ -247,14 +247,14 @@ async def test_process_that_dies_fails_its_attempt_only(engine: outlive.Engine, 
 
 async def test_dead_process_is_told_to_the_workflow(engine: outlive.Engine) -> None:
     """As an error that says how it ended."""
-    run = await engine.start(dying, int(signal.SIGKILL))
+    run = await engine.start(dying_in_process, int(signal.SIGKILL))
 
-    assert "dies was killed by SIGKILL (out of memory, perhaps)" == await in_time(run.result())
+    assert "dies_in_process was killed by SIGKILL (out of memory, perhaps)" == await in_time(run.result())
 
 
 async def test_late_process_is_killed_with_what_it_started(engine: outlive.Engine, tmp_path: Path) -> None:
     """No code of it runs on."""
-    run = await engine.start(running_on, str(tmp_path / "pids"), 1.0)
+    run = await engine.start(running_on_in_process, str(tmp_path / "pids"), 1.0)
     processes = await written(tmp_path / "pids")
 
     assert "StepTimeoutError" == await in_time(run.result())
@@ -263,7 +263,7 @@ async def test_late_process_is_killed_with_what_it_started(engine: outlive.Engin
 
 async def test_cancelled_process_is_killed(engine: outlive.Engine, tmp_path: Path) -> None:
     """At once, whatever it does."""
-    run = await engine.start(running_on, str(tmp_path / "pids"), 600)
+    run = await engine.start(running_on_in_process, str(tmp_path / "pids"), 600)
     processes = await written(tmp_path / "pids")
     await run.cancel()
 
@@ -275,8 +275,8 @@ async def test_cancelled_process_is_killed(engine: outlive.Engine, tmp_path: Pat
 async def test_processes_end_with_their_engine(place: Place, tmp_path: Path) -> None:
     """Busy and idle ones."""
     async with place.engine(limits=Limits(processes_max=2)) as engine:
-        idle = await in_time((await engine.start(asking)).result())
-        await engine.start(running_on, str(tmp_path / "pids"), 600)
+        idle = await in_time((await engine.start(asking_process)).result())
+        await engine.start(running_on_in_process, str(tmp_path / "pids"), 600)
         processes = await written(tmp_path / "pids")
         assert all(map(lives, processes))
 
@@ -285,7 +285,7 @@ async def test_processes_end_with_their_engine(place: Place, tmp_path: Path) -> 
 
 async def test_processes_end_when_the_lease_is_lost(engine: outlive.Engine, tmp_path: Path) -> None:
     """Another worker may do the same work by now."""
-    await engine.start(running_on, str(tmp_path / "pids"), 600)
+    await engine.start(running_on_in_process, str(tmp_path / "pids"), 600)
     processes = await written(tmp_path / "pids")
     (tmp_path / "pids").unlink()
     assert engine._station is not None
@@ -298,7 +298,7 @@ async def test_processes_end_when_the_lease_is_lost(engine: outlive.Engine, tmp_
 
 async def test_progress_comes_back_while_the_step_runs(engine: outlive.Engine, tmp_path: Path) -> None:
     """It is in the journal before the step has ended, and the next attempt finds it."""
-    run = await engine.start(counting_on, str(tmp_path / "go"))
+    run = await engine.start(counting_on_in_process, str(tmp_path / "go"))
 
     async def is_saved() -> bool:
         return bool(await events_of(run, StepProgressed))
@@ -310,8 +310,8 @@ async def test_progress_comes_back_while_the_step_runs(engine: outlive.Engine, t
 
 async def test_result_that_cannot_be_stored_is_an_error_of_the_step(engine: outlive.Engine) -> None:
     """As on a thread; and the process takes the next job."""
-    assert "UnserialisableError" == await in_time((await engine.start(giving, "an object")).result())
-    assert "text" == await in_time((await engine.start(giving, "text")).result())
+    assert "UnserialisableError" == await in_time((await engine.start(giving_from_process, "an object")).result())
+    assert "text" == await in_time((await engine.start(giving_from_process, "text")).result())
     assert 1 == engine.counters.processes_begun
 
 
@@ -323,11 +323,11 @@ async def test_no_more_processes_than_the_limit(place: Place) -> None:
 
 async def test_idle_process_that_died_is_replaced(engine: outlive.Engine) -> None:
     """No attempt is spent on it."""
-    first = (await in_time((await engine.start(asking)).result()))[0]["pid"]
+    first = (await in_time((await engine.start(asking_process)).result()))[0]["pid"]
     os.kill(int(str(first)), signal.SIGKILL)
     await gone([int(str(first))])
 
-    run = await engine.start(asking)
+    run = await engine.start(asking_process)
     assert first != (await in_time(run.result()))[0]["pid"]
     assert [] == await events_of(run, AttemptFailed)
 
@@ -340,7 +340,7 @@ def test_async_function_is_refused() -> None:
 
 def test_outside_a_run_it_is_the_plain_function() -> None:
     """In this process."""
-    assert Picture(b"aa", 2) == double.fn(Picture(b"a", 1))
+    assert Picture(b"aa", 2) == double_picture.fn(Picture(b"a", 1))
 
 
 # -- Scripts -----------------------------------------------------------------------------------------------------------

@@ -15,14 +15,14 @@ from outlive.errors import DefinitionError, TransactionOverError
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.ledger import (
-    credit,
-    credit_at_last,
-    credit_on_thread,
-    credit_slowly,
-    credit_slowly_on_thread,
-    dawdle,
     entries,
-    give_in_transaction,
+    ledger_credit,
+    ledger_credit_at_last,
+    ledger_credit_on_thread,
+    ledger_credit_slowly,
+    ledger_credit_slowly_on_thread,
+    ledger_dawdle,
+    ledger_give,
     open_ledger,
 )
 from tests.engine.support import Place, _go_silent, events_of, hold, in_time, note, stage, until
@@ -31,16 +31,21 @@ SHORT = 0.03
 
 
 @outlive.workflow
-async def crediting() -> list[Any]:
+async def ledger_crediting() -> list[Any]:
     await open_ledger()
     before = await note("before")
-    return [before, await credit("ann", 10), await credit_on_thread("ann"), await credit("bob", cents=7)]
+    return [
+        before,
+        await ledger_credit("ann", 10),
+        await ledger_credit_on_thread("ann"),
+        await ledger_credit("bob", cents=7),
+    ]
 
 
 @outlive.workflow
 async def crediting_at_once(count: int) -> int:
     await open_ledger()
-    steps = [credit(f"{number:02}", number) for number in range(count)]
+    steps = [ledger_credit(f"{number:02}", number) for number in range(count)]
     plain = [note(f"{number}") for number in range(count)]
     return len(await asyncio.gather(*steps, *plain))
 
@@ -48,13 +53,13 @@ async def crediting_at_once(count: int) -> int:
 @outlive.workflow
 async def crediting_at_last() -> int:
     await open_ledger()
-    return await credit_at_last("ann")
+    return await ledger_credit_at_last("ann")
 
 
 @outlive.workflow
 async def crediting_in_time(on_thread: bool) -> str:  # noqa: FBT001
     await open_ledger()
-    step = credit_slowly_on_thread if on_thread else credit_slowly
+    step = ledger_credit_slowly_on_thread if on_thread else ledger_credit_slowly
     try:
         return await step.options(timeout=SHORT)("ann")
     except TimeoutError:
@@ -64,29 +69,29 @@ async def crediting_in_time(on_thread: bool) -> str:  # noqa: FBT001
 @outlive.workflow
 async def crediting_slowly() -> str:
     await open_ledger()
-    return await credit_slowly("ann")
+    return await ledger_credit_slowly("ann")
 
 
 @outlive.workflow
 async def crediting_nonsense() -> str:
     await open_ledger()
     try:
-        await give_in_transaction("ann")
+        await ledger_give("ann")
     except TypeError as error:
         return type(error).__name__
     return "went on"
 
 
 @outlive.workflow
-async def dawdling() -> int:
+async def ledger_dawdling() -> int:
     await open_ledger()
-    return await dawdle("ann")
+    return await ledger_dawdle("ann")
 
 
 @outlive.workflow
 async def crediting_once() -> int:
     await open_ledger()
-    return await credit("ann", 10)
+    return await ledger_credit("ann", 10)
 
 
 RESULT = ["before", 10, 15, 7]
@@ -96,7 +101,7 @@ LEDGER = [("ann", 5), ("ann", 10), ("bob", 7)]
 async def test_what_a_step_wrote_is_there_with_its_outcome(place: Place) -> None:
     """Async and sync functions; and the journal knows nothing of the first argument."""
     async with place.engine() as engine:
-        assert RESULT == await in_time((await engine.start(crediting)).result())
+        assert RESULT == await in_time((await engine.start(ledger_crediting)).result())
         assert 4 == engine.counters.transactions
     assert LEDGER == await entries(place)
 
@@ -104,9 +109,9 @@ async def test_what_a_step_wrote_is_there_with_its_outcome(place: Place) -> None
 async def test_every_death_leaves_every_entry_once(place: Place) -> None:
     """The process dies at each commit in turn, before and after it."""
     lives = 0
-    async for run_id in deaths(place, crediting):
+    async for run_id in deaths(place, ledger_crediting):
         async with place.engine() as engine:
-            result = await in_time((await engine.start(crediting, id=run_id)).result())
+            result = await in_time((await engine.start(ledger_crediting, id=run_id)).result())
         lives += 1
         # Balances go on from run to run; every run adds its entries once.
         assert RESULT == [
@@ -175,7 +180,7 @@ async def test_store_that_is_away_fails_no_attempt(place: Place, verb: str) -> N
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         stores[0].before[verb].extend([unavailable(), unavailable()])
-        run = await engine.start(crediting, id="run-1")
+        run = await engine.start(ledger_crediting, id="run-1")
 
         assert RESULT == await in_time(run.result())
         assert [] == await events_of(run, AttemptFailed)
@@ -186,7 +191,7 @@ async def test_store_that_is_away_fails_no_attempt(place: Place, verb: str) -> N
 @outlive.workflow
 async def crediting_beside() -> list[str]:
     await open_ledger()
-    return list(await asyncio.gather(hold("a"), hold("b"), credit_slowly("ann")))
+    return list(await asyncio.gather(hold("a"), hold("b"), ledger_credit_slowly("ann")))
 
 
 async def test_what_was_said_before_a_lost_transaction_stays_said(place: Place) -> None:
@@ -233,7 +238,7 @@ async def test_commit_without_an_answer_is_read_back(place: Place, *, is_done: b
         faults = stores[0].after if is_done else stores[0].before
         faults["commit_within"].extend([unknown(), unknown()])
         stores[0].before["read_journal"].append(unavailable())
-        run = await engine.start(crediting, id="run-1")
+        run = await engine.start(ledger_crediting, id="run-1")
 
         assert RESULT == await in_time(run.result())
         assert 2 == engine.counters.unknowns
@@ -258,7 +263,7 @@ async def test_what_the_database_refuses_at_the_end_fails_the_step(place: Place)
 async def test_step_that_outlasts_its_transaction_has_failed(place: Place) -> None:
     """It returns as if nothing had happened; its transaction was over long before."""
     async with place.engine(limits=Limits(transaction_seconds_max=1)) as engine:
-        run = await engine.start(dawdling)
+        run = await engine.start(ledger_dawdling)
         assert 2 == await in_time(run.result())
         (failed,) = await events_of(run, AttemptFailed)
         assert f"outlive.errors.{TransactionOverError.__name__}" == failed.failure.type
@@ -327,7 +332,7 @@ def test_outside_a_run_the_caller_gives_the_transaction() -> None:
     """So a test can say what the database answers."""
     tx = Told()
 
-    assert 42 == credit_on_thread.fn(tx, "ann", 3)
+    assert 42 == ledger_credit_on_thread.fn(tx, "ann", 3)
     assert 2 == len(tx.told)
 
 
@@ -335,7 +340,7 @@ def test_function_without_a_place_for_the_transaction_is_refused() -> None:
     """When it is defined, in words."""
     with pytest.raises(DefinitionError, match=r"write `def no_place\(tx, \.\.\.\)`"):
         outlive.step(transaction=True, name="no_place")(no_place)  # type: ignore[arg-type]
-    assert inspect.iscoroutinefunction(credit.fn)
+    assert inspect.iscoroutinefunction(ledger_credit.fn)
 
 
 def no_place(*, account: str) -> None: ...
