@@ -10,6 +10,8 @@
 # The first of these that is new enough makes the virtual environments: make test PYTHON=python3.12
 PYTHON ?= python3.11 python3 python3.12 python3.13 python3.14
 KILLS ?= 200
+OPS ?= 100000
+SEED ?= 0
 STORE ?= sqlite
 ARGS ?=
 UV_VERSION := 0.13.7
@@ -21,10 +23,10 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow format kill bench lock clean
+.PHONY: help demo test lint type unit slow format kill differential bench lock clean
 
 help: ## List these targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUN) ## Kill a worker in the middle of its work and watch another one finish it.
 	.venv/bin/outlive demo
@@ -50,6 +52,9 @@ format: $(DEV) ## Rewrite the code in the house style.
 
 kill: $(RUN) ## Kill workers KILLS=200 times and check that nothing is lost or done twice.
 	.venv/bin/python -m outlive.testing.kill --store $(STORE) --kills $(KILLS) $(ARGS)
+
+differential: $(DEV) ## Play OPS=100000 random operations on all stores and compare them with an oracle.
+	.venv/bin/python -m outlive.testing.differential --ops $(OPS) --seed $(SEED) $(ARGS)
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from outlive._store.contract import Beat, Change, Outcome, Store, Transaction
+from outlive._store.contract import Beat, Change, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 
 
@@ -37,7 +37,12 @@ class FaultyStore:
             return lambda worker_id: FaultyBeat(self, verb(worker_id))
         if not inspect.iscoroutinefunction(verb) or name in {"open", "close"}:
             return verb
+        if name == "begin":
+            return self._begin
         return partial(self._do, name)
+
+    async def _begin(self, **options: Any) -> FaultyTransaction:
+        return FaultyTransaction(self, await self._do("begin", **options))
 
     async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
         self.calls[name] += 1
@@ -46,42 +51,19 @@ class FaultyStore:
             await self.gates[name].wait()
         if self.is_down:
             raise unavailable()
-        verb = getattr(self.inner, name)
+        return await self.follow_plan(name, partial(getattr(self.inner, name), *args, **kwargs))
+
+    async def follow_plan(self, name: str, verb: Callable[[], Awaitable[Any]]) -> Any:
+        """Do a verb, with the fault that is planned for it."""
         if self.skip[name]:
             self.skip[name] -= 1
-            result = await verb(*args, **kwargs)
-            return FaultyTransaction(self, result) if name == "begin" else result
+            return await verb()
         if self.before[name]:
             raise self.before[name].popleft()
-        result = await verb(*args, **kwargs)
+        result = await verb()
         if self.after[name]:
             raise self.after[name].popleft()
-        return FaultyTransaction(self, result) if name == "begin" else result
-
-
-class FaultyTransaction:
-    """A transaction of a faulty store: its commit is the verb `commit_within`."""
-
-    def __init__(self, store: FaultyStore, inner: Transaction) -> None:
-        self._store, self._inner = store, inner
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
-        """Commit, unless it is told to fail; a transaction is over in any case."""
-        store = self._store
-        store.calls["commit_within"] += 1
-        if "commit_within" in store.gates:
-            store.waiting["commit_within"].set()
-            await store.gates["commit_within"].wait()
-        if store.before["commit_within"] or store.is_down:
-            await self._inner.rollback()
-            raise store.before["commit_within"].popleft() if store.before["commit_within"] else unavailable()
-        outcomes = await self._inner.commit(changes)
-        if store.after["commit_within"]:
-            raise store.after["commit_within"].popleft()
-        return outcomes
+        return result
 
 
 def unavailable() -> StoreUnavailableError:
@@ -102,6 +84,30 @@ def faulty(stores: list[FaultyStore]) -> Callable[[Store], Any]:
         return stores[-1]
 
     return wrap
+
+
+class FaultyTransaction:
+    """A transaction of a faulty store: its faults are planned under the name `end` and hit its commit."""
+
+    def __init__(self, store: FaultyStore, inner: Transaction) -> None:
+        self._store, self._inner = store, inner
+        self.handle = inner.handle
+
+    async def commit(self, changes: Sequence[Change]) -> Any:
+        """Commit, as the plan has it; what the store says no to is rolled back."""
+        self._store.calls["end"] += 1
+        if "end" in self._store.gates:
+            self._store.waiting["end"].set()
+            await self._store.gates["end"].wait()
+        if self._store.is_down or (self._store.before["end"] and not self._store.skip["end"]):
+            await self._inner.rollback()
+            if self._store.is_down:
+                raise unavailable()
+        return await self._store.follow_plan("end", partial(self._inner.commit, changes))
+
+    async def rollback(self) -> None:
+        """Roll back, which always works."""
+        await self._inner.rollback()
 
 
 class FaultyBeat:

@@ -174,7 +174,7 @@ async def test_steps_of_one_tree_may_have_transactions_at_once(place: Place) -> 
     assert [(f"{number:02}", number) for number in range(10)] == await entries(place)
 
 
-@pytest.mark.parametrize("verb", ["begin", "commit_within"])
+@pytest.mark.parametrize("verb", ["begin", "end"])
 async def test_store_that_is_away_fails_no_attempt(place: Place, verb: str) -> None:
     """The step is done again when it is back, and still has its first attempt."""
     stores: list[FaultyStore] = []
@@ -202,7 +202,7 @@ async def test_what_was_said_before_a_lost_transaction_stays_said(place: Place) 
         for name in ("a", "b", "ann"):
             await stage.gate(name).reached()
         blocked = stores[0].gates["commit"] = asyncio.Event()
-        stores[0].before["commit_within"].append(unavailable())
+        stores[0].before["end"].append(unavailable())
         stage.gate("a").open()
         await in_time(stores[0].waiting["commit"].wait())
         stage.gate("b").open()
@@ -214,7 +214,7 @@ async def test_what_was_said_before_a_lost_transaction_stays_said(place: Place) 
         stage.gate("ann").open()
 
         async def is_lost() -> bool:
-            return stores[0].calls["commit_within"] == 2 and not engine._committer._transactions  # type: ignore[union-attr]
+            return stores[0].calls["end"] == 2 and not engine._committer._transactions  # type: ignore[union-attr]
 
         await until(is_lost)
         looked = stores[0].calls["claim_runs"]
@@ -236,7 +236,7 @@ async def test_commit_without_an_answer_is_read_back(place: Place, *, is_done: b
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         faults = stores[0].after if is_done else stores[0].before
-        faults["commit_within"].extend([unknown(), unknown()])
+        faults["end"].extend([unknown(), unknown()])
         stores[0].before["read_journal"].append(unavailable())
         run = await engine.start(ledger_crediting, id="run-1")
 
@@ -251,7 +251,7 @@ async def test_what_the_database_refuses_at_the_end_fails_the_step(place: Place)
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_at_last, id="run-1")
         assert 3 == await in_time(run.result())
-        stores[0].before["commit_within"].append(ValueError("no such account"))
+        stores[0].before["end"].append(ValueError("no such account"))
         run = await engine.start(crediting_once, id="run-2")
         with pytest.raises(outlive.RunFailed, match="no such account"):
             await in_time(run.result())
@@ -276,13 +276,13 @@ async def test_nothing_stays_when_another_worker_was_first(place: Place) -> None
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
         assert first._station is not None
         assert first._station._worker is not None
-        blocked = stores[0].gates["commit_within"] = asyncio.Event()
-        stores[0].gates["commit_within"].set()
+        blocked = stores[0].gates["end"] = asyncio.Event()
+        stores[0].gates["end"].set()
         run = await first.start(crediting_slowly, id="run-1")
         await stage.gate("ann").reached()
         blocked.clear()
         stage.gate("ann").open()
-        await in_time(stores[0].waiting["commit_within"].wait())
+        await in_time(stores[0].waiting["end"].wait())
         if place.path is not None:
             # Nobody else can write while a transaction of SQLite is open: there is no such moment.
             blocked.set()

@@ -19,6 +19,11 @@ SCENARIOS = {
     **{f"TS-S{number}": "stores" for number in (*range(1, 10), 13, 14, 15)},
     **{f"CA-K{number}": "checkpoint stores" for number in range(1, 17)},
     **{f"AK-L{number}": "leases" for number in range(1, 11)},
+    "OL-B1": "blobs",
+    **{f"OL-H{number}": "heirs" for number in range(1, 12)},
+    **{f"OL-J{number}": "joins" for number in range(1, 5)},
+    "OL-P1": "published",
+    **{f"OL-T{number}": "transactions" for number in range(1, 11)},
 }
 EXCUSE = "does not apply: "
 

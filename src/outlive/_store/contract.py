@@ -199,7 +199,8 @@ class Transaction(Protocol):
         """Append these changes, all of one tree, and commit what the user wrote with them; all or nothing.
 
         They come after every change given to `Store.commit` before this call. If one of them conflicts, all of them do
-        and nothing that the user wrote stays. The transaction is over in any case.
+        and nothing that the user wrote stays. If the database refuses what the user wrote (a deferred constraint), its
+        driver's error is raised and nothing was written. The transaction is over in any case.
 
         Raises:
             TransactionOverError: it was over before; nothing was written.
@@ -235,8 +236,8 @@ class Store(Protocol):
         """Append to journals and change what hangs on them, in one transaction.
 
         Each change commits whole or not at all, and a conflict of one does not touch the others. A change conflicts if
-        its journal does not end at `after`, if its tree has ended, or, for a new journal, if the id of its root run is
-        taken. All rows of a change are appended in order without a gap. The answer has, for each change in order, its
+        its journal does not end at `after`, if its tree has ended, or if the id of a run that it creates is taken. All
+        rows of a change are appended in order without a gap. The answer has, for each change in order, its
         outcome and the handle of its journal (the new one for a created journal).
 
         No wake-up is lost: a root row that is written without an owner and not ended, while messages wait for its tree,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._store.contract import Inbound, ItemResult, WorkerInfo
@@ -25,6 +27,18 @@ class MemoryState:
         self.messages = 0
         self.tables = Tables()
 
+    def save(self, journals: Iterable[int]) -> Callable[[], None]:
+        """A way back to how things are now, if no other trees than these and new ones change meanwhile."""
+        lists = (dict(self.trees), dict(self.active), dict(self.runs), dict(self.blobs), self.messages)
+        trees = [(tree, tree.copy()) for journal in journals if (tree := self.trees.get(journal)) is not None]
+
+        def go_back() -> None:
+            self.trees, self.active, self.runs, self.blobs, self.messages = lists
+            for tree, before in trees:
+                vars(tree).update(vars(before))
+
+        return go_back
+
 
 class Tree:
     """One journal and what hangs on it."""
@@ -41,6 +55,13 @@ class Tree:
     def root(self) -> Run:
         """The row of the root run."""
         return self.runs[0]
+
+    def copy(self) -> Tree:
+        """The same tree, to be kept as it is now."""
+        tree = Tree(self.journal)
+        tree.rows, tree.runs, tree.inbox = list(self.rows), dict(self.runs), dict(self.inbox)
+        tree.keys, tree.items = set(self.keys), dict(self.items)
+        return tree
 
     @property
     def is_over(self) -> bool:

@@ -82,11 +82,16 @@ class MemoryStore:
 
     def _commit(self, change: Change) -> tuple[Outcome, int]:
         tree = self._find_writable(change)
-        if tree is None or not self._has_room_for_heirs(change):
+        if tree is None:
             return Outcome.CONFLICT, change.journal
+        has_heirs = any(start.heir_of for start in change.starts)
+        go_back = self._state.save(_list_touched(change)) if has_heirs else None
         self._write(tree, change)
         for start in change.starts:
-            self._commit(start)
+            outcome, _ = self._commit(start)
+            if outcome is Outcome.CONFLICT and start.heir_of and go_back is not None:
+                go_back()
+                return Outcome.CONFLICT, change.journal
         for message in change.messages:
             self._deliver(message, inbox_messages_max=None)
         return Outcome.COMMITTED, tree.journal
@@ -98,41 +103,32 @@ class MemoryStore:
         taken = self._list_taken(change)
         if taken is None:
             return None
+        tree = Tree(len(self._state.trees) + 1) if change.journal == 0 else self._state.trees.get(change.journal)
+        if tree is None or any(run.id in taken for run in change.runs if run.number not in tree.runs):
+            return None
         if change.journal == 0:
-            return None if _root_of(change).id in taken else Tree(len(self._state.trees) + 1)
-        tree = self._state.trees.get(change.journal)
-        if tree is None or len(tree.rows) != change.after + 1 or tree.root.status.is_terminal:
+            return tree
+        if len(tree.rows) != change.after + 1 or tree.root.status.is_terminal:
             return None
         return tree
 
-    def _list_taken(self, change: Change, ending: int = 0) -> Container[str] | None:
+    def _list_taken(self, change: Change) -> Container[str] | None:
         """The ids that are taken after the renames of a change; None if one of these has no room."""
         if not change.renames:
             return self._state.runs.keys()
         taken = set(self._state.runs)
-        for run in self._list_renames(change, ending):
+        for run in self._list_renames(change):
             taken.remove(self._state.trees[run.journal].runs[run.number].id)
             if run.id in taken:
                 return None
             taken.add(run.id)
         return taken
 
-    def _list_renames(self, change: Change, ending: int = 0) -> list[Run]:
-        """The renames that take place: `ending` is a tree that will have ended by then."""
+    def _list_renames(self, change: Change) -> list[Run]:
+        """The renames that take place."""
         trees = self._state.trees
         there = [run for run in change.renames if run.journal in trees and run.number in trees[run.journal].runs]
-        return [run for run in there if run.journal == ending or trees[run.journal].is_over]
-
-    def _has_room_for_heirs(self, change: Change) -> bool:
-        """Whether all heirs that the change starts can be created with it."""
-        is_ending = any(run.number == 0 and run.status.is_terminal for run in change.runs)
-        ending = change.journal if is_ending else 0
-        for start in change.starts:
-            if start.heir_of:
-                taken = self._list_taken(start, ending)
-                if taken is None or _root_of(start).id in taken:
-                    return False
-        return True
+        return [run for run in there if trees[run.journal].is_over]
 
     def _write(self, tree: Tree, change: Change) -> None:
         self._state.trees[tree.journal] = self._state.active[tree.journal] = tree
@@ -174,18 +170,14 @@ class MemoryStore:
         self._transaction = await self._state.tables.begin(self._commit_all, seconds_max=seconds_max)
         return self._transaction
 
-    def _commit_all(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
-        """All changes of one tree, or none: each must go on where the one before ends."""
-        first = changes[0]
-        end, is_over, is_sound = first.after, False, self._find_writable(first) is not None
-        for change in changes:
-            follows = not is_over and (change.journal, change.after) == (first.journal, end)
-            is_sound = is_sound and follows and self._has_room_for_heirs(change)
-            end += len(change.rows)
-            is_over = any(run.number == 0 and run.status.is_terminal for run in change.runs)
-        if not is_sound:
-            return [(Outcome.CONFLICT, change.journal) for change in changes]
-        return [self._commit(change) for change in changes]
+    def _commit_all(self, changes: Sequence[Change]) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
+        """All changes or none, and a way back."""
+        go_back = self._state.save(self._state.trees)
+        outcomes = [self._commit(change) for change in changes]
+        if not all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
+            go_back()
+            outcomes = [(Outcome.CONFLICT, change.journal) for change in changes]
+        return outcomes, go_back
 
     async def join(self, connection: Any, change: Change) -> Outcome:
         """There is no database that could be shared."""
@@ -346,6 +338,7 @@ class MemoryStore:
         return sorted(found, key=lambda item: item.index)[: min(limit, PAGE_SIZE_MAX)]
 
 
-def _root_of(change: Change) -> Run:
-    (root,) = (run for run in change.runs if run.number == 0)
-    return root
+def _list_touched(change: Change) -> set[int]:
+    """The trees that a change and its starts write to, apart from new ones."""
+    touched = {change.journal, change.heir_of, *(run.journal for run in change.renames)}
+    return touched.union(*map(_list_touched, change.starts))

@@ -21,8 +21,9 @@ from outlive._store.tables.handle import TaskHandle
 from outlive._store.tables.statement import Answer, run
 from outlive.errors import TransactionOverError
 
-Commit = Callable[[Sequence[Change]], list[tuple[Outcome, int]]]
-"""Writes all changes or none."""
+Outcomes = list[tuple[Outcome, int]]
+Commit = Callable[[Sequence[Change]], tuple[Outcomes, Callable[[], None]]]
+"""Writes all changes or none, and gives a way back."""
 
 
 class Tables:
@@ -39,6 +40,7 @@ class Tables:
         if self._connection is None:
             self._connection = apsw.Connection(":memory:")
             self._connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+            self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
         return self._connection
 
     async def begin(self, commit: Commit, *, seconds_max: float) -> MemoryTransaction:
@@ -80,15 +82,20 @@ class MemoryTransaction:
         tables.connection.execute("BEGIN")
         self._timer = asyncio.get_running_loop().call_later(seconds_max, self._expire)
 
-    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+    async def commit(self, changes: Sequence[Change]) -> Outcomes:
         """See `Transaction`."""
         with self._lock:
             if self._over:
                 self._tables.release(self)
                 raise TransactionOverError(self._over)
-            outcomes = self._commit(changes)
+            outcomes, go_back = self._commit(changes)
             has_won = all(outcome is Outcome.COMMITTED for outcome, _ in outcomes)
-            self._end("it has ended", "COMMIT" if has_won else "ROLLBACK")
+            try:
+                self._end("it has ended", "COMMIT" if has_won else "ROLLBACK")
+            except apsw.ConstraintError:  # One that is judged when the transaction ends.
+                go_back()
+                self._end("SQLite refused what it wrote", "ROLLBACK")
+                raise
             return outcomes
 
     async def rollback(self) -> None:

@@ -161,6 +161,10 @@ class _Sitting:
                 return None
             if isinstance(request, End):
                 return request
+            if self._is_late():
+                transaction.close(self._lateness())
+                request.future.set_exception(TransactionOverError(self._lateness()))
+                return None
             error = self._run(request)
             if isinstance(error, UNAVAILABLE):
                 self._trouble = error
@@ -209,6 +213,8 @@ class _Sitting:
             writer.settle(others)
             end.future.set_exception(refusal.explain(session))
             return
+        except apsw.ConstraintError as error:
+            end.future.set_exception(error)  # Of the user's own: it is judged when the transaction ends.
         except Exception as error:
             end.future.set_exception(explain(session, error))
         # Nothing of the step stays, and that is no reason for the others to fail.

@@ -17,10 +17,12 @@ factory is the one thing that the suite must know about your store. It has an em
 there (`open`), and holds the clock that they go by (`clock`, a `ManualClock`: no test sleeps). The store is also
 tried from several processes, so its factory must be picklable; `PersistentFactory` is, if your store class can be
 imported. (A store that lives in one process derives from `LocalStoreConformance` instead.) A store with other needs
-brings its own class: `StoreFactory` says what it must have.
+brings its own class: `StoreFactory` says what it must have. A store that can start runs in a user's own transaction
+(`join`) says in the factory how to get one: `PersistentFactory(make, shared_transaction=...)`.
 
     runs         rows, and commits of many changes
     starts       trees that a change starts, and ended runs that make room
+    heirs        trees that end and go on as others
     journal      appending: compare-and-swap, nothing left of a loser
     rows         reading: bytes as they were written, every kind of event, damage
     blobs        content-addressed bytes
@@ -31,6 +33,8 @@ brings its own class: `StoreFactory` says what it must have.
     claims       one owner for each run, take-over, zombies
     workers      sessions and leases
     queries      listing
+    transactions a step that writes in the transaction of its journal
+    joins        runs that are started in the transaction of a user
     migrations   open, close, open again
     processes    all of it from several processes
 
@@ -44,8 +48,10 @@ import pytest
 FACETS = (
     "blobs",
     "claims",
+    "heirs",
     "inbox",
     "items",
+    "joins",
     "journal",
     "mail",
     "migrations",
@@ -54,6 +60,7 @@ FACETS = (
     "rows",
     "runs",
     "starts",
+    "transactions",
     "waits",
     "workers",
 )

@@ -65,6 +65,15 @@ class BlobsConformance(Facet):
         assert await store.get_blobs([unknown.id]) == {}
         assert await store.get_blobs([]) == {}
 
+    async def test_blobs_are_stored_by_themselves(self, store: Store, other: Store) -> None:
+        """Before any change refers to them, whether some of them are there already or not. [OL-B1]"""
+        first, second = blob(b"\x00first"), blob(b"")
+        await store.put_blobs([first])
+        await store.put_blobs([first, second, first])
+        await store.put_blobs([])
+
+        assert await other.get_blobs([first.id, second.id]) == {first.id: first.data, second.id: second.data}
+
     async def test_many_blobs_are_given_at_once(self, store: Store) -> None:
         """A change may bring, and a reader may ask for, more than a handful."""
         blobs = [blob(f"{number}".encode()) for number in range(1_500)]

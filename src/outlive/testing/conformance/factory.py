@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryState, MemoryStore
 from outlive.testing.clock import ManualClock
+
+SharedTransaction = Callable[[], AbstractAsyncContextManager[Any]]
+"""Gives a user's connection to the place with a transaction open on it, which commits at the end of the block and is
+rolled back when the block raises."""
 
 
 class StoreFactory(Protocol):
@@ -23,6 +29,10 @@ class StoreFactory(Protocol):
 
         The suite then sends the factory to child processes: it, and what it holds, must be picklable.
         """
+
+    @property
+    def shared_transaction(self) -> SharedTransaction | None:
+        """How a user begins a transaction that `Store.join` can join; None if the store has none to share."""
 
     async def open(self) -> Store:
         """Give a new store object on the same data, opened: a reopened store, or the store of a second worker."""
@@ -42,6 +52,7 @@ class PersistentFactory:
     make: StoreMaker
     clock: ManualClock = field(default_factory=ManualClock)
     persistent: bool = True
+    shared_transaction: SharedTransaction | None = None
 
     async def open(self) -> Store:
         """Give a new store object on the same data, opened."""
@@ -58,6 +69,7 @@ class MemoryFactory:
     clock: ManualClock = field(default_factory=ManualClock)
     state: MemoryState = field(default_factory=MemoryState)
     persistent: bool = False
+    shared_transaction: SharedTransaction | None = None
 
     async def open(self) -> Store:
         """Give a new store object on the same state, opened."""

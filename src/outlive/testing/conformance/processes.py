@@ -31,6 +31,7 @@ from outlive.testing.conformance.builders import (
 )
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.factory import StoreFactory
+from outlive.testing.conformance.transactions import ADD_NOTE, read_notes, write_note
 
 PROCESSES = 4
 ROUNDS = 10
@@ -118,6 +119,21 @@ class ProcessesConformance(Facet):
         assert (await store.read_inbox([run.journal])).keys() == {run.journal}
         child.close()
 
+    async def test_transaction_of_a_killed_process_leaves_nothing(self, factory: StoreFactory, store: Store) -> None:
+        """Neither in the user's tables nor in the journal, and nobody has to wait for the dead. [OL-T10]"""
+        tree = await begin(store)
+        await write_note(tree, None)
+
+        child = multiprocessing.get_context("spawn").Process(target=write_note_and_die, args=(factory,))
+        child.start()
+        child.join(PATIENCE_SECONDS)
+
+        assert child.exitcode == -signal.SIGKILL
+        assert await read_notes(store) == []
+        assert len(await store.read_journal(tree.journal)) == 2
+        assert await write_note(tree, "by a survivor") is Outcome.COMMITTED
+        child.close()
+
 
 # -- What the children do --------------------------------------------------------------------------------
 
@@ -170,6 +186,18 @@ def write_and_die(factory: StoreFactory) -> None:
         tree = await begin(store)
         await send(store, message(store, "run-1"))
         await tree.step()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(write())
+
+
+def write_note_and_die(factory: StoreFactory) -> None:
+    """Be killed in the middle of a transaction."""
+
+    async def write() -> None:
+        store = await factory.open()
+        transaction = await store.begin()
+        await transaction.handle.execute(ADD_NOTE, 1, "never")
         os.kill(os.getpid(), signal.SIGKILL)
 
     asyncio.run(write())

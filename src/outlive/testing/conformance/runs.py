@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunFailed
+from outlive._journal.event import RunFailed, RunPublished
 from outlive._model import Failure, Run, RunStatus
 from outlive._store.contract import Change, Outcome, Store
 from outlive.testing.conformance.builders import (
@@ -53,6 +53,17 @@ class RunsConformance(Facet):
 
         assert await Writer(store, "run-1").try_write(created(store)) is Outcome.CONFLICT
 
+    async def test_child_does_not_take_the_id_of_another_run(self, store: Store) -> None:
+        """The change that would create it conflicts, and the run that has the id stays as it is."""
+        tree, other = await begin(store), await begin(store, "run-1~1", version=2)
+        before = await get_run(store, "run-1~1")
+
+        assert await tree.try_write(created(store, run=1, call="child")) is Outcome.CONFLICT
+
+        assert await get_run(store, "run-1~1") == before
+        assert await store.find_run(other.run_id) == before
+        assert len(await store.read_journal(tree.journal)) == 1
+
     async def test_every_field_of_a_row_comes_back(self, store: Store) -> None:
         """A row is what its writer made it, whatever it is made of. [CA-K13]"""
         row: Run = replace(
@@ -74,6 +85,21 @@ class RunsConformance(Facet):
         run = await get_run(store, "run-1")
         assert run == replace(tree.fold.root, journal=tree.journal)
         assert (run.status, run.result) == (RunStatus.SUCCEEDED, value({"total": 7}))
+
+    async def test_what_a_run_publishes_stays_in_its_row(self, store: Store) -> None:
+        """The last word counts, of each run for itself, also after the end. [OL-P1]"""
+        tree = await begin(store)
+        child_id = await tree.spawn(1)
+        for stage in ("picking", "packing"):
+            await tree.write(RunPublished(at=store.now(), payload=value({"stage": stage})))
+        await tree.write(RunPublished(at=store.now(), run=1, payload=value({"stage": "child's"})))
+        await tree.step()
+        await tree.succeed(run=1)
+        await tree.succeed()
+
+        found = await store.find_runs(["run-1", child_id])
+        assert found["run-1"].published == value({"stage": "packing"})
+        assert found[child_id].published == value({"stage": "child's"})
 
     async def test_run_that_has_not_ended_has_no_outcome(self, store: Store) -> None:
         """Neither a result nor a failure nor an end, also after a first step. [SF-M18]"""

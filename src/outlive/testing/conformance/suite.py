@@ -2,8 +2,10 @@
 
 from outlive.testing.conformance.blobs import BlobsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
+from outlive.testing.conformance.heirs import HeirsConformance
 from outlive.testing.conformance.inbox import InboxConformance
 from outlive.testing.conformance.items import ItemsConformance
+from outlive.testing.conformance.joins import JoinsConformance
 from outlive.testing.conformance.journal import JournalConformance
 from outlive.testing.conformance.mail import MailConformance
 from outlive.testing.conformance.migrations import MigrationsConformance
@@ -12,6 +14,7 @@ from outlive.testing.conformance.queries import QueriesConformance
 from outlive.testing.conformance.rows import RowsConformance
 from outlive.testing.conformance.runs import RunsConformance
 from outlive.testing.conformance.starts import StartsConformance
+from outlive.testing.conformance.transactions import TransactionsConformance
 from outlive.testing.conformance.waits import WaitsConformance
 from outlive.testing.conformance.workers import WorkersConformance
 
@@ -19,6 +22,7 @@ from outlive.testing.conformance.workers import WorkersConformance
 class LocalStoreConformance(
     RunsConformance,
     StartsConformance,
+    HeirsConformance,
     JournalConformance,
     RowsConformance,
     BlobsConformance,
@@ -29,6 +33,8 @@ class LocalStoreConformance(
     ClaimsConformance,
     WorkersConformance,
     QueriesConformance,
+    TransactionsConformance,
+    JoinsConformance,
     MigrationsConformance,
 ):
     """The contract of a store that lives in one process."""

@@ -7,3 +7,4 @@ PRAGMA temp_store = MEMORY;
 PRAGMA wal_autocheckpoint = 0;
 PRAGMA journal_size_limit = 67108864;
 PRAGMA cache_size = -16384;
+PRAGMA foreign_keys = ON; -- For the tables of users; ours have none.

@@ -1,0 +1,184 @@
+"""What a script means for a tree as it stands now: the changes that a worker would commit.
+
+A change made here names trees by number and messages by name; a player puts in the handles and ids of its store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import (
+    AnyEvent,
+    RunCancelled,
+    RunContinued,
+    RunCreated,
+    RunFailed,
+    RunParked,
+    RunPublished,
+    RunReleased,
+    RunResumed,
+    RunSucceeded,
+    RunSuspended,
+    RunTimedOut,
+    StepSucceeded,
+)
+from outlive._journal.fold import Fold
+from outlive._model import Failure, Payload, Run, Wait, child_id
+from outlive._model.payload import Blob
+from outlive._model.wait import WaitKind
+from outlive._store.contract import Change, ItemResult, Message
+from outlive.testing.differential.oracle import Oracle, Tree, World
+from outlive.testing.differential.script import Letter, NewTree, Write
+
+WORKFLOW = "play"
+SLEEP_MICROSECONDS = 15_000_000
+
+
+class Draft(msgspec.Struct, kw_only=True):
+    """A change in the words of a script."""
+
+    change: Change
+    """With numbers of trees for handles."""
+    consumed: tuple[str, ...] = ()
+    starts: list[Draft] = []
+
+
+def draft_of(part: NewTree | Write, oracle: Oracle) -> Draft:
+    """The change that a part of a script means as things stand."""
+    return _plant(part, oracle) if isinstance(part, NewTree) else _extend(part, oracle)
+
+
+def _plant(new: NewTree, oracle: Oracle, ending: dict[int, Run] | None = None) -> Draft:
+    event = RunCreated(
+        at=oracle.now(),
+        workflow=WORKFLOW,
+        version=new.version,
+        input=value(new.id),
+        nonce=new.number,
+        # A store may forget a session that has ended and owns nothing.
+        worker=new.worker if oracle.is_live(new.worker) else "",
+        tags=new.tags,
+    )
+    fold = Fold(new.id)
+    fold.apply(event)
+    rows = [seal(event, salt=salt_of(new.number), seq=0)]
+    change = Change(journal=0, after=-1, rows=rows, runs=[fold.root], heir_of=new.heir_of)
+    change.blobs = [blob(each) for each in new.blobs]
+    if new.aside is not None:
+        number, name = new.aside
+        tree = tree_of(oracle.world, number)
+        runs = ending or (tree.runs if tree else {})
+        change.renames = [_renamed(run, number, name) for run in runs.values()]
+    return Draft(change=change)
+
+
+def _renamed(run: Run, number: int, name: str) -> Run:
+    parent = run.parent_id
+    if run.number and parent is not None:
+        parent = name + parent.removeprefix(run.root_id)
+    return replace(run, journal=number, id=child_id(name, run.number), root_id=name, parent_id=parent)
+
+
+def _extend(write: Write, oracle: Oracle) -> Draft:
+    tree, now = tree_of(oracle.world, write.tree), oracle.now()
+    if tree is None:
+        lost = StepSucceeded(at=now, call="step", result=value("lost"))
+        rows = [seal(lost, salt=salt_of(write.tree), seq=1)]
+        return Draft(change=Change(journal=write.tree, after=0, rows=rows))
+    root = tree.runs[0]
+    fold = Fold(root.root_id)
+    fold.runs = dict(tree.runs)
+    after = len(tree.rows) - 1 + write.lag
+    rows, runs = [], {}
+    for seq, move in enumerate(write.moves, after + 1):
+        event = event_of(move, fold, now)
+        rows.append(seal(event, salt=salt_of(root.nonce), seq=seq))
+        if (run := fold.apply(event)) is not None:
+            runs[run.number] = run
+    change = Change(journal=write.tree, after=after, rows=rows, runs=list(runs.values()))
+    change.blobs = [blob(each) for each in write.blobs]
+    change.items = [item_of(run, index) for run, index in write.items]
+    change.messages = [message_of(letter, now) for letter in write.letters]
+    return Draft(
+        change=change,
+        consumed=write.consumed,
+        starts=[_plant(start, oracle, fold.runs if start.heir_of else None) for start in write.starts],
+    )
+
+
+def event_of(move: str, fold: Fold, now: int) -> AnyEvent:
+    """The event that a move of a script is for this tree."""
+    open_children = [run.number for run in fold.runs.values() if run.number and not run.status.is_terminal]
+    events: dict[str, AnyEvent] = {
+        "suspend": RunSuspended(at=now, waits=(Wait(WaitKind.SIGNAL, "go"),)),
+        "sleep": RunSuspended(at=now, waits=(), wake_at=now + SLEEP_MICROSECONDS),
+        "park": RunParked(at=now, reason="tired"),
+        "resume": RunResumed(at=now),
+        "release": RunReleased(at=now),
+        "publish": RunPublished(at=now, run=max(fold.runs), payload=value({"at": now})),
+        "succeed": RunSucceeded(at=now, result=value([now])),
+        "fail": RunFailed(at=now, failure=Failure("app.Broken", "no", ["no"], {"code": 7})),
+        "cancel": RunCancelled(at=now, reason="enough"),
+        "time out": RunTimedOut(at=now),
+        "go on": RunContinued(at=now, workflow=WORKFLOW, version=1),
+        "spawn": RunCreated(
+            at=now,
+            run=max(fold.runs) + 1,
+            workflow="child",
+            version=1,
+            input=value(1),
+            call="child",
+            tags={"size": "x"},
+        ),
+    }
+    if move == "end" and open_children:
+        return RunSucceeded(at=now, run=open_children[0], result=value("child"))
+    return events.get(move) or StepSucceeded(at=now, call="step", result=value("ok"))
+
+
+def tree_of(world: World, number: int) -> Tree | None:
+    """The tree with this number."""
+    return next((tree for tree in world.trees.values() if tree.runs[0].nonce == number), None)
+
+
+def value(content: object) -> Payload:
+    """A payload that holds this in place, as JSON."""
+    return Payload(v=msgspec.Raw(msgspec.json.encode(content)))
+
+
+def blob(number: int) -> Blob:
+    """One of the few blobs of a script."""
+    data = bytes([number]) * number
+    return Blob(id=hashlib.sha256(data).hexdigest(), data=data)
+
+
+def item_of(run: int, index: int) -> ItemResult:
+    """Odd items fail."""
+    if index % 2:
+        return ItemResult(run=run, index=index, failure=Failure("app.Odd", "odd", [], {}))
+    return ItemResult(run=run, index=index, result=value(index))
+
+
+def message_of(letter: Letter, now: int) -> Message:
+    """The message that is sent now."""
+    blobs = [blob(letter.blob)] if letter.blob is not None else []
+    payload = Payload(blob=blobs[0].id) if blobs else value(letter.name)
+    return Message(
+        run_id=letter.to,
+        kind=letter.kind,
+        at=now,
+        name=letter.name,
+        key=letter.key,
+        payload=payload,
+        blobs=tuple(blobs),
+    )
+
+
+def messages_of(letters: Sequence[Letter], now: int) -> list[Message]:
+    """The messages that are sent now."""
+    return [message_of(letter, now) for letter in letters]

@@ -1,0 +1,116 @@
+"""When the disk lets a step's transaction down: nothing of it stays, the others hear the truth, the store goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import apsw
+import pytest
+
+from outlive._store.contract import Outcome
+from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
+from outlive._store.sqlite.writer import Refused, Writer
+from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError
+from outlive.testing.conformance.builders import begin, stepped
+from outlive.testing.conformance.transactions import ADD_NOTE, begin_noting, read_notes, write_note
+
+
+def writer_of(store: SqliteStore) -> Writer:
+    """The thread that writes."""
+    assert store._writer is not None
+    return store._writer
+
+
+def refuse_once(monkeypatch: pytest.MonkeyPatch, store: SqliteStore, statement: str, error: apsw.Error) -> None:
+    """Let the next statement of this kind fail, as a broken disk would."""
+    writer = writer_of(store)
+    sound: Callable[..., None] = writer.bound
+    faults = [error]
+
+    def bound(text: str, values: Sequence[Value] = ()) -> None:
+        if text == statement and faults:
+            raise Refused(faults.pop(), is_committing=text != BEGIN_WRITE)
+        sound(text, values)
+
+    monkeypatch.setattr(writer, "bound", bound)
+
+
+async def test_full_disk_ends_the_transaction(store: SqliteStore) -> None:
+    """The step is told with its own statement; what it wrote before is gone, too."""
+    tree = await begin(store)
+    await write_note(tree, "first")
+    connection = writer_of(store).session.connection
+    pages = connection.pragma("page_count")
+    connection.pragma("max_page_count", pages + 5)
+    step = await begin_noting(store, "second", id=2)
+
+    with pytest.raises(apsw.FullError):
+        await step.handle.execute(ADD_NOTE, 3, "x" * 1_000_000)
+    with pytest.raises(TransactionOverError, match="full"):
+        await step.commit([tree.change(stepped(store))])
+
+    connection.pragma("max_page_count", 2**30)
+    assert await read_notes(store) == ["first"]
+    await tree.step()
+
+
+async def test_commit_whose_outcome_is_unknown_is_told_to_everybody(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step and whoever was committed with it have to look."""
+    tree, other = await begin(store), await begin(store, "other")
+    step = await begin_noting(store, "mine")
+    refuse_once(monkeypatch, store, COMMIT, apsw.IOError("disk I/O error"))
+
+    companion = asyncio.ensure_future(other.step())
+    await asyncio.sleep(0)
+    with pytest.raises(CommitUnknownError):
+        await step.commit([tree.change(stepped(store))])
+    with pytest.raises(CommitUnknownError):
+        await companion
+
+    await other.step()
+    await tree.step()
+
+
+async def test_full_disk_at_the_commit_leaves_nothing(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is known for sure, and the next one goes well."""
+    tree = await begin(store)
+    await write_note(tree, None)
+    step = await begin_noting(store, "never")
+    refuse_once(monkeypatch, store, COMMIT, apsw.FullError("database or disk is full"))
+
+    with pytest.raises(StoreUnavailableError, match="make room"):
+        await step.commit([tree.change(stepped(store))])
+
+    assert await read_notes(store) == []
+    assert await write_note(tree, "then") is Outcome.COMMITTED
+
+
+async def test_transaction_that_cannot_begin_is_refused(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the others that wait for one get theirs."""
+    refuse_once(monkeypatch, store, BEGIN_WRITE, apsw.BusyError("database is locked"))
+
+    with pytest.raises(StoreUnavailableError, match="another process"):
+        await store.begin()
+
+    await (await store.begin()).rollback()
+
+
+async def test_companions_are_written_when_the_database_refuses_the_step(store: SqliteStore) -> None:
+    """A constraint that is judged only at the end fails the step alone."""
+    tree, other = await begin(store), await begin(store, "other")
+    step = await begin_noting(store)
+    await step.handle.execute("CREATE TABLE likes (note INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED)")
+    await step.handle.execute("INSERT INTO likes VALUES ($1)", 99)
+
+    companion = asyncio.ensure_future(other.step())
+    await asyncio.sleep(0)
+    with pytest.raises(apsw.ConstraintError, match="FOREIGN KEY"):
+        await step.commit([tree.change(stepped(store))])
+    await companion
+
+    assert len(await store.read_journal(other.journal)) == 2
+    assert len(await store.read_journal(tree.journal)) == 1
