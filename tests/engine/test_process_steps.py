@@ -254,7 +254,7 @@ async def test_dead_process_is_told_to_the_workflow(engine: outlive.Engine) -> N
 
 async def test_late_process_is_killed_with_what_it_started(engine: outlive.Engine, tmp_path: Path) -> None:
     """No code of it runs on."""
-    run = await engine.start(running_on_in_process, str(tmp_path / "pids"), 1.0)
+    run = await engine.start(running_on_in_process, str(tmp_path / "pids"), 2.0)
     processes = await written(tmp_path / "pids")
 
     assert "StepTimeoutError" == await in_time(run.result())

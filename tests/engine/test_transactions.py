@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
+from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
 from outlive.errors import DefinitionError, TransactionOverError
 from tests.engine.dying import deaths
@@ -258,6 +258,40 @@ async def test_what_the_database_refuses_at_the_end_fails_the_step(place: Place)
         (failed,) = await events_of(run, StepFailed)
         assert "ValueError" == failed.failure.type
     assert [("ann", 3)] == await entries(place)
+
+
+@outlive.step(transaction=True)
+async def ledger_open_accounts(tx: Any) -> None:
+    await tx.execute("CREATE TABLE accounts (name TEXT PRIMARY KEY)")
+    await tx.execute(
+        "CREATE TABLE entries (account TEXT REFERENCES accounts (name) DEFERRABLE INITIALLY DEFERRED, cents INTEGER)"
+    )
+
+
+@outlive.step(transaction=True, retry=Retry(attempts=2, first=0, jitter=0))
+async def ledger_enter_late(tx: Any, account: str) -> int:
+    """Forget the account at first."""
+    attempt = outlive.current_step().attempt
+    await tx.execute("INSERT INTO entries (account, cents) VALUES ($1, 5)", account)
+    if attempt == 2:
+        await tx.execute("INSERT INTO accounts (name) VALUES ($1)", account)
+    return int(await tx.fetchval("SELECT count(*) FROM entries"))
+
+
+@outlive.workflow
+async def ledger_entering_late() -> list[int]:
+    await ledger_open_accounts()
+    return [await ledger_enter_late("ann"), await ledger_enter_late("bob")]
+
+
+async def test_deferred_constraint_fails_the_attempt(place: Place) -> None:
+    """The database says so only at the commit: the attempt has failed, and the next one is given another chance."""
+    async with place.engine() as engine:
+        run = await engine.start(ledger_entering_late)
+        assert [1, 2] == await in_time(run.result())
+        failed = [event.failure.type for event in await events_of(run, AttemptFailed)]
+    assert 2 == len(failed)
+    assert all("Constraint" in name or "ForeignKey" in name for name in failed), failed
 
 
 async def test_step_that_outlasts_its_transaction_has_failed(place: Place) -> None:
