@@ -32,6 +32,7 @@ from outlive.errors import (
     RunFailed,
     RunTimedOut,
     StepFailed,
+    StepInterrupted,
     StepTimeoutError,
     ToleranceExceededError,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "RunTimedOut",
     "Step",
     "StepFailed",
+    "StepInterrupted",
     "StepTimeoutError",
     "Tolerance",
     "ToleranceExceededError",

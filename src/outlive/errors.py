@@ -381,6 +381,27 @@ class BatchFailedError(OutliveError):
         )
 
 
+class StepInterrupted(OutliveError):
+    """A step that may be called only once was begun, and nobody knows how it ended; it is not called again."""
+
+    def __init__(self, step: str, reason: str, idempotency_key: str) -> None:
+        self.step, self.reason, self.idempotency_key = step, reason, idempotency_key
+        super().__init__(
+            f"step {step} was begun and {reason}: it may have had its effect or not, and is not called again; find out "
+            f"which (its idempotency key was {idempotency_key}) and decide in the workflow"
+        )
+
+
+class ProcessDiedError(OutliveError):
+    """The process of a step ended in the middle of it, or could not begin; nobody else was hurt."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        self.step, self.reason = step, reason
+        super().__init__(
+            f"the process of step {step} {reason}; give the step a retry= if another attempt may go better"
+        )
+
+
 class NotDurableError(OutliveError, RuntimeError):
     """A workflow asked its loop for something that no journal can replay."""
 

@@ -36,6 +36,10 @@ class Counters:
     runs_parked: int = 0
     steps_started: int = 0
     steps_retried: int = 0
+    transactions: int = 0
+    """Transactions of steps that were committed with the journal, or refused."""
+    processes_begun: int = 0
+    """Processes for steps with `process=True`."""
     signals_taken: int = 0
 
     def step_started(self, attempt: Any) -> None:

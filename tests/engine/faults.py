@@ -96,6 +96,9 @@ class FaultyTransaction:
     async def commit(self, changes: Sequence[Change]) -> Any:
         """Commit, as the plan has it; what the store says no to is rolled back."""
         self._store.calls["end"] += 1
+        if "end" in self._store.gates:
+            self._store.waiting["end"].set()
+            await self._store.gates["end"].wait()
         if self._store.is_down or (self._store.before["end"] and not self._store.skip["end"]):
             await self._inner.rollback()
             if self._store.is_down:

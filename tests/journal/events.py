@@ -34,6 +34,7 @@ from outlive._journal.event import (
     RunTimedOut,
     SignalReceived,
     StepFailed,
+    StepIntended,
     StepProgressed,
     StepSucceeded,
     TimerFired,
@@ -96,6 +97,7 @@ SAMPLES: dict[str, AnyEvent] = {
         StepFailed(at=AT, call="charge", failure=FAILURE, digest=0, attempt=5),
         AttemptFailed(at=AT, call="charge", failure=FAILURE, attempt=1, retry_at=AT + 1_000_000, digest=1),
         StepProgressed(at=AT, call="import", progress=Payload(data="eJwrSSwuUUhJLAESALXdBGc=", via=("zlib", "aes"))),
+        StepIntended(at=AT, run=1, call="send", attempt=2, digest=7),
         TimerFired(at=AT, run=2, call="@timer"),
         ApprovalRequested(
             at=AT,

@@ -47,6 +47,10 @@ class Registry:
         _check_unique("step", spec.name, self._steps.get(spec.name), spec)
         self._steps[spec.name] = spec
 
+    def find_step(self, name: str) -> StepSpec | None:
+        """The step of this name, if this process has it."""
+        return self._steps.get(name)
+
     def workflow(self, name: str, version: int) -> WorkflowSpec:
         """The workflow that a journal names.
 

@@ -11,7 +11,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 import msgspec
 
@@ -22,7 +22,7 @@ from outlive._journal.value import Stored
 from outlive._model import Retry
 from outlive._model.policy import NO_RETRY
 from outlive._replay.ask import current_execution, run_step
-from outlive._replay.command import StepOptions, StepSpec
+from outlive._replay.command import StepKind, StepOptions, StepSpec
 from outlive.errors import DefinitionError
 
 P = ParamSpec("P")
@@ -48,9 +48,9 @@ class Step(Generic[P, R]):
         return self.spec.name
 
     @property
-    def fn(self) -> Callable[P, Any]:
-        """The plain function."""
-        fn: Callable[P, Any] = self.spec.fn
+    def fn(self) -> Callable[..., Any]:
+        """The plain function. That of a step with `transaction=True` takes the transaction first."""
+        fn: Callable[..., Any] = self.spec.fn
         return fn
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -95,7 +95,20 @@ def step(
     timeout: float | None = None,
     raises: tuple[type[BaseException], ...] = (),
     undo: Step[..., Any] | Callable[[Any], Any] | None = None,
+    once: bool = False,
+    process: bool = False,
+    transaction: Literal[False] = False,
 ) -> _StepDecorator: ...
+@overload
+def step(
+    *,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: float | None = None,
+    raises: tuple[type[BaseException], ...] = (),
+    undo: Step[..., Any] | Callable[[Any], Any] | None = None,
+    transaction: Literal[True],
+) -> _TransactionStepDecorator: ...
 
 
 def step(
@@ -107,6 +120,9 @@ def step(
     timeout: float | None = None,
     raises: tuple[type[BaseException], ...] = (),
     undo: Step[..., Any] | Callable[[Any], Any] | None = None,
+    once: bool = False,
+    process: bool = False,
+    transaction: bool = False,
 ) -> Any:
     """Make a function a step.
 
@@ -117,21 +133,26 @@ def step(
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
         undo: takes the effect back if the saga around a call fails: a step, or a plain function, which then becomes
             the step `<name>.undo`; it is called with the result of the step.
+        once: call it at most once; after a crash the workflow gets `StepInterrupted`, not a second call.
+        process: run it in a process of its own, which is killed when the step is cancelled or takes too long.
+        transaction: run it in a transaction of the store's database, its first argument, that commits with the journal.
     """
 
     def define(fn: Callable[..., Any]) -> Step[..., Any]:
         check_top_level("step", fn)
         own_name = check_name(name or fn.__name__)
+        kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)
         policy = retry or NO_RETRY
         undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
         options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing))
         spec = StepSpec(
             name=own_name,
             fn=fn,
-            signature=Signature(fn, own_name),
+            signature=Signature(fn, own_name, skip=kind is StepKind.TRANSACTION),
             is_async=inspect.iscoroutinefunction(fn),
             options=options,
             registered=(*raises, *(policy.on if retry else ())),
+            kind=kind,
         )
         REGISTRY.add_step(spec)
         return Step(spec, options)
@@ -189,6 +210,18 @@ class _StepDecorator:
         raise NotImplementedError
 
 
+class _TransactionStepDecorator:
+    """What `@outlive.step(transaction=True)` is, for type checkers: a workflow gives all arguments but the first."""
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Any, P], R], /) -> Step[P, R]: ...
+    def __call__(self, fn: Any, /) -> Any:
+        """Define the step."""
+        raise NotImplementedError
+
+
 def check_name(name: str) -> str:
     """Give a name back if journals can use it.
 
@@ -200,6 +233,31 @@ def check_name(name: str) -> str:
             f"{name!r} cannot be a name: use letters, digits, '_', '.' and '-', starting with a letter"
         )
     return name
+
+
+def _kind_of(name: str, fn: Callable[..., Any], *, once: bool, process: bool, transaction: bool) -> StepKind | None:
+    wanted = {StepKind.ONCE: once, StepKind.PROCESS: process, StepKind.TRANSACTION: transaction}
+    kinds = [kind for kind, is_wanted in wanted.items() if is_wanted]
+    if len(kinds) > 1:
+        both = " and ".join(f"{kind.value}=True" for kind in kinds)
+        raise DefinitionError(f"step {name}: {both} exclude each other; choose one, or make it two steps")
+    if process and inspect.iscoroutinefunction(fn):
+        raise DefinitionError(
+            f"step {name}: process=True is for plain functions, and this one is async; write `def` instead of "
+            f"`async def`, or leave process=True out"
+        )
+    if transaction and not _takes_positional(fn):
+        raise DefinitionError(
+            f"step {name}: transaction=True gives the transaction as the first argument, and this function takes "
+            f"none by position; write `def {fn.__name__}(tx, ...)`"
+        )
+    return kinds[0] if kinds else None
+
+
+def _takes_positional(fn: Callable[..., Any]) -> bool:
+    kinds = [parameter.kind for parameter in inspect.signature(fn).parameters.values()]
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return bool(kinds) and kinds[0] in by_position
 
 
 def _checked(name: str, options: StepOptions) -> StepOptions:

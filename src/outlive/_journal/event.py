@@ -120,6 +120,7 @@ class StepIntended(Event, frozen=True, tag=True):
 
     call: str
     attempt: int = 1
+    """0 takes an intent back: the attempt was not begun."""
     digest: int = 0
 
 

@@ -18,7 +18,15 @@ import msgspec
 
 from outlive._journal.tagged import from_plain, to_plain
 from outlive._model import Failure
-from outlive.errors import StepFailed, StepTimeoutError, UnserialisableError
+from outlive.errors import (
+    ProcessDiedError,
+    StepFailed,
+    StepInterrupted,
+    StepTimeoutError,
+    TransactionOverError,
+    TransactionRefusedError,
+    UnserialisableError,
+)
 
 CAUSES_MAX = 10
 TRACEBACK_CHARACTERS_MAX = 20_000
@@ -194,5 +202,12 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-OWN_ERRORS: tuple[type[BaseException], ...] = (StepTimeoutError, UnserialisableError)
+OWN_ERRORS: tuple[type[BaseException], ...] = (
+    StepTimeoutError,
+    StepInterrupted,
+    ProcessDiedError,
+    TransactionOverError,
+    TransactionRefusedError,
+    UnserialisableError,
+)
 """Errors of ours that reach a workflow as themselves."""

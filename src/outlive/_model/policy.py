@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import os
+from dataclasses import dataclass, field, fields
 
 from outlive.errors import ConfigurationError
 
@@ -54,6 +55,8 @@ class Limits:
     """Steps running at once in this worker."""
     threads_max: int = 32
     """Threads for sync steps."""
+    processes_max: int = field(default_factory=lambda: os.cpu_count() or 1)
+    """Processes for steps with `process=True`."""
     claim_batch_max: int = 500
     """Runs taken by one claim."""
     commit_batch_max: int = 2_000
@@ -72,8 +75,8 @@ class Limits:
     """Take-overs of an interrupted run without progress before it is quarantined."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if getattr(self, field.name) < 1:
-                raise ConfigurationError(f"Limits({field.name}={getattr(self, field.name)}): must be at least 1")
+        for limit in fields(self):
+            if getattr(self, limit.name) < 1:
+                raise ConfigurationError(f"Limits({limit.name}={getattr(self, limit.name)}): must be at least 1")
         if self.payload_inline_bytes_max > self.payload_bytes_max:
             raise ConfigurationError("Limits: payload_inline_bytes_max must not exceed payload_bytes_max")

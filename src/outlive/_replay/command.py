@@ -7,6 +7,7 @@ transaction of the event that caused them.
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import msgspec
@@ -24,6 +25,17 @@ from outlive._model import Failure, Payload, Retry, RunStatus
 
 Recorded = ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished
 """Facts that a run decides by itself: nothing but the next rows of its journal."""
+
+
+class StepKind(enum.Enum):
+    """How a step is called, if not in the plain way."""
+
+    ONCE = "once"
+    """Never a second time: that it is about to begin goes into the journal first."""
+    PROCESS = "process"
+    """In a process of its own."""
+    TRANSACTION = "transaction"
+    """In a transaction of the store's database, which commits with the journal."""
 
 
 class StepOptions(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +59,8 @@ class StepSpec(msgspec.Struct, frozen=True):
     options: StepOptions
     registered: tuple[type[BaseException], ...] = ()
     """Exception classes that reach the workflow as themselves."""
+    kind: StepKind | None = None
+    """None for a plain step: whoever runs steps needs one look to know that."""
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True):
@@ -76,6 +90,15 @@ class RunStep(msgspec.Struct, gc=False):
     """JSON of what the last attempt saved."""
     item: int = -1
     """Its place in a batch."""
+    intended: int = 0
+    """For a step that is called once: the attempt that the journal says was about to begin."""
+    begun: int = 0
+    """For a step that is called once: the attempt that was begun here."""
+
+    @property
+    def lacks_intent(self) -> bool:
+        """Whether the journal must say that this attempt is about to begin before it may."""
+        return self.step.kind is StepKind.ONCE and self.intended < self.attempt
 
 
 class CancelStep(msgspec.Struct, frozen=True, gc=False):

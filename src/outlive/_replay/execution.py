@@ -323,6 +323,13 @@ class Execution:
         call.command.not_before_at = event.retry_at
         self.commands.append(call.command)
 
+    def _on_intended(self, event: StepIntended) -> None:
+        call = self._find(event, event.run, event.call, StepCall, f"step {event.call} was about to begin")
+        self._check_digest(event, call.command.digest, event.digest, event.call)
+        call.command.intended = event.attempt
+        if event.attempt:
+            self.commands.append(call.command)
+
     def _on_progressed(self, event: StepProgressed) -> None:
         call = self._find(event, event.run, event.call, StepCall, f"step {event.call} saved progress")
         call.command.progress = bytes(self.unpack(event.progress))
@@ -462,7 +469,7 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     ApprovalClosed: Execution._on_recorded,
     RunPublished: Execution._on_published,
     PatchTaken: Execution._on_patched,
-    StepIntended: None,
+    StepIntended: Execution._on_intended,
     RunClaimed: None,
     RunSuspended: None,
     RunReleased: None,

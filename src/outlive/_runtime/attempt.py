@@ -9,10 +9,16 @@ from typing import Any
 from outlive._journal.value import TAGGED
 from outlive._model import Run
 from outlive._replay.command import RunStep
+from outlive._store.contract import Transaction
 from outlive.errors import PayloadTooLargeError
 
 Save = Callable[["Attempt", bytes], None]
 Publish = Callable[["Attempt", dict[str, Any]], None]
+
+
+def idempotency_key(run: Run, call: str) -> str:
+    """See `StepContext`. The nonce keeps a run apart from the one it replaced under the same id."""
+    return f"{run.id}:{call}:{run.nonce:016x}"
 
 
 class Attempt:
@@ -33,6 +39,7 @@ class Attempt:
         "is_wanted",
         "progress",
         "task",
+        "transaction",
         "unpublished",
     )
 
@@ -50,6 +57,8 @@ class Attempt:
     ) -> None:
         self.command = command
         self.task: asyncio.Task[None] | None = None
+        self.transaction: Transaction | None = None
+        """What it wrote into the store's database, until that is committed with its outcome."""
         self.is_wanted = True
         """Whether anybody waits for its outcome."""
         self.is_timed_out = False
@@ -105,8 +114,8 @@ class Attempt:
 
     @property
     def idempotency_key(self) -> str:
-        """See `StepContext`. The nonce keeps a run apart from the one it replaced under the same id."""
-        return f"{self._run.id}:{self.command.call}:{self._run.nonce:016x}"
+        """See `StepContext`."""
+        return idempotency_key(self._run, self.command.call)
 
     @property
     def last_progress(self) -> Any:

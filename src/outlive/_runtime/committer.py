@@ -6,16 +6,22 @@ loop, never from inside a task, because an answer may feed an execution.
 
 A store that is down is not a failure of any run: the batch is kept and tried again with back-off, and nothing behind it
 moves. A commit whose outcome is unknown is read back and compared, row by row, before anyone hears of it.
+
+What a tree says while something that it said before is on its way hangs on that. If that is refused, the rest is: it
+must not find its place in a journal that somebody else has gone on with.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from outlive._runtime.bell import Bell
-from outlive._store.contract import Change, Outcome, Store
+from outlive._runtime.merging import merged
+from outlive._store.contract import Change, Outcome, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import Counters, log
 
@@ -29,6 +35,16 @@ Answer = Callable[[Outcome, int], None]
 """Told the outcome of a change and the handle of its journal."""
 
 
+class Within(NamedTuple):
+    """A change that commits in the transaction of a step."""
+
+    transaction: Transaction
+    change: Change
+    answer: Answer
+    void: Callable[[Exception | None], None]
+    """Told that nothing was written, and why, if that is the step's own fault: its tree must forget the change."""
+
+
 class Committer:
     """Collects changes and commits them in batches, in the order in which they came."""
 
@@ -38,6 +54,9 @@ class Committer:
         self._batch_max = batch_max
         self._queue: deque[tuple[Change, Answer]] = deque()
         self._pump: asyncio.Task[None] | None = None
+        self._transactions: set[asyncio.Task[None]] = set()
+        self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
+        """By journal: what waits for the transaction of a step."""
         self._idle = Bell()
         self._is_abandoned = False
         self.trouble = ""
@@ -48,19 +67,104 @@ class Committer:
         assert change.rows, "every change proves by the next seq that it may be written"
         if self._is_abandoned:
             return
+        if self._held and change.journal in self._held:
+            self._held[change.journal].append((change, answer))
+            return
         self._queue.append((change, answer))
+        self._pump_soon()
+
+    def _pump_soon(self) -> None:
         if self._pump is None:
             self._pump = asyncio.get_running_loop().create_task(self._run(), name="outlive-committer")
 
     @property
     def is_idle(self) -> bool:
         """Whether everything submitted so far has its outcome."""
-        return self._pump is None
+        return self._pump is None and not self._transactions and not self._held
+
+    # -- Transactions of steps -------------------------------------------------------------------------------
+
+    def submit_within(self, within: Within) -> None:
+        """Commit a change in the transaction of a step.
+
+        What its tree has said before and the store has not been given yet goes along. What it says from now on waits
+        for the outcome.
+        """
+        if self._is_abandoned:
+            return
+        journal = within.change.journal
+        if journal in self._held:
+            self._held[journal].append(within)
+            return
+        self._held[journal] = []
+        self._spawn(self._run_within(within, self._take_queued(journal)))
+
+    async def begin(self, *, seconds_max: float) -> Transaction:
+        """A transaction for a step. See `Store.begin`."""
+        return await self._store.begin(seconds_max=seconds_max)
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """Nobody wants what a step wrote."""
+        self._spawn(rolled_back(transaction))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="outlive-transaction")
+        self._transactions.add(task)
+        task.add_done_callback(self._transactions.discard)
+
+    async def _run_within(self, within: Within, earlier: list[tuple[Change, Answer]]) -> None:
+        entries = [*earlier, (within.change, within.answer)]
+        reason: Exception | None = None
+        try:
+            outcomes = await self._commit_within(within.transaction, [change for change, _ in entries])
+        except StoreUnavailableError:
+            outcomes = []
+        except Exception as error:  # The database refuses what the step wrote, or its time was up.
+            outcomes, reason = [], error
+        asyncio.get_running_loop().call_soon(self._end_within, within, entries, outcomes, reason)
+
+    async def _commit_within(self, transaction: Transaction, changes: list[Change]) -> list[tuple[Outcome, int]]:
+        try:
+            return await transaction.commit(changes)
+        except CommitUnknownError:
+            self._counters.unknowns += 1
+            # All of it is there or nothing is, so that the last one speaks for all.
+            found = await self._read_back(changes, [len(changes) - 1])
+            self._say_well()
+            if not found:
+                raise
+            return list(found.values()) * len(changes)
+
+    def _end_within(
+        self,
+        within: Within,
+        entries: list[tuple[Change, Answer]],
+        outcomes: list[tuple[Outcome, int]],
+        reason: Exception | None,
+    ) -> None:
+        journal = within.change.journal
+        if outcomes:
+            self._counters.transactions += 1
+            self._count(entries, outcomes)
+            self._tell(entries, outcomes)
+        else:
+            # Nothing was written, and what the step wrote is lost. What was said before it is as true as ever.
+            within.void(reason)
+            self._refuse_rest(journal)
+            self._queue.extendleft(reversed(entries[:-1]))
+        for entry in self._held.pop(journal, ()):
+            if isinstance(entry, Within):
+                self.submit_within(entry)
+            else:
+                self.submit(*entry)
+        if self._queue:
+            self._pump_soon()
 
     async def drain(self, *, patience_seconds: float) -> bool:
         """Wait until everything submitted so far has its outcome; False if the store is away for longer than this."""
-        while self._pump is not None:
-            await asyncio.wait([self._pump], timeout=DRAIN_LOOK_SECONDS)
+        while self._pump is not None or self._transactions:
+            busy = [*self._transactions] if self._pump is None else [self._pump, *self._transactions]
+            await asyncio.wait(busy, timeout=DRAIN_LOOK_SECONDS)
             # The last answers were scheduled before the pump ended; let them be heard.
             await asyncio.sleep(0)
             patience_seconds -= DRAIN_LOOK_SECONDS
@@ -71,6 +175,8 @@ class Committer:
     def abandon(self) -> None:
         """Commit nothing more, not even what waits: the engine has stopped."""
         self._is_abandoned = True
+        for task in self._transactions:
+            task.cancel()
         if self._pump is not None:
             self._pump.cancel()
 
@@ -79,13 +185,44 @@ class Committer:
         try:
             while self._queue:
                 batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._batch_max))]
-                outcomes = await self._commit([change for change, _ in batch])
+                changes, where = merged([change for change, _ in batch])
+                outcomes = await self._commit(changes)
+                if len(changes) < len(batch):
+                    outcomes = [outcomes[place] for place in where]
                 self._count(batch, outcomes)
-                loop.call_soon(_tell, batch, outcomes)
+                loop.call_soon(self._tell, batch, outcomes)
                 # One turn of the loop: what the answers bring about joins the next batch.
                 await asyncio.sleep(0)
         finally:
             self._pump = None
+
+    def _tell(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
+        for (change, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
+            try:
+                answer(outcome, journal)
+            except Exception:  # The others have to hear their answers.
+                log.exception("an answer of the committer was not understood")
+            if outcome is Outcome.CONFLICT and change.journal:
+                self._refuse_rest(change.journal)
+
+    def _refuse_rest(self, journal: int) -> None:
+        """A change was refused: so is what its tree has said since. It will say no more, now that it knows."""
+        refused: list[tuple[Change, Answer]] = []
+        for entry in [*self._take_queued(journal), *self._held.pop(journal, ())]:
+            if isinstance(entry, Within):
+                self.roll_back(entry.transaction)
+                refused.append((entry.change, entry.answer))
+            else:
+                refused.append(entry)
+        if refused:
+            self._counters.conflicts += len(refused)
+            self._tell(refused, [(Outcome.CONFLICT, journal)] * len(refused))
+
+    def _take_queued(self, journal: int) -> list[tuple[Change, Answer]]:
+        taken = [entry for entry in self._queue if entry[0].journal == journal]
+        if taken:
+            self._queue = deque(entry for entry in self._queue if entry[0].journal != journal)
+        return taken
 
     async def _commit(self, changes: list[Change]) -> list[tuple[Outcome, int]]:
         pause, refusals = BACKOFF_FIRST_SECONDS, 0
@@ -117,9 +254,7 @@ class Committer:
                 known |= dict(zip(open_, outcomes, strict=True))
                 break
             pause = min(BACKOFF_MAX_SECONDS, pause * 2)
-        if self.trouble:
-            log.warning("the store is back; nothing was lost")
-            self.trouble = ""
+        self._say_well()
         return [known[index] for index in range(len(changes))]
 
     async def _read_back(self, changes: Sequence[Change], open_: list[int]) -> dict[int, tuple[Outcome, int]]:
@@ -140,6 +275,11 @@ class Committer:
         self.trouble = str(error) or repr(error)
         await self._idle.sleep(pause)
 
+    def _say_well(self) -> None:
+        if self.trouble:
+            log.warning("the store is back; nothing was lost")
+            self.trouble = ""
+
     def _count(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
         counters = self._counters
         counters.commits += 1
@@ -150,6 +290,12 @@ class Committer:
             counters.rows += len(change.rows)
             for row in change.rows:
                 counters.bytes += len(row[3])
+
+
+async def rolled_back(transaction: Transaction) -> None:
+    """Roll a transaction back; a store that is away has done so."""
+    with suppress(StoreUnavailableError):
+        await transaction.rollback()
 
 
 async def read_back(store: Store, change: Change) -> tuple[Outcome, int] | None:
@@ -167,11 +313,3 @@ async def read_back(store: Store, change: Change) -> tuple[Outcome, int] | None:
     if not rows:
         return None
     return (Outcome.COMMITTED if rows == change.rows else Outcome.CONFLICT), journal
-
-
-def _tell(batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
-    for (_, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
-        try:
-            answer(outcome, journal)
-        except Exception:  # The others have to hear their answers.
-            log.exception("an answer of the committer was not understood")

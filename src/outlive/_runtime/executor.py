@@ -10,23 +10,28 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, assert_never
 
 from outlive._define.inside import CURRENT_STEP
 from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
-from outlive._journal.failure import class_name, failure_of
-from outlive._model import Failure
-from outlive._replay.command import RunStep
+from outlive._journal.value import TAGGED
+from outlive._replay.command import RunStep, StepKind
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.committer import rolled_back
+from outlive._runtime.judging import describe, is_worth_another
 from outlive._runtime.lane import in_context
 from outlive._runtime.live import LiveRun
+from outlive._runtime.process_child import Job, Progressed, Published
+from outlive._runtime.processes import ProcessLane
 from outlive._runtime.threads import ThreadLane
+from outlive._runtime.transactions import TransactionSteps
 from outlive._runtime.trust import Trust
-from outlive.errors import OutliveError, StepTimeoutError
-from outlive.telemetry import Counters, log
+from outlive._store.contract import Transaction
+from outlive.errors import StepInterrupted, StepTimeoutError
+from outlive.telemetry import Counters
 
 LOOK_AGAIN_SECONDS = 0.05
 STEPS_PER_LANE_MAX = 100
@@ -44,16 +49,19 @@ class Executor:
         *,
         clock: Clock,
         threads: ThreadLane,
+        processes: ProcessLane,
         counters: Counters,
         steps_max: int,
         progress_bytes_max: int,
         trust: Trust,
+        begin: Callable[[], Awaitable[Transaction]],
         report: Report,
         save_progress: Callable[[LiveRun, Attempt], None],
         save_published: Callable[[LiveRun, Attempt], None],
     ) -> None:
         self._clock = clock
         self._threads = threads
+        self._processes = processes
         self._counters = counters
         self._steps_max = steps_max
         self._progress_bytes_max = progress_bytes_max
@@ -62,6 +70,7 @@ class Executor:
         self._report = report
         self._save_progress = save_progress
         self._save_published = save_published
+        self._transactions = TransactionSteps(begin=begin, call=self._call_encoded)
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
         self._is_opening = False
         self.running = 0
@@ -143,8 +152,11 @@ class Executor:
         self._counters.step_started(attempt)
         attempt.task = task
         try:
-            value = await self._call(attempt)
-            result = command.step.signature.result.encode(value, f"result of step {command.call}")
+            if command.step.kind is None:
+                value = await self._call(attempt)
+                result = command.step.signature.result.encode(value, f"result of step {command.call}")
+            else:
+                result = await self._call_kind(live, attempt, command.step.kind)
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
             failure = self.failed(command, error) if attempt.is_wanted else None
@@ -159,32 +171,89 @@ class Executor:
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
             self._report(live, attempt, result, failure)
+        elif attempt.transaction is not None:
+            await rolled_back(attempt.transaction)
 
-    async def _call(self, attempt: Attempt) -> Any:
+    async def _call(self, attempt: Attempt, *given: Any) -> Any:
+        """Call the function: `given` comes before the arguments of the workflow."""
         command = attempt.command
         step = command.step
         args, kwargs = step.signature.decode(command.arguments)
+        if given:
+            args = [*given, *args]
         context = contextvars.copy_context()
         context.run(CURRENT_STEP.set, attempt)
         if command.options.timeout_seconds is not None:
-            call = self._call_in_time(attempt, partial(step.fn, *args, **kwargs), command.options.timeout_seconds)
+            fn = partial(step.fn, *args, **kwargs)
+            call = self._in_time(attempt, fn if step.is_async else partial(self._threads.run, fn))
         elif step.is_async:
             call = step.fn(*args, **kwargs)
         else:
             call = self._threads.run(partial(step.fn, *args, **kwargs))
         return await in_context(call, context)
 
-    async def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any], seconds: float) -> Any:
-        step = attempt.command.step
+    async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
+        step, seconds = attempt.command.step, attempt.command.options.timeout_seconds
         patience = asyncio.timeout(seconds)
         try:
             async with patience:
-                return await (fn() if step.is_async else self._threads.run(fn))
+                return await start()
         except TimeoutError as error:
-            if not patience.expired():
+            if seconds is None or not patience.expired():
                 raise
             attempt.is_timed_out = True
-            raise StepTimeoutError(step.name, seconds) from error
+            late = StepTimeoutError(step.name, seconds)
+            if step.kind is StepKind.ONCE:
+                # It may have had its effect: nobody knows, just as after a crash, and so the workflow is told the same.
+                reason = f"did not end within its timeout of {seconds:g} s"
+                raise StepInterrupted(step.name, reason, attempt.idempotency_key) from late
+            raise late from error
+
+    # -- Kinds of steps --------------------------------------------------------------------------------------
+
+    async def _call_kind(self, live: LiveRun, attempt: Attempt, kind: StepKind) -> bytes:
+        """The encoded result of a step that is not a plain one."""
+        match kind:
+            case StepKind.ONCE:
+                attempt.command.begun = attempt.command.attempt
+                return await self._call_encoded(attempt)
+            case StepKind.PROCESS:
+                return await self._call_in_process(live, attempt)
+            case StepKind.TRANSACTION:
+                return await self._transactions.run(live.journal, attempt)
+            case _:
+                assert_never(kind)
+
+    async def _call_encoded(self, attempt: Attempt, *given: Any) -> bytes:
+        command = attempt.command
+        value = await self._call(attempt, *given)
+        return command.step.signature.result.encode(value, f"result of step {command.call}")
+
+    async def _call_in_process(self, live: LiveRun, attempt: Attempt) -> bytes:
+        command = attempt.command
+        job = Job(
+            step=command.step.name,
+            module=command.step.fn.__module__,
+            call=command.call,
+            arguments=command.arguments,
+            run_id=attempt.run_id,
+            attempt=command.attempt,
+            epoch=attempt.epoch,
+            idempotency_key=attempt.idempotency_key,
+            progress=command.progress,
+            progress_bytes_max=self._progress_bytes_max,
+        )
+        # Waiting for a process, and for it to begin, is not the step's time.
+        async with self._processes.borrow(command.step.name) as process:
+            result: bytes = await self._in_time(attempt, partial(process.run, job, partial(self._hear, live, attempt)))
+            return result
+
+    def _hear(self, live: LiveRun, attempt: Attempt, message: Progressed | Published) -> None:
+        if isinstance(message, Progressed):
+            self._progress(live, attempt, message.progress)
+        else:
+            fields: dict[str, Any] = TAGGED.decode(message.fields, f"what step {attempt.command.call} publishes")
+            self._publish(live, attempt, fields)
 
     def _progress(self, live: LiveRun, attempt: Attempt, data: bytes) -> None:
         # A thread that goes on after its time is over is not heard any more: its successor may have come further.
@@ -199,13 +268,16 @@ class Executor:
             if not attempt.is_publishing:
                 self._save_published(live, attempt)
 
+    def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
+        """See `TransactionSteps`."""
+        self._transactions.refuse(journal, command, reason)
+
     def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
         retry, attempt = command.options.retry, command.attempt
-        failure = _failure_of(error)
+        failure = describe(error)
         at = self._clock.now()
-        worth_it = isinstance(error, retry.on) and not _is_final(error)
-        if worth_it and attempt < retry.attempts:
+        if attempt < retry.attempts and is_worth_another(error, retry.on):
             delay = retry.delay_seconds(attempt, self._clock.random() * 2 - 1)
             self._counters.steps_retried += 1
             return AttemptFailed(
@@ -220,16 +292,3 @@ class Executor:
         return StepFailed(
             at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt
         )
-
-
-def _failure_of(error: BaseException) -> Failure:
-    try:
-        return failure_of(error)
-    except Exception:  # An exception that cannot even be looked at is a failure all the same.
-        log.exception("what a step raised could not be described")
-        return Failure(type=class_name(type(error)), message="it could not be described")
-
-
-def _is_final(error: BaseException) -> bool:
-    """Errors of ours about the values of a step: another attempt would meet them again."""
-    return isinstance(error, OutliveError) and not isinstance(error, StepTimeoutError)

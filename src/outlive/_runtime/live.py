@@ -25,6 +25,7 @@ from outlive._journal.event import (
     RunParked,
     RunReleased,
     RunSuspended,
+    StepIntended,
     TimerFired,
 )
 from outlive._journal.failure import storable
@@ -43,6 +44,7 @@ from outlive._replay.command import (
     RunStep,
     StartChild,
     StartDetached,
+    StepKind,
     WorkflowSpec,
 )
 from outlive._replay.execution import Execution
@@ -52,6 +54,7 @@ from outlive._runtime.clock import Clock
 from outlive._runtime.draft import Draft, Effect
 from outlive._runtime.fact import fact_of_child, fact_of_end, fact_of_message, fact_of_record, message_to_starter
 from outlive._runtime.generation import next_generation
+from outlive._runtime.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.item import item_of
 from outlive._store.contract import Inbound, Message, MessageKind
 from outlive.client.birth import new_tree
@@ -224,6 +227,8 @@ class LiveRun:
             self._follow(command)
         while todo and not self.is_over:
             event = todo.popleft()
+            if type(event) is StepIntended and not self.execution.expects(event.run, event.call):
+                continue  # The run has taken the call back since.
             self._record(event)
             for command in self.execution.feed(event):
                 self._follow(command)
@@ -234,7 +239,13 @@ class LiveRun:
     def follow_all(self, commands: list[Command]) -> None:
         """Take up what a replay left to do."""
         for command in commands:
-            self._follow(command)
+            if is_interrupted(command):
+                assert type(command) is RunStep
+                run = self.fold.runs[command.run]
+                log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id)
+                self._todo.append(interruption_of(command, run, at=self._clock.now()))
+            else:
+                self._follow(command)
         if self._todo:
             self.happen(self._todo.popleft())
 
@@ -263,7 +274,12 @@ class LiveRun:
         now_at = self._clock.now()
         due = [key for key, command in self.retries.items() if command.not_before_at <= now_at]
         self.moving += len(due)
-        return [self.retries.pop(key) for key in due]
+        commands = [self.retries.pop(key) for key in due]
+        for command in commands:
+            if command.step.kind is not None and command.lacks_intent and not self.is_over:
+                self.happen(intent_of(command, at=now_at))
+        # Those whose intent is on its way come back with it.
+        return [command for command in commands if command.step.kind is not StepKind.ONCE]
 
     def suspend(self) -> None:
         """Let go until one of the waits ends."""
@@ -271,6 +287,8 @@ class LiveRun:
 
     def release(self) -> None:
         """Let go in the middle of the work: any worker may go on at once."""
+        for intent in unbegun(self.execution.outstanding(), at=self._clock.now()):
+            self._book(intent)
         self._book(RunReleased(at=self._clock.now()))
 
     def park(self, reason: str) -> None:
@@ -283,7 +301,7 @@ class LiveRun:
         if not self.is_over:
             self.park(reason)
 
-    def _book(self, event: RunSuspended | RunReleased | RunParked) -> None:
+    def _book(self, event: RunSuspended | RunReleased | RunParked | StepIntended) -> None:
         self._record(event)
         self.execution.events += 1
 
@@ -348,8 +366,13 @@ class LiveRun:
     def _follow(self, command: Command) -> None:
         match command:
             case RunStep():
+                if command.step.kind is not None and command.intended == command.attempt:
+                    self.moving -= 1  # It was asked for before, and its intent has brought it back.
                 self.moving += 1
-                self._open_draft().effects.append(command)
+                if command.step.kind is not None and command.lacks_intent and not command.not_before_at:
+                    self._todo.append(intent_of(command, at=self._clock.now()))
+                else:
+                    self._open_draft().effects.append(command)
             case CancelStep():
                 if self.retries.pop((command.run, command.call), None) is None:
                     self.moving -= 1

@@ -14,23 +14,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from outlive._journal.event import AnyEvent, StepFailed, StepProgressed
+from outlive._journal.event import AnyEvent, StepFailed, StepProgressed, StepSucceeded
 from outlive._model import Limits, Run, RunStatus
 from outlive._replay.command import CancelStep, RunStep
 from outlive._runtime.alarms import Alarms
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import MICROSECONDS, Clock
-from outlive._runtime.committer import Committer
+from outlive._runtime.committer import Committer, Within
 from outlive._runtime.draft import Draft
 from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
+from outlive._runtime.processes import ProcessLane
 from outlive._runtime.publishing import publish_pending
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
 from outlive._runtime.undo import park_undo
-from outlive._store.contract import Inbound, MessageKind, Outcome
+from outlive._store.contract import Inbound, MessageKind, Outcome, Transaction
 from outlive.errors import OutliveError, PayloadTooLargeError
 from outlive.telemetry import Counters, log
 
@@ -67,13 +68,16 @@ class Mover:
         self._heal = heal
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadLane(clock, threads_max=limits.threads_max)
+        self._processes = ProcessLane(clock, counters=counters, processes_max=limits.processes_max)
         self._executor = Executor(
             clock=clock,
             threads=self._threads,
+            processes=self._processes,
             counters=counters,
             steps_max=limits.steps_running_max,
             progress_bytes_max=limits.payload_bytes_max,
             trust=trust,
+            begin=partial(committer.begin, seconds_max=limits.transaction_seconds_max),
             report=self._on_outcome,
             save_progress=self._save_progress,
             save_published=self._save_published,
@@ -102,6 +106,7 @@ class Mover:
         self._alarms.close()
         self.discard_all()
         self._threads.close()
+        self._processes.close()
 
     def release_all(self) -> None:
         """Let go of every tree in motion so that others go on at once."""
@@ -145,8 +150,13 @@ class Mover:
         for live, attempt, result, failure in outcomes:
             command = attempt.command
             if live.is_lost or live.is_over or not live.execution.expects(command.run, command.call):
+                if attempt.transaction is not None:
+                    self._committer.roll_back(attempt.transaction)
                 continue
             live.moving -= 1
+            if attempt.transaction is not None:
+                self._happen_within(live, attempt, attempt.transaction, result)
+                continue
             try:
                 if attempt.unpublished:
                     publish_pending(live, attempt, at=self._clock.now())
@@ -160,6 +170,34 @@ class Mover:
             touched[id(live)] = live
         for live in touched.values():
             self.settle(live)
+
+    def _happen_within(self, live: LiveRun, attempt: Attempt, transaction: Transaction, result: bytes | None) -> None:
+        """A step returned that wrote in a transaction: that it did, and what follows from that, commits there."""
+        if attempt.unpublished:
+            with self.guarding(live):
+                publish_pending(live, attempt, at=self._clock.now())
+        if (draft := live.take_draft()) is not None:
+            # What happened before does not hang on it.
+            self._committer.submit(draft.close(), partial(self.on_committed, live, draft))
+        event: AnyEvent | None = None
+        with self.guarding(live):
+            event = self._success(live, attempt.command, result)
+            live.happen(event)
+        if type(event) is StepSucceeded:
+            self.settle(live, partial(Within, transaction, void=partial(self._on_void, live, attempt.command)))
+        else:
+            self._committer.roll_back(transaction)
+            self.settle(live)
+
+    def _on_void(self, live: LiveRun, command: RunStep, reason: Exception | None) -> None:
+        """What a step wrote in its transaction is not there, and so the step has not returned: go back to before."""
+        log.warning("what step %s of run %s wrote could not be committed: %s", command.call, live.id, reason)
+        if reason is not None:
+            self._executor.refuse(live.journal, command, reason)
+        live.in_flight -= 1
+        self.discard(live)
+        if not live.in_flight:
+            self._heal()
 
     def _success(self, live: LiveRun, command: RunStep, result: bytes | None) -> AnyEvent:
         assert result is not None
@@ -238,14 +276,19 @@ class Mover:
 
     # -- What a run does next --------------------------------------------------------------------------------
 
-    def settle(self, live: LiveRun) -> None:
+    def settle(self, live: LiveRun, within: Callable[..., Within] | None = None) -> None:
         """Decide what becomes of a run that has just moved: wait hot for what is near or runs, else let go."""
         wake_at = self.rest(live)
         if wake_at is not None:
             self._alarms.set(live, wake_at)
         draft = live.take_draft()
-        if draft is not None:
-            self._committer.submit(draft.close(), partial(self.on_committed, live, draft))
+        if draft is None:
+            return
+        answer = partial(self.on_committed, live, draft)
+        if within is None:
+            self._committer.submit(draft.close(), answer)
+        else:
+            self._committer.submit_within(within(change=draft.close(), answer=answer))
 
     def rest(self, live: LiveRun) -> int | None:
         """Suspend a run that has nothing to do; one that stays in motion says when to look at it again, if ever."""
@@ -268,6 +311,9 @@ class Mover:
         if draft.runs:
             self._announce_ends(draft)
         if live.is_lost:
+            if not live.in_flight:
+                # It may be ours all the same: a transaction was lost. Now the journal has all that was said before.
+                self._heal()
             return
         self.release(live, draft)
         if live.deferred:
@@ -302,7 +348,7 @@ class Mover:
                 effect()  # type: ignore[operator]
 
     def _start(self, live: LiveRun, command: RunStep) -> None:
-        if command.not_before_at and command.not_before_at > self._clock.now():
+        if command.not_before_at and (command.lacks_intent or command.not_before_at > self._clock.now()):
             live.moving -= 1
             live.retries[command.run, command.call] = command
             self._loop.call_soon(self._settle_later, live)

@@ -34,7 +34,7 @@ from outlive.client.birth import birth
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
 from outlive.client.waiters import Waiters
-from outlive.engine.interpreter import tune_interpreter
+from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.url import store_for
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError
 from outlive.telemetry import Counters
@@ -109,6 +109,7 @@ class Engine:
     async def __aenter__(self) -> Self:
         if self._client is not None:
             raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
+        refuse_while_imported()
         await self._store.open()
         try:
             self._committer = Committer(self._store, counters=self.counters, batch_max=self.limits.commit_batch_max)

@@ -1,0 +1,58 @@
+"""Changes of one tree in one batch: one change, or apart when the second does not build on the first."""
+
+from __future__ import annotations
+
+from msgspec.structs import fields
+
+from outlive._model.payload import Blob
+from outlive._runtime.merging import merged
+from outlive._store.contract import Change
+
+
+def change(journal: int, after: int, *, rows: int = 1) -> Change:
+    """A change with this many rows."""
+    body = [(seq, 1, 0, b"") for seq in range(after + 1, after + 1 + rows)]
+    return Change(journal=journal, after=after, rows=body, blobs=[Blob(f"{journal}-{after}", b"")])
+
+
+def test_changes_of_different_trees_stay_as_they_are() -> None:
+    """New trees have no handle yet; they are all different."""
+    changes = [change(1, 0), change(2, 0), change(0, -1)]
+
+    assert (changes, []) == merged(changes)
+    assert ([*changes, change(0, -1), change(3, 0)], [0, 1, 2, 3, 4]) == merged([*changes, change(0, -1), change(3, 0)])
+
+
+def test_changes_that_build_on_one_another_become_one() -> None:
+    """In the order in which they came, beside those of others."""
+    whole, where = merged([change(1, 0, rows=2), change(2, 5), change(1, 2), change(1, 3)])
+
+    assert [0, 1, 0, 0] == where
+    assert [1, 2, 3, 4] == [row[0] for row in whole[0].rows]
+    assert ["1-0", "1-2", "1-3"] == [blob.id for blob in whole[0].blobs]
+    assert change(2, 5) == whole[1]
+
+
+def test_change_of_a_tree_that_was_lost_and_found_stays_apart() -> None:
+    """It does not fall with what was said before the tree was lost."""
+    whole, where = merged([change(1, 0, rows=3), change(1, 1), change(1, 2)])
+
+    assert [0, 1, 1] == where
+    assert [3, 2] == [len(each.rows) for each in whole]
+
+
+def test_nothing_of_a_change_is_left_out() -> None:
+    """Whatever a change may carry has a place in the merged one; an heir is a new tree and is never merged."""
+    assert {field.name for field in fields(Change)} == {
+        "journal",
+        "after",
+        "rows",
+        "runs",
+        "renames",
+        "consumed",
+        "blobs",
+        "items",
+        "starts",
+        "messages",
+        "heir_of",
+    }

@@ -1,0 +1,458 @@
+"""Steps in processes of their own: their results, their failures, and above all their ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import outlive
+from outlive import Limits, Retry
+from outlive._journal.event import AttemptFailed, StepProgressed
+from outlive.errors import DefinitionError, ProcessDiedError
+from tests.engine.support import Place, events_of, in_time, note, until
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Picture:
+    pixels: bytes
+    width: int
+
+
+class Unsharp(Exception):
+    def __init__(self, where: str) -> None:
+        super().__init__(f"unsharp at {where}")
+        self.where = where
+
+
+@outlive.step(process=True)
+def double_picture(picture: Picture) -> Picture:
+    return Picture(picture.pixels * 2, picture.width * 2)
+
+
+@outlive.step(process=True)
+def tell_process() -> dict[str, object]:
+    me = outlive.current_step()
+    return {
+        "pid": os.getpid(),
+        "run": me.run_id,
+        "name": me.name,
+        "attempt": me.attempt,
+        "epoch": me.epoch,
+        "key": me.idempotency_key,
+        "progress": me.last_progress,
+        "cancelled": me.is_cancelled,
+    }
+
+
+@outlive.step(process=True, raises=(Unsharp,))
+def look_sharply(where: str) -> None:
+    raise Unsharp(where) from ValueError("blurred")
+
+
+@outlive.step(process=True, retry=Retry(attempts=3, first=0, jitter=0, on=(Unsharp,)))
+def look_sharply_again() -> str:
+    attempt = outlive.current_step().attempt
+    if attempt == 1:
+        raise Unsharp("first")
+    if attempt == 2:
+        raise KeyError("not worth it")
+    return "sharp"
+
+
+@outlive.step(process=True, retry=Retry(attempts=2, first=0, jitter=0))
+def dies_in_process_at_first(file: str, how: int) -> str:
+    if outlive.current_step().attempt == 1:
+        Path(file).write_text("began")
+        os.kill(os.getpid(), how)
+    return "second"
+
+
+@outlive.step(process=True)
+def dies_in_process(how: int) -> None:
+    os.kill(os.getpid(), how)
+
+
+@outlive.step(process=True)
+def run_on_in_process(file: str) -> None:
+    """Run, and start a process, until somebody ends both."""
+    other = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    Path(f"{file}.new").write_text(f"{os.getpid()} {other.pid}")
+    Path(f"{file}.new").rename(file)
+    other.wait()
+
+
+@outlive.step(process=True, retry=Retry(attempts=2, first=0, jitter=0))
+def count_on_in_process(file: str) -> object:
+    me = outlive.current_step()
+    if me.attempt == 2:
+        return me.last_progress
+    me.heartbeat({"rows": 7})
+    while not Path(file).exists():
+        pass
+    raise ConnectionError
+
+
+@outlive.step(process=True)
+def publish_in_process() -> bool:
+    outlive.publish(stage="packing", rows=7)
+    return abs((outlive.now() - datetime.now(UTC)).total_seconds()) < 60
+
+
+@outlive.workflow
+async def publishing_process() -> bool:
+    return await publish_in_process()
+
+
+@outlive.step(process=True)
+def give_from_process(what: str) -> object:
+    return object() if what == "an object" else what
+
+
+@outlive.workflow
+async def doubling_picture(picture: Picture) -> Picture:
+    return await double_picture(picture)
+
+
+@outlive.workflow
+async def asking_process() -> list[dict[str, object]]:
+    return [await tell_process(), await tell_process()]
+
+
+@outlive.workflow
+async def looking_sharply() -> list[str]:
+    told = []
+    try:
+        await look_sharply("left")
+    except Unsharp as error:
+        told.append(f"{error} {error.where} {error.__cause__!r}")
+    try:
+        await look_sharply_again()
+    except KeyError as error:
+        told.append(repr(error))
+    return told
+
+
+@outlive.workflow
+async def dying_in_process_once(file: str, how: int) -> str:
+    return await dies_in_process_at_first(file, how)
+
+
+@outlive.workflow
+async def dying_in_process(how: int) -> str:
+    try:
+        await dies_in_process(how)
+    except ProcessDiedError as error:
+        return f"{error.step} {error.reason}"
+    return "went on"
+
+
+@outlive.workflow
+async def running_on_in_process(file: str, seconds: float) -> str:
+    try:
+        await run_on_in_process.options(timeout=seconds)(file)
+    except TimeoutError as error:
+        return type(error).__name__
+    return "went on"
+
+
+@outlive.workflow
+async def counting_on_in_process(file: str) -> object:
+    return await count_on_in_process(file)
+
+
+@outlive.workflow
+async def giving_from_process(what: str) -> object:
+    try:
+        return await give_from_process(what)
+    except TypeError as error:
+        return type(error).__name__
+
+
+@outlive.workflow
+async def many_processes(count: int) -> int:
+    return len({answer["pid"] for answer in await asyncio.gather(*(tell_process() for _ in range(count)))})
+
+
+@pytest.fixture
+def place() -> Place:
+    """In memory only: no process knows where the runs are kept."""
+    return Place(None)
+
+
+async def written(file: Path) -> list[int]:
+    """The processes that a step says it has, when it has said so."""
+
+    async def is_there() -> bool:
+        return file.exists()
+
+    await until(is_there)
+    return [int(word) for word in file.read_text().split()]
+
+
+async def gone(process_ids: list[int]) -> None:
+    """Return when none of these processes lives."""
+
+    async def are_gone() -> bool:
+        return not any(lives(process_id) for process_id in process_ids)
+
+    await until(are_gone)
+
+
+def lives(process_id: int) -> bool:
+    """Whether a process runs; one that only waits for somebody to notice its end does not."""
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def test_values_cross_as_they_are_stored(engine: outlive.Engine) -> None:
+    """Arguments and results have their types on both sides."""
+    run = await engine.start(doubling_picture, Picture(b"\x00\xff", 1))
+
+    assert Picture(b"\x00\xff\x00\xff", 2) == await in_time(run.result())
+
+
+async def test_step_in_a_process_can_publish_and_knows_the_time(engine: outlive.Engine) -> None:
+    """What it shows comes back over the pipe."""
+    run = await engine.start(publishing_process)
+
+    assert await in_time(run.result())
+    assert await run.published() == {"stage": "packing", "rows": 7}
+
+
+async def test_step_in_a_process_knows_itself(engine: outlive.Engine) -> None:
+    """And the next step gets the same process."""
+    run = await engine.start(asking_process, id="run-1")
+    first, second = await in_time(run.result())
+
+    assert os.getpid() != first["pid"] == second["pid"]
+    assert {"run": "run-1", "name": "tell_process", "attempt": 1, "epoch": 1}.items() <= first.items()
+    assert str(first["key"]).startswith("run-1:tell_process:")
+    assert (None, False) == (first["progress"], first["cancelled"])
+    assert 1 == engine.counters.processes_begun
+
+
+async def test_exceptions_come_back_as_from_anywhere(engine: outlive.Engine) -> None:
+    """With their class, attributes and cause; and a policy judges by class whether another attempt is worth it."""
+    run = await engine.start(looking_sharply)
+
+    assert ["unsharp at left left ValueError('blurred')", "KeyError('not worth it')"] == await in_time(run.result())
+    (failed,) = await events_of(run, AttemptFailed)
+    assert "unsharp at first" == failed.failure.message
+    assert "look_sharply_again" in failed.failure.traceback
+
+
+@pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGKILL])
+async def test_process_that_dies_fails_its_attempt_only(engine: outlive.Engine, tmp_path: Path, how: int) -> None:
+    """The next attempt has a new process; the engine and other steps go on."""
+    other = await engine.start(asking_process)
+    run = await engine.start(dying_in_process_once, str(tmp_path / "began"), int(how))
+
+    assert "second" == await in_time(run.result())
+    (failed,) = await events_of(run, AttemptFailed)
+    assert f"was killed by {signal.Signals(how).name}" in failed.failure.message
+    assert 2 == len(await in_time(other.result()))
+
+
+async def test_dead_process_is_told_to_the_workflow(engine: outlive.Engine) -> None:
+    """As an error that says how it ended."""
+    run = await engine.start(dying_in_process, int(signal.SIGKILL))
+
+    assert "dies_in_process was killed by SIGKILL (out of memory, perhaps)" == await in_time(run.result())
+
+
+async def test_late_process_is_killed_with_what_it_started(engine: outlive.Engine, tmp_path: Path) -> None:
+    """No code of it runs on."""
+    run = await engine.start(running_on_in_process, str(tmp_path / "pids"), 2.0)
+    processes = await written(tmp_path / "pids")
+
+    assert "StepTimeoutError" == await in_time(run.result())
+    await gone(processes)
+
+
+async def test_cancelled_process_is_killed(engine: outlive.Engine, tmp_path: Path) -> None:
+    """At once, whatever it does."""
+    run = await engine.start(running_on_in_process, str(tmp_path / "pids"), 600)
+    processes = await written(tmp_path / "pids")
+    await run.cancel()
+
+    with pytest.raises(outlive.RunCancelled):
+        await in_time(run.result())
+    await gone(processes)
+
+
+async def test_processes_end_with_their_engine(place: Place, tmp_path: Path) -> None:
+    """Busy and idle ones."""
+    async with place.engine(limits=Limits(processes_max=2)) as engine:
+        idle = await in_time((await engine.start(asking_process)).result())
+        await engine.start(running_on_in_process, str(tmp_path / "pids"), 600)
+        processes = await written(tmp_path / "pids")
+        assert all(map(lives, processes))
+
+    await gone([*processes, int(str(idle[0]["pid"]))])
+
+
+async def test_processes_end_when_the_lease_is_lost(engine: outlive.Engine, tmp_path: Path) -> None:
+    """Another worker may do the same work by now."""
+    await engine.start(running_on_in_process, str(tmp_path / "pids"), 600)
+    processes = await written(tmp_path / "pids")
+    (tmp_path / "pids").unlink()
+    assert engine._station is not None
+    engine._station._fence("a test says so")
+
+    await gone(processes)
+    # The new session begins the step again.
+    assert await written(tmp_path / "pids")
+
+
+async def test_progress_comes_back_while_the_step_runs(engine: outlive.Engine, tmp_path: Path) -> None:
+    """It is in the journal before the step has ended, and the next attempt finds it."""
+    run = await engine.start(counting_on_in_process, str(tmp_path / "go"))
+
+    async def is_saved() -> bool:
+        return bool(await events_of(run, StepProgressed))
+
+    await until(is_saved)
+    (tmp_path / "go").touch()
+    assert {"rows": 7} == await in_time(run.result())
+
+
+async def test_result_that_cannot_be_stored_is_an_error_of_the_step(engine: outlive.Engine) -> None:
+    """As on a thread; and the process takes the next job."""
+    assert "UnserialisableError" == await in_time((await engine.start(giving_from_process, "an object")).result())
+    assert "text" == await in_time((await engine.start(giving_from_process, "text")).result())
+    assert 1 == engine.counters.processes_begun
+
+
+async def test_no_more_processes_than_the_limit(place: Place) -> None:
+    """The others wait for their turn."""
+    async with place.engine(limits=Limits(processes_max=1)) as engine:
+        assert 1 == await in_time((await engine.start(many_processes, 5)).result())
+
+
+async def test_idle_process_that_died_is_replaced(engine: outlive.Engine) -> None:
+    """No attempt is spent on it."""
+    first = (await in_time((await engine.start(asking_process)).result()))[0]["pid"]
+    os.kill(int(str(first)), signal.SIGKILL)
+    await gone([int(str(first))])
+
+    run = await engine.start(asking_process)
+    assert first != (await in_time(run.result()))[0]["pid"]
+    assert [] == await events_of(run, AttemptFailed)
+
+
+def test_async_function_is_refused() -> None:
+    """When it is defined, in words."""
+    with pytest.raises(DefinitionError, match="process=True is for plain functions"):
+        outlive.step(process=True)(note.fn)
+
+
+def test_outside_a_run_it_is_the_plain_function() -> None:
+    """In this process."""
+    assert Picture(b"aa", 2) == double_picture.fn(Picture(b"a", 1))
+
+
+# -- Scripts -----------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import asyncio, os, sys, time
+from pathlib import Path
+import outlive
+
+class Oops(Exception):
+    pass
+
+@outlive.step(process=True, retry=outlive.Retry(attempts=2, first=0, on=(Oops,)))
+def work(file: str) -> str:
+    if outlive.current_step().attempt == 1:
+        raise Oops("once")
+    Path(file + ".new").write_text(f"{os.getpid()} {os.getppid()}")
+    Path(file + ".new").rename(file)
+    print("in the step")
+    while file.endswith("long"):
+        time.sleep(60)
+    return "done"
+
+@outlive.workflow
+async def working(file: str) -> str:
+    return await work(file)
+
+async def main() -> None:
+    async with outlive.Engine("memory:", grace_seconds=0) as engine:
+        run = await engine.start(working, sys.argv[1])
+        print(await run.result())
+"""
+GUARDED = f'{SCRIPT}\nif __name__ == "__main__":\n    asyncio.run(main())\n'
+
+
+def play(folder: Path, script: str, file: str) -> subprocess.Popen[str]:
+    """Begin a script of a user."""
+    (folder / "script.py").write_text(script)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.Popen(
+        [sys.executable, "script.py", str(folder / file)],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+async def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What a script has printed, when it has ended."""
+    return await asyncio.to_thread(process.communicate, timeout=20)
+
+
+async def test_steps_of_a_script_run_in_processes(tmp_path: Path) -> None:
+    """The new process imports the script under another name; classes have the name that they have in the script."""
+    script = play(tmp_path, GUARDED, "short")
+
+    assert ("in the step\ndone\n", "") == await ended(script)
+    assert 0 == script.returncode
+
+
+async def test_processes_do_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """kill -9 of the parent leaves nobody behind."""
+    script = play(tmp_path, GUARDED, "long")
+    processes = await written(tmp_path / "long")
+    script.kill()
+
+    await ended(script)
+    await gone(processes)
+
+
+@pytest.mark.parametrize("when", ["while it works", "while it begins"])
+async def test_ctrl_c_is_the_affair_of_the_script(tmp_path: Path, when: str) -> None:
+    """The processes of its steps end and say nothing, not even one that has not begun yet."""
+    slow = 'if __name__ != "__main__":\n    Path(sys.argv[1]).write_text(str(os.getpid()))\n    time.sleep(0.2)\n'
+    script = play(tmp_path, GUARDED if when == "while it works" else f"{GUARDED}\n{slow}", "long")
+    processes = await written(tmp_path / "long")
+    os.killpg(script.pid, signal.SIGINT)
+
+    _, told = await ended(script)
+    await gone(processes)
+    assert 1 == told.count("KeyboardInterrupt\n"), told
+    assert "time.sleep" not in told
+
+
+async def test_script_without_a_guard_is_told_what_it_lacks(tmp_path: Path) -> None:
+    """It would start another engine in each process, and wait for itself."""
+    script = play(tmp_path, f"{SCRIPT}\nasyncio.run(main())\n", "short")
+
+    _, told = await ended(script)
+    assert 'if __name__ == "__main__":' in told
+    assert "ProcessDiedError" in told
+    assert 1 == script.returncode
