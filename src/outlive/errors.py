@@ -101,11 +101,16 @@ class HistoryTooLongError(OutliveError):
 class UnreadableError(OutliveError):
     """A recorded value cannot be read as the type the code now asks for."""
 
-    def __init__(self, what: str, type_name: str, reason: str) -> None:
+    def __init__(
+        self,
+        what: str,
+        type_name: str,
+        reason: str,
+        *,
+        advice: str = "change the annotation back, or send what it asks for",
+    ) -> None:
         self.what, self.type_name, self.reason = what, type_name, reason
-        super().__init__(
-            f"{what} cannot be read as {type_name}: {reason}; change the annotation back, or send what it asks for"
-        )
+        super().__init__(f"{what} cannot be read as {type_name}: {reason}; {advice}")
 
 
 class CorruptJournalError(OutliveError):

@@ -56,6 +56,11 @@ class Signature:
         self._takes_nothing = not parameters
         self._needs_keywords = any(each.kind is each.KEYWORD_ONLY and each.default is each.empty for each in parameters)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters, in order."""
+        return tuple(self._signature.parameters)
+
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The arguments as JSON.
 

@@ -29,7 +29,7 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
-from outlive._journal.packing import Packer
+from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run
 from outlive._model.payload import Blob
@@ -69,6 +69,7 @@ class LiveRun:
         "_clock",
         "_history_max",
         "_journal",
+        "_owners",
         "_packer",
         "_salt",
         "_todo",
@@ -100,10 +101,13 @@ class LiveRun:
         self._clock = clock
         self._packer = packer
         self._salt = salt_of(nonce)
+        self._owners = (tree_mark(nonce), mail_mark(root_id))
         self._journal = journal
         self._history_max = history_max
         self._blobs: dict[str, bytes] = {}
-        self.execution = Execution(root_id, resolve=resolve, unpack=self._unpack, turns_max=turns_max)
+        self.execution = Execution(
+            root_id, resolve=resolve, unpack=self._unpack, unpack_foreign=self._unpack_foreign, turns_max=turns_max
+        )
         self.fold = Fold(root_id)
         self.seq = -1
         """The seq of the last event, durable or on its way."""
@@ -289,7 +293,7 @@ class LiveRun:
 
     def pack(self, data: bytes, what: str) -> Payload:
         """Store a value with the next change."""
-        payload, blob = self._packer.pack(data, what)
+        payload, blob = self._packer.pack(data, what, of=self._owners[0])
         if blob is not None:
             self._open_draft().change.blobs.append(blob)
             self._blobs[blob.id] = blob.data
@@ -310,6 +314,9 @@ class LiveRun:
         self._open_draft().effects.append(effect)
 
     def _unpack(self, payload: Payload) -> Stored:
+        return self._packer.unpack(payload, self._blobs, owners=self._owners)
+
+    def _unpack_foreign(self, payload: Payload) -> Stored:
         return self._packer.unpack(payload, self._blobs)
 
     def _open_draft(self) -> Draft:

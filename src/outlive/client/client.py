@@ -17,7 +17,8 @@ from outlive._define.workflow import Bound, Workflow, bound
 from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
-from outlive._journal.packing import Packer
+from outlive._journal.packing import Packer, mail_mark, tree_mark
+from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id, check_tags
 from outlive._model.payload import Blob
@@ -28,6 +29,7 @@ from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
 from outlive.client.message_key import key_of_cancel, key_of_signal
 from outlive.client.post import Post
+from outlive.client.shown import Shown
 from outlive.client.waiters import Waiters
 from outlive.client.why import why
 from outlive.errors import (
@@ -61,6 +63,7 @@ class Client:
         packer: Packer,
         limits: Limits,
         registry: Registry,
+        redaction: Redaction,
         waiters: Waiters,
         nonce: Callable[[], int],
         new_id: Callable[[], str],
@@ -73,6 +76,7 @@ class Client:
         self._packer = packer
         self._post = Post(store, inbox_messages_max=limits.inbox_messages_max, ring=ring)
         self._registry = registry
+        self._shown = Shown(store, packer=packer, registry=registry, redaction=redaction)
         self._waiters = waiters
         self._nonce = nonce
         self._new_id = new_id
@@ -122,14 +126,15 @@ class Client:
         self, wanted: Bound[Any], timeout: float | None, tags: dict[str, str] | None
     ) -> tuple[RunCreated, list[Blob]]:
         spec = wanted.workflow.spec
+        nonce = self._nonce()
         payload, blob = self._packer.pack(
-            spec.signature.encode(wanted.args, wanted.kwargs), f"the arguments of {spec.name}"
+            spec.signature.encode(wanted.args, wanted.kwargs), f"the arguments of {spec.name}", of=tree_mark(nonce)
         )
         event = created(
             workflow=spec,
             arguments=payload,
             at=self._store.now(),
-            nonce=self._nonce(),
+            nonce=nonce,
             tags=check_tags(tags),
             timeout_seconds=timeout,
         )
@@ -237,7 +242,7 @@ class Client:
             event, blobs = self._created(wanted, None, None)
             change = birth(check_run_id(run_id), event, blobs)
         data = await self._post.encode_signal(run_id, name, payload, spec)
-        stored, blob = self._packer.pack(data, f"signal {name!r}")
+        stored, blob = self._packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
         message = Message(
             run_id=run_id,
             kind=MessageKind.SIGNAL,
@@ -296,11 +301,12 @@ class Client:
             raise RunNotFoundError(run_id)
         return run
 
-    async def history(self, run_id: str) -> list[AnyEvent]:
-        """The journal of the tree that a run belongs to, verified."""
+    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified. See `Engine.history`."""
         run = await self.info(run_id)
         rows = await self._store.read_journal(run.journal)
-        return open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        return await self._shown.events(events) if redacted else events
 
     async def list(
         self,
@@ -322,6 +328,7 @@ class Client:
         """One sentence: what a run waits for, or how it ended."""
         run = await self.info(run_id)
         root = run if run.number == 0 else await self.info(run.root_id)
+        run, root = self._shown.run(run), self._shown.run(root)
         return why(run, root, await self._store.list_workers(), now_at=self._store.now())
 
     async def result(self, run_id: str, timeout: float | None = None) -> Any:
@@ -329,7 +336,7 @@ class Client:
         run = await self._ended(run_id, timeout)
         if run.status is RunStatus.SUCCEEDED:
             assert run.result is not None
-            return self._result_codec(run).decode(await self._unpack(run.result), f"result of run {run_id}")
+            return self._result_codec(run).decode(await self._unpack(run.result, run), f"result of run {run_id}")
         if run.status is RunStatus.CANCELLED:
             raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
         if run.status is RunStatus.TIMED_OUT:
@@ -353,9 +360,9 @@ class Client:
                 return end.result()
             raise ResultTimeoutError(run_id, timeout, await self.why(run_id))
 
-    async def _unpack(self, payload: Payload) -> bytes | msgspec.Raw:
+    async def _unpack(self, payload: Payload, run: Run | None = None) -> bytes | msgspec.Raw:
         blobs = await self._store.get_blobs([payload.blob]) if payload.blob else {}
-        return self._packer.unpack(payload, blobs)
+        return self._packer.unpack(payload, blobs, owners=() if run is None else (tree_mark(run.nonce),))
 
     def _result_codec(self, run: Run) -> ValueCodec:
         try:

@@ -22,7 +22,7 @@ class Verbs(Protocol):
     async def why(self, run_id: str) -> str:
         """What it waits for."""
 
-    async def history(self, run_id: str) -> list[AnyEvent]:
+    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
         """Its journal."""
 
     async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
@@ -64,9 +64,9 @@ class RunHandle(Generic[R]):
         """One sentence: what it waits for, or how it ended."""
         return await self._verbs.why(self.id)
 
-    async def history(self) -> list[AnyEvent]:
-        """The journal of its tree, verified."""
-        return await self._verbs.history(self.id)
+    async def history(self, *, redacted: bool = False) -> list[AnyEvent]:
+        """The journal of its tree, verified; `redacted`, as people may see it: see `Engine.history`."""
+        return await self._verbs.history(self.id, redacted=redacted)
 
     async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal; it is durable when this returns."""

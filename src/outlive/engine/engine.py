@@ -17,6 +17,7 @@ from outlive._define.registry import REGISTRY, Registry
 from outlive._define.workflow import Bound, Workflow
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
+from outlive._journal.redaction import Redaction
 from outlive._model import Limits, Run, RunStatus
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
@@ -58,6 +59,7 @@ class Engine:
         grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
         codecs: compress or encrypt payloads, in this order.
+        redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
     """
 
@@ -71,6 +73,7 @@ class Engine:
         grace_seconds: float = 5.0,
         limits: Limits | None = None,
         codecs: Sequence[PayloadCodec] = (),
+        redact: Sequence[str] = (),
         tune: bool = True,
         registry: Registry | None = None,
         clock: Clock | None = None,
@@ -90,6 +93,7 @@ class Engine:
         self._registry = registry or REGISTRY
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
+        self._redaction = Redaction(redact)
         self._store: Store = store_for(url, clock=self._clock.now)
         self._committer: Committer | None = None
         self._client: Client | None = None
@@ -163,6 +167,7 @@ class Engine:
             packer=self._packer,
             limits=self.limits,
             registry=self._registry,
+            redaction=self._redaction,
             waiters=self._waiters,
             nonce=self._clock.nonce,
             new_id=self._clock.new_id,
@@ -268,9 +273,14 @@ class Engine:
         """
         await self._verbs.resume(run_id)
 
-    async def history(self, run_id: str) -> list[AnyEvent]:
-        """The journal of the tree that a run belongs to, verified."""
-        return await self._verbs.history(run_id)
+    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified.
+
+        Args:
+            redacted: as people may see it: payloads as JSON, decoded and without the fields in `redact`, which are
+                also blacked out in failures and reasons.
+        """
+        return await self._verbs.history(run_id, redacted=redacted)
 
     async def list(
         self,
