@@ -73,7 +73,10 @@ async def hears() -> str:
 async def told_by_detached() -> str:
     child = await outlive.start(inner, MARKER, detached=True, id="teller")
     await outlive.wait_for_signal("go")
-    return await child.result()
+    try:
+        return await child.result()
+    except Exception:
+        return "gave up"
 
 
 @outlive.workflow
@@ -142,7 +145,7 @@ async def test_a_missing_key_parks_the_run_until_it_is_back(place: Place) -> Non
 
 
 async def test_a_detached_result_that_cannot_be_read_parks_too(place: Place) -> None:
-    """The workflow that waits for it would otherwise fail for want of a key."""
+    """The workflow that waits for it would otherwise go another way for want of a key."""
     async with place.engine(codecs=encryption("2026-10", "2026-10")) as engine:
         run = await engine.start(told_by_detached, id="run-1")
         await in_time(engine.get("teller").result())

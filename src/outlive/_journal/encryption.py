@@ -79,7 +79,7 @@ def _header(key_id: str) -> bytes:
     return bytes([_VERSION, len(name)]) + name
 
 
-def _cipher(key_id: str, key: bytes) -> Any:
+def _cipher(key_id: object, key: object) -> Any:
     if not isinstance(key_id, str) or not 0 < len(key_id.encode()) <= KEY_ID_BYTES_MAX:
         raise ConfigurationError(f"the name of a key is text of 1 to {KEY_ID_BYTES_MAX} bytes, and not {key_id!r}")
     # Never the key itself: errors end up in logs.

@@ -150,7 +150,7 @@ class Redaction:
         )
 
 
-def _pattern(field: str) -> list[re.Pattern[str]]:
+def _pattern(field: object) -> list[re.Pattern[str]]:
     parts = field.lower().split(".") if isinstance(field, str) else [""]
     if not all(parts):
         raise ConfigurationError(f'redact={field!r} is no field: use "password", "card.number", "*_token"')
