@@ -364,6 +364,27 @@ class ConfigurationError(OutliveError, ValueError):
     """A setting that cannot work."""
 
 
+class EngineForkedError(OutliveError, RuntimeError):
+    """The engine was entered before the process was forked."""
+
+    def __init__(self, entered_in: int, used_in: int) -> None:
+        self.entered_in, self.used_in = entered_in, used_in
+        super().__init__(
+            f"this engine belongs to process {entered_in} and was used by its fork {used_in}; make and enter an engine "
+            f"in the child, or start the process another way (spawn)"
+        )
+
+
+class SyncOnLoopError(OutliveError, RuntimeError):
+    """`engine.sync` was used on the thread of the engine's own event loop."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "engine.sync would wait here for the event loop that it blocks; in async code write "
+            "`await engine.start(...)`, or call sync code with `await asyncio.to_thread(...)`"
+        )
+
+
 class EngineClosedError(OutliveError, RuntimeError):
     """The engine is not running."""
 

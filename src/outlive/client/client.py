@@ -7,6 +7,7 @@ owns because it is parked. Everything else is the business of the run's worker.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_args
 
@@ -35,6 +36,7 @@ from outlive.client.why import why
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
+    EngineForkedError,
     OutliveError,
     ResultTimeoutError,
     RunCancelled,
@@ -73,6 +75,7 @@ class Client:
         disown: Callable[[int], None],
     ) -> None:
         self._open_store: Store | None = store
+        self._process = os.getpid()
         self._packer = packer
         self._post = Post(store, inbox_messages_max=limits.inbox_messages_max, ring=ring)
         self._registry = registry
@@ -88,8 +91,13 @@ class Client:
 
     @property
     def _store(self) -> Store:
+        return self._check_usable()
+
+    def _check_usable(self) -> Store:
         if self._open_store is None:
             raise EngineClosedError("this")
+        if self._process != os.getpid():
+            raise EngineForkedError(self._process, os.getpid())
         return self._open_store
 
     def close(self) -> None:
@@ -346,6 +354,7 @@ class Client:
         raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
 
     async def _ended(self, run_id: str, timeout: float | None) -> Run:
+        self._check_usable()
         with self._waiters.waiting(run_id) as end:
             # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
             # process needs no look: its worker will announce its end.

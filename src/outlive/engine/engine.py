@@ -7,6 +7,7 @@ finish for a moment, release every run in motion so that others go on at once, e
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Sequence
@@ -31,8 +32,9 @@ from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
 from outlive.client.waiters import Waiters
 from outlive.engine.interpreter import tune_interpreter
+from outlive.engine.sync import SyncEngine
 from outlive.engine.url import store_for
-from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError
+from outlive.errors import ConfigurationError, EngineClosedError, EngineForkedError, NotDurableError
 from outlive.telemetry import Counters
 
 R = TypeVar("R")
@@ -99,6 +101,10 @@ class Engine:
         self._client: Client | None = None
         self._waiters: Waiters | None = None
         self._station: Station | None = None
+        self._process = 0
+        self._sync = SyncEngine(self)
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that entered it; None while it does not run."""
 
     # -- Life ------------------------------------------------------------------------------------------------
 
@@ -106,6 +112,7 @@ class Engine:
         if self._client is not None:
             raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
         await self._store.open()
+        self._process = os.getpid()
         try:
             self._committer = Committer(self._store, counters=self.counters, batch_max=self.limits.commit_batch_max)
             self._waiters = Waiters(self._store, pause=self._pause)
@@ -115,6 +122,7 @@ class Engine:
                 self._station = self._new_station()
                 await self._station.start()
             self._client = self._new_client()
+            self.loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
             raise
@@ -126,6 +134,9 @@ class Engine:
         await self._stop()
 
     async def _stop(self) -> None:
+        if self._process != os.getpid():
+            return  # A fork has no part in it: everything belongs to the parent, which goes on.
+        self.loop = None
         client, self._client = self._client, None
         if self._station is not None:
             await self._station.stop(grace_seconds=self._grace_seconds)
@@ -201,11 +212,19 @@ class Engine:
             self._station.disown(journal)
 
     @property
+    def sync(self) -> SyncEngine:
+        """The same verbs for sync code: from other threads than that of the engine's event loop, or, in a program
+        without one, as `with outlive.Engine(...).sync as engine:`."""
+        return self._sync
+
+    @property
     def _verbs(self) -> Client:
         if current_execution() is not None:
             raise NotDurableError("an engine's verb")
         if self._client is None:
             raise EngineClosedError("this")
+        if self._process != os.getpid():
+            raise EngineForkedError(self._process, os.getpid())
         return self._client
 
     # -- Verbs -----------------------------------------------------------------------------------------------
