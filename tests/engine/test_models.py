@@ -51,7 +51,8 @@ async def last(order: Order) -> Payment | None:
 
 @outlive.workflow
 async def pay(order: Order) -> tuple[Order, Payment | None]:
-    paid = await add(order, await outlive.wait_for_signal("paid", Payment))
+    payment: Payment = await outlive.wait_for_signal("paid", Payment)  # type: ignore[call-overload]
+    paid = await add(order, payment)
     found = await last(paid)
     await hold("paid")
     return paid, found

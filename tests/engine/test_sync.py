@@ -111,7 +111,7 @@ async def test_many_threads_share_an_engine(engine: outlive.Engine) -> None:
 
 async def test_on_the_thread_of_the_loop_it_says_what_to_do(engine: outlive.Engine) -> None:
     """A call would wait for itself, for ever."""
-    with pytest.raises(SyncOnLoopError, match="await engine.start"):
+    with pytest.raises(SyncOnLoopError, match=r"await engine\.start"):
         engine.sync.start(greeting, "world")
 
 

@@ -28,7 +28,9 @@ def payload(value: Any) -> Payload:
 def shown(*events: AnyEvent, fields: tuple[str, ...], names: tuple[str, ...] | None = None) -> list[AnyEvent]:
     """Events as people see them."""
     return Redaction(fields).hide_events(
-        events, unpack=lambda it: msgspec.json.decode(bytes(memoryview(it.v))), names=lambda workflow, version: names
+        events,
+        unpack=lambda it: msgspec.json.decode(it.v),  # type: ignore[arg-type]
+        names=lambda workflow, version: names,
     )
 
 
@@ -59,7 +61,7 @@ def input_of(event: AnyEvent) -> Any:
         ("password", {"password": 1, "user": 2}, {"password": HIDDEN, "user": 2}),
         ("password", {"a": [{"b": {"Password": {"x": 1}}}]}, {"a": [{"b": {"Password": HIDDEN}}]}),
         ("PassWord", {"password": 1}, {"password": HIDDEN}),
-        ("card.number", {"card": {"number": 1, "x": 2}, "number": 3}, {"card": {"number": HIDDEN, "x": 2}, "number": 3}),
+        ("card.number", {"card": {"number": 1}, "number": 3}, {"card": {"number": HIDDEN}, "number": 3}),
         ("card.number", {"card": [{"number": 1}]}, {"card": [{"number": HIDDEN}]}),
         ("card.number", {"card": {"data": {"number": 1}}}, {"card": {"data": {"number": 1}}}),
         ("*_token", {"api_token": 1, "tokens": 2}, {"api_token": HIDDEN, "tokens": 2}),

@@ -103,8 +103,7 @@ class Engine:
         self._station: Station | None = None
         self._process = 0
         self._sync = SyncEngine(self)
-        self.loop: asyncio.AbstractEventLoop | None = None
-        """The event loop that entered it; None while it does not run."""
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # -- Life ------------------------------------------------------------------------------------------------
 
@@ -122,7 +121,7 @@ class Engine:
                 self._station = self._new_station()
                 await self._station.start()
             self._client = self._new_client()
-            self.loop = asyncio.get_running_loop()
+            self._loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
             raise
@@ -136,7 +135,7 @@ class Engine:
     async def _stop(self) -> None:
         if self._process != os.getpid():
             return  # A fork has no part in it: everything belongs to the parent, which goes on.
-        self.loop = None
+        self._loop = None
         client, self._client = self._client, None
         if self._station is not None:
             await self._station.stop(grace_seconds=self._grace_seconds)
@@ -210,6 +209,13 @@ class Engine:
     def _disown(self, journal: int) -> None:
         if self._station is not None:
             self._station.disown(journal)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that entered it; None while it does not run."""
+        if self._loop is not None and self._process != os.getpid():
+            raise EngineForkedError(self._process, os.getpid())
+        return self._loop
 
     @property
     def sync(self) -> SyncEngine:
