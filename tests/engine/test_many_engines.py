@@ -98,7 +98,10 @@ async def test_a_step_of_one_engine_may_use_another(tmp_path: Path) -> None:
 async def test_each_engine_runs_what_its_registry_has(tmp_path: Path) -> None:
     """Engines on one file with different code share nothing but the file: each takes what it has."""
     place = Place(tmp_path / "a.db")
-    async with place.engine(registry=registry_of(twice)) as first, place.engine(registry=registry_of(staying)) as second:
+    async with (
+        place.engine(registry=registry_of(twice)) as first,
+        place.engine(registry=registry_of(staying)) as second,
+    ):
         theirs = await second.start(twice, "a", id="run-1")
         ours = await first.start(staying, "b", id="run-2")
         await second.signal("run-2", "go", "on")
