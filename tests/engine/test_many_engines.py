@@ -1,4 +1,4 @@
-"""Several engines in one process, on one loop or on many: they share what they must and disturb each other in nothing."""
+"""Several engines in one process, on one loop or on many: they disturb each other in nothing."""
 
 from __future__ import annotations
 

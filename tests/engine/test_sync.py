@@ -18,7 +18,7 @@ import pytest
 import outlive
 from outlive import RunStatus
 from outlive.client.handle import RunHandle
-from outlive.engine.sync import Blocking, Bridge, SyncEngine
+from outlive.engine.sync import Blocking, Bridge, SyncEngine, _Host
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
@@ -250,6 +250,16 @@ def test_what_goes_wrong_at_the_start_is_raised(tmp_path: Path) -> None:
     with pytest.raises(StoreError), outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db").sync:
         pass
     assert "outlive-sync" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_stopping_a_thread_that_has_just_ended_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closed its loop between the look and the call."""
+    host = _Host(outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db"))
+    with pytest.raises(StoreError):
+        host.start()
+    monkeypatch.setattr(host._thread, "is_alive", lambda: True)
+
+    host.stop()
 
 
 def test_what_is_raised_in_the_block_stops_the_engine() -> None:

@@ -19,6 +19,7 @@ import concurrent.futures
 import inspect
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
@@ -252,8 +253,10 @@ class _Host:
 
     def stop(self) -> None:
         """Leave the engine and wait until it has stopped."""
+        # Not in a fork, which has the loop of its parent and not the thread.
         if self._loop is not None and self._leave is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._leave.set)
+            with suppress(RuntimeError):  # It ends by itself, and has closed its loop just now.
+                self._loop.call_soon_threadsafe(self._leave.set)
         self._thread.join()
         if self._left.done():
             self._left.result()
