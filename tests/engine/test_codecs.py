@@ -146,13 +146,16 @@ async def test_a_missing_key_parks_the_run_until_it_is_back(place: Place) -> Non
 
 async def test_a_detached_result_that_cannot_be_read_parks_too(place: Place) -> None:
     """The workflow that waits for it would otherwise go another way for want of a key."""
-    async with place.engine(codecs=encryption("2026-10", "2026-10")) as engine:
+    starter, teller = registry_of(told_by_detached), registry_of(inner)
+    async with (
+        place.engine(codecs=encryption("2026-11"), registry=starter) as engine,
+        place.engine(codecs=encryption("2026-10"), registry=teller),
+    ):
         run = await engine.start(told_by_detached, id="run-1")
         await in_time(engine.get("teller").result())
         await waits(run)
-    async with place.engine(codecs=encryption("2026-11", "2026-11"), registry=registry_of()) as engine:
-        await engine.signal("run-1", "go", None)
     async with place.engine(codecs=encryption("2026-11", "2026-11")) as engine:
+        await engine.signal("run-1", "go", None)
         assert "no key '2026-10' is here" in await parks(engine.get("run-1"))
     async with place.engine(codecs=encryption("2026-11")) as engine:
         await engine.resume("run-1")
