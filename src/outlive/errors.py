@@ -105,11 +105,16 @@ class HistoryTooLongError(OutliveError):
 class UnreadableError(OutliveError):
     """A recorded value cannot be read as the type the code now asks for."""
 
-    def __init__(self, what: str, type_name: str, reason: str) -> None:
+    def __init__(
+        self,
+        what: str,
+        type_name: str,
+        reason: str,
+        *,
+        advice: str = "change the annotation back, or send what it asks for",
+    ) -> None:
         self.what, self.type_name, self.reason = what, type_name, reason
-        super().__init__(
-            f"{what} cannot be read as {type_name}: {reason}; change the annotation back, or send what it asks for"
-        )
+        super().__init__(f"{what} cannot be read as {type_name}: {reason}; {advice}")
 
 
 class CorruptJournalError(OutliveError):
@@ -527,6 +532,27 @@ class TransactionRefusedError(StoreError):
 
 class ConfigurationError(OutliveError, ValueError):
     """A setting that cannot work."""
+
+
+class EngineForkedError(OutliveError, RuntimeError):
+    """The engine was entered before the process was forked."""
+
+    def __init__(self, entered_in: int, used_in: int) -> None:
+        self.entered_in, self.used_in = entered_in, used_in
+        super().__init__(
+            f"this engine belongs to process {entered_in} and was used by its fork {used_in}; make and enter an engine "
+            f"in the child, or start the process another way (spawn)"
+        )
+
+
+class SyncOnLoopError(OutliveError, RuntimeError):
+    """`engine.sync` was used on the thread of the engine's own event loop."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "engine.sync would wait here for the event loop that it blocks; in async code write "
+            "`await engine.start(...)`, or call sync code with `await asyncio.to_thread(...)`"
+        )
 
 
 class EngineClosedError(OutliveError, RuntimeError):

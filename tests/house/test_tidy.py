@@ -22,8 +22,10 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_define/inside.py", "uuid.uuid4"): "outside a run outlive.uuid4() is uuid4()",
     ("injected", "_define/inside.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/approval.py", "asyncio.sleep"): "in a run this is the durable sleep",
+    ("injected", "_journal/encryption.py", "os.urandom"): "a nonce must never come twice, whatever a test injects",
     ("injected", "_runtime/committer.py", "asyncio.sleep"): "sleep(0) gives way to the event loop and takes no time",
     ("injected", "_runtime/executor.py", "asyncio.timeout"): "the timeout of an attempt is the event loop's to keep",
+    ("injected", "engine/sync.py", "threading.Thread"): "the event loop of a program that has none",
     ("injected", "_store/sqlite/thread.py", "threading.Thread"): "the store's two threads touch no engine state",
 }
 

@@ -122,7 +122,7 @@ async def _run_chunk(plan: Plan, number: int, chunk: Chunk, lanes: int, tally: T
         raise
     if ended.status is RunStatus.SUCCEEDED:
         assert ended.result is not None
-        counted: Tally = _CHUNK.signature.result.decode(execution.unpack(ended.result), f"result of {run_id}")
+        counted: Tally = _CHUNK.signature.result.decode(execution.unpack_foreign(ended.result), f"result of {run_id}")
         return counted
     if ended.status is RunStatus.FAILED:
         assert ended.failure is not None

@@ -18,6 +18,7 @@ from outlive._replay.ask import (
     child_result,
     current_execution,
     detached_end,
+    read_or_park,
     start_child,
     start_detached,
     take_signal,
@@ -147,8 +148,10 @@ async def _detached_result(wanted: Bound[R], run_id: str) -> R:
     spec = wanted.workflow.spec
     if ended.status is RunStatus.SUCCEEDED:
         assert ended.result is not None
-        result: R = spec.signature.result.decode(execution.unpack(ended.result), f"result of {run_id}")
-        return result
+        stored = ended.result
+        return await read_or_park(
+            execution, lambda: spec.signature.result.decode(execution.unpack_foreign(stored), f"result of {run_id}")
+        )
     if ended.status is RunStatus.FAILED:
         assert ended.failure is not None
         raise failed_error(run_id, ended.failure, spec.registered)

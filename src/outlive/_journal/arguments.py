@@ -65,6 +65,11 @@ class Signature:
             return False
         return True
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters, in order."""
+        return tuple(self._signature.parameters)
+
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The arguments as JSON.
 

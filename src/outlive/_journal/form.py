@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal.value import Stored, is_pydantic, type_name
+from outlive._journal.modelled import is_model
+from outlive._journal.value import Stored, type_name
 from outlive.errors import ConfigurationError, UnreadableError
 
 
@@ -55,12 +56,12 @@ def form_type(annotation: Any) -> FormType:
 
 def schema_of(annotation: Any) -> dict[str, Any]:
     """The JSON Schema of a type."""
-    if is_pydantic(annotation):
+    if is_model(annotation):
         return dict(annotation.model_json_schema())
     definitions: dict[str, Any] = {}
 
     def describe(cls: Any) -> dict[str, Any]:
-        if not is_pydantic(cls):
+        if not is_model(cls):
             raise TypeError(f"{type_name(cls)} has no JSON Schema")
         schema = dict(cls.model_json_schema())
         # References count from the top of the whole schema.
@@ -75,24 +76,24 @@ def schema_of(annotation: Any) -> dict[str, Any]:
 
 def encode_form(value: Any) -> bytes:
     """The JSON of a form, given as plain values or as a value of its type."""
-    if is_pydantic(type(value)):
+    if is_model(type(value)):
         return bytes(_write_model(value))
     return msgspec.json.encode(value, enc_hook=_write_model)
 
 
 def _write_model(value: Any) -> msgspec.Raw:
-    if is_pydantic(type(value)):
+    if is_model(type(value)):
         return msgspec.Raw(value.model_dump_json(by_alias=True).encode())
     raise TypeError(f"{type(value).__qualname__} has no JSON; use plain values, or a value of the form's own type")
 
 
 def _decoder(annotation: Any) -> Any:
-    if is_pydantic(annotation):
+    if is_model(annotation):
         return lambda data: annotation.model_validate_json(bytes(data))
     return msgspec.json.Decoder(annotation, dec_hook=_read_model).decode
 
 
 def _read_model(cls: Any, plain: Any) -> Any:
-    if is_pydantic(cls):
+    if is_model(cls):
         return cls.model_validate_json(msgspec.json.encode(plain))
     raise TypeError(f"{type_name(cls)} is no part of a form")

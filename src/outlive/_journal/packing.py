@@ -3,17 +3,25 @@
 A payload codec is the hook for compression and encryption: it turns the JSON of a value into other bytes and back, and
 its name is written with the payload, so that a value can be read for as long as somebody has the codec. Without codecs
 small values stay readable JSON in the journal.
+
+A codec may ask for more than the bytes, by the names of its parameters: `context` (bytes that `encode` and `decode` are
+given alike, for the associated data of a cipher) and, when decoding, `bytes_max` (what the result may have at most).
+The context is the owner of a payload, written beside it as `of`: the tree that made the value, or the root run that a
+message is for. Reading with another owner in mind fails before any codec runs; lying about the owner fails in the
+codec. What is not bound, and why, is in decision 0008.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
+from outlive._journal.compression import READERS
 from outlive._journal.value import Stored
 from outlive._model import Limits, Payload
 from outlive._model.payload import Blob
@@ -28,10 +36,40 @@ class PayloadCodec(Protocol):
         """Written with every payload it made; never change it."""
 
     def encode(self, data: bytes) -> bytes:
-        """The bytes to store."""
+        """The bytes to store. Giving back the very bytes it got means: not this value; `decode` is not asked then."""
 
     def decode(self, data: bytes) -> bytes:
         """The bytes that `encode` was given."""
+
+
+def tree_mark(nonce: int) -> str:
+    """The owner of what a tree of runs makes: it keeps its nonce for life, also when it is renamed."""
+    return f"tree:{nonce:016x}"
+
+
+def mail_mark(run_id: str) -> str:
+    """The owner of what is sent to a run: its root by name, because a sender need not know more, and because the next
+    generation of a run has the same name and takes over its mail."""
+    return f"to:{run_id.partition('~')[0]}"
+
+
+class _Link:
+    """A codec of the chain, and what its methods ask for."""
+
+    def __init__(self, codec: PayloadCodec) -> None:
+        self.name = codec.name
+        self._encode: Callable[..., bytes] = codec.encode
+        self._decode: Callable[..., bytes] = codec.decode
+        self._decode_wants = _wants(codec.decode)
+        self.is_binding = "context" in _wants(codec.encode)
+        if self.is_binding != ("context" in self._decode_wants):
+            raise ConfigurationError(f"payload codec {self.name!r}: encode and decode must both take context, or none")
+
+    def encode(self, data: bytes, *, context: bytes) -> bytes:
+        return self._encode(data, **({"context": context} if self.is_binding else {}))
+
+    def decode(self, data: bytes, **given: Any) -> bytes:
+        return self._decode(data, **{name: given[name] for name in self._decode_wants})
 
 
 class Packer:
@@ -40,54 +78,81 @@ class Packer:
     def __init__(self, limits: Limits, codecs: Sequence[PayloadCodec] = ()) -> None:
         self._inline_max = limits.payload_inline_bytes_max
         self._bytes_max = limits.payload_bytes_max
-        self._codecs = tuple(codecs)
-        self._by_name = {codec.name: codec for codec in codecs}
-        self._via = tuple(codec.name for codec in codecs)
-        if len(self._by_name) != len(self._codecs):
-            raise ConfigurationError(f"two payload codecs have one name: {', '.join(self._via)}")
+        self._chain = tuple(_Link(codec) for codec in codecs)
+        self._by_name = {link.name: link for link in self._chain}
+        if len(self._by_name) != len(self._chain):
+            names = ", ".join(link.name for link in self._chain)
+            raise ConfigurationError(f"two payload codecs have one name: {names}")
+        # What Outlive itself can undo needs no configuration: its name says everything.
+        self._readers = {reader.name: _Link(reader) for reader in READERS} | self._by_name
 
-    def pack(self, data: bytes, what: str, *, as_blob: bool = False) -> tuple[Payload, Blob | None]:
-        """The payload of a value, and the blob it needs if it is large, or if it is to be one in any case.
+    def pack(self, data: bytes, what: str, *, of: str = "", as_blob: bool = False) -> tuple[Payload, Blob | None]:
+        """The payload of a value, and the blob it needs if it is large, or if it is to be one in any case; `of` is its
+        owner, `tree_mark` or `mail_mark`.
 
         Raises:
             PayloadTooLargeError: over `payload_bytes_max`.
             UnserialisableError: a payload codec failed.
         """
-        if len(data) <= self._inline_max and not self._codecs and not as_blob:
+        if len(data) <= self._inline_max and not self._chain and not as_blob:
             return Payload(v=msgspec.Raw(data)), None
         if len(data) > self._bytes_max:
             raise PayloadTooLargeError(what, len(data), self._bytes_max)
-        for codec in self._codecs:
+        data, via = self._encoded(data, what, of)
+        if not any(self._by_name[name].is_binding for name in via):
+            of = ""
+        if len(data) <= self._inline_max and not as_blob:
+            if not via:
+                return Payload(v=msgspec.Raw(data)), None
+            return Payload(data=base64.b64encode(data).decode(), via=via, of=of), None
+        blob = Blob(id=hashlib.sha256(data).hexdigest(), data=data)
+        return Payload(blob=blob.id, via=via, size=len(data), of=of), blob
+
+    def _encoded(self, data: bytes, what: str, of: str) -> tuple[bytes, tuple[str, ...]]:
+        via = []
+        for link in self._chain:
             try:
-                data = codec.encode(data)
+                made = link.encode(data, context=of.encode())
             except Exception as error:  # A codec is the user's code, and may look for a key that is not there.
                 reason = f"{type(error).__qualname__}: {error}"
-                raise UnserialisableError(what, "$", f"payload codec {codec.name!r}", reason) from error
-        if len(data) <= self._inline_max and not as_blob:
-            return Payload(data=base64.b64encode(data).decode(), via=self._via), None
-        blob = Blob(id=hashlib.sha256(data).hexdigest(), data=data)
-        return Payload(blob=blob.id, via=self._via, size=len(data)), blob
+                raise UnserialisableError(what, "$", f"payload codec {link.name!r}", reason) from error
+            if made is not data:
+                data = made
+                via.append(link.name)
+        return data, tuple(via)
 
-    def unpack(self, payload: Payload, blobs: Mapping[str, bytes]) -> Stored:
+    def unpack(self, payload: Payload, blobs: Mapping[str, bytes], *, owners: Collection[str] = ()) -> Stored:
         """The JSON of a value again; `blobs` holds the content of the blobs it may need.
 
+        `owners` are those whose value it may be; none given: anybody's. A value that no codec bound has no owner.
+
         Raises:
-            UnreadableError: its blob is missing or damaged, or nobody here has its codec.
+            UnreadableError: its blob is missing or damaged, nobody here has its codec, or it is somebody else's.
         """
         if payload.v is not msgspec.UNSET:
             return payload.v
+        if payload.of and owners and payload.of not in owners:
+            raise UnreadableError(
+                "a payload",
+                "JSON",
+                f"it was written for {payload.of} and found in {' or '.join(owners)}: it was moved",
+                advice="restore a backup",
+            )
         data = self._blob(payload, blobs) if payload.blob else payload.data.encode()
         try:
             if not payload.blob:
                 data = base64.b64decode(data, validate=True)
             for name in reversed(payload.via):
-                data = self._by_name[name].decode(data)
+                data = self._readers[name].decode(data, context=payload.of.encode(), bytes_max=self._bytes_max)
+        except UnreadableError:
+            raise
         except Exception as error:  # A codec may raise anything: damaged bytes, another key.
-            raise UnreadableError("a payload", "JSON", self._why(payload, error)) from error
+            advice = "configure the codecs that it was written with, then resume the run"
+            raise UnreadableError("a payload", "JSON", self._why(payload, error), advice=advice) from error
         return data
 
     def _why(self, payload: Payload, error: Exception) -> str:
-        missing = [name for name in payload.via if name not in self._by_name]
+        missing = [name for name in payload.via if name not in self._readers]
         if missing:
             return f"no payload codec {missing[-1]!r} is configured here"
         return f"what was written via {', '.join(payload.via) or 'base64'} cannot be undone: {error!r}"
@@ -101,3 +166,8 @@ class Packer:
                 "a payload", "a blob", f"blob {payload.blob} is damaged: its content has another hash"
             )
         return data
+
+
+def _wants(method: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(method).parameters
+    return tuple(name for name in ("context", "bytes_max") if name in parameters)

@@ -81,7 +81,10 @@ def _plain(value: Any, what: str, path: str, depth: int) -> Any:
 
 def has_plain_zone(value: datetime | time) -> bool:
     """Whether text keeps everything of a time: a named zone has more than its offset, and `fold` is never written."""
-    return not value.fold and (value.tzinfo is None or type(value.tzinfo) is timezone)
+    zone = type(value.tzinfo)
+    # pydantic has a class of its own for the offsets that it reads.
+    is_offset = zone is timezone or (zone.__name__ == "TzInfo" and zone.__module__.startswith("pydantic_core"))
+    return not value.fold and (value.tzinfo is None or is_offset)
 
 
 def find_unwritable(value: Any, path: str = "$") -> tuple[str, Any] | None:

@@ -4,7 +4,7 @@
 
 * no annotation, `Any`, bare `dict` and `list`: tagged JSON (`outlive._journal.tagged`);
 * anything else: msgspec by type (dataclasses, msgspec structs, enums, datetime, Decimal, UUID, bytes, collections),
-  with pydantic models through their own `model_dump` and `model_validate`.
+  with pydantic models through their own methods (`outlive._journal.modelled`).
 
 msgspec turns some values into others without a word (a tuple in a `list` field, a subclass, a datetime under `Any`).
 So a typed value is decoded again before it is accepted and must equal what went in, in value and type all the way down;
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import enum
 import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from uuid import UUID
 
 import msgspec
 
+from outlive._journal.modelled import Adapter, has_model, is_model, read_model, write_model
 from outlive._journal.tagged import DEPTH_MAX, find_unwritable, from_plain, has_plain_zone, to_plain
 from outlive.errors import UnreadableError, UnserialisableError
 
@@ -65,13 +65,13 @@ class TaggedCodec:
     """The codec of values without a declared type."""
 
     def __init__(self) -> None:
-        self._encode = msgspec.json.Encoder().encode
-        self._decode = msgspec.json.Decoder().decode
+        self.encode_plain = msgspec.json.Encoder().encode
+        self.decode_plain = msgspec.json.Decoder().decode
 
     def encode(self, value: Any, what: str) -> bytes:
         """See `ValueCodec`."""
         try:
-            return self._encode(to_plain(value, what))
+            return self.encode_plain(to_plain(value, what))
         except (UnicodeEncodeError, RecursionError, OverflowError) as error:
             path, part = find_unwritable(value) or ("$", value)
             raise UnserialisableError(what, path, type(part).__qualname__, str(error)) from error
@@ -79,7 +79,7 @@ class TaggedCodec:
     def decode(self, data: Stored, what: str) -> Any:
         """See `ValueCodec`."""
         try:
-            return from_plain(self._decode(data))
+            return from_plain(self.decode_plain(data))
         except (msgspec.DecodeError, KeyError, ValueError, TypeError) as error:
             raise UnreadableError(what, "a plain value", str(error)) from error
 
@@ -146,6 +146,21 @@ class TypedCodec:
         return path, value
 
 
+class AdaptedCodec(TypedCodec):
+    """The codec of values made of pydantic models that msgspec cannot describe, such as a union of two."""
+
+    def __init__(self, annotation: Any) -> None:
+        self._annotation = annotation
+        self._exact = None
+        self._has_set = False
+        adapter = Adapter(annotation)
+        self._encode = lambda value: TAGGED.encode_plain(adapter.write(value, type_name(annotation)))
+        self._decode = lambda data: adapter.read(TAGGED.decode_plain(data))
+
+    def _decode_tagged(self, data: Stored, what: str) -> Any:
+        raise UnreadableError(what, type_name(self._annotation), "no part of the type fits it")
+
+
 @lru_cache(maxsize=4096)
 def _cached_codec(annotation: Any) -> ValueCodec:
     if annotation in _UNTYPED:
@@ -154,8 +169,8 @@ def _cached_codec(annotation: Any) -> ValueCodec:
         return TypedCodec(annotation)
     except (TypeError, ValueError):
         # A type that msgspec cannot describe (a union of two dataclasses, a Protocol): the exact untyped form still
-        # serves its plain values and refuses the others by name.
-        return TAGGED
+        # serves its plain values and refuses the others by name. Unions of models are for pydantic to tell apart.
+        return AdaptedCodec(annotation) if has_model(annotation) else TAGGED
 
 
 def codec_for(annotation: Any) -> ValueCodec:
@@ -193,15 +208,17 @@ def _is_untyped(annotation: Any) -> bool:
         return False
 
 
-def _has_set(annotation: Any, seen: frozenset[Any] = frozenset()) -> bool:
+def _has_set(annotation: Any, seen: set[Any] | None = None) -> bool:
+    seen = set() if seen is None else seen
     annotation = getattr(annotation, "__supertype__", annotation)
     origin = typing.get_origin(annotation) or annotation
     if isinstance(origin, type) and issubclass(origin, AbstractSet):
         return True
     inside = list(typing.get_args(annotation))
-    if isinstance(origin, type) and origin not in seen:
+    # Only what is written by its fields: models sort their own sets, and the hints of any other class say nothing.
+    if isinstance(origin, type) and origin not in seen and _has_fields(origin):
+        seen.add(origin)
         inside += _hints(origin).values()
-        seen = seen | {origin}
     return any(_has_set(part, seen) for part in inside if not isinstance(part, (str, list)))
 
 
@@ -216,7 +233,7 @@ def _sort_sets(value: Any, encode: Callable[[Any], bytes]) -> Any:
         return [_sort_sets(item, encode) for item in value]
     if isinstance(value, dict):
         return {key: _sort_sets(item, encode) for key, item in value.items()}
-    fields = {name: getattr(value, name, None) for name in _field_names(value)} if not is_pydantic(type(value)) else {}
+    fields = {name: getattr(value, name, None) for name in _field_names(value)} if not is_model(type(value)) else {}
     changed = {name: new for name, old in fields.items() if (new := _sort_sets(old, encode)) is not old}
     if not changed:
         return value
@@ -230,6 +247,11 @@ def _sort_sets(value: Any, encode: Callable[[Any], bytes]) -> Any:
     return twin
 
 
+def _has_fields(cls: type) -> bool:
+    is_record = hasattr(cls, "_fields") or typing.is_typeddict(cls)
+    return is_record or (bool(_field_names_of(cls)) and not is_model(cls))
+
+
 def _hints(cls: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
@@ -237,34 +259,17 @@ def _hints(cls: type) -> dict[str, Any]:
         return {}
 
 
-def is_pydantic(cls: Any) -> bool:
-    """Whether it is a pydantic model."""
-    # By attribute, so that pydantic is never imported unless the user did.
-    return isinstance(cls, type) and hasattr(cls, "__pydantic_fields__") and hasattr(cls, "model_validate")
-
-
 def _write_custom(value: Any) -> Any:
-    if is_pydantic(type(value)):
-        return to_plain(_without_enums(value.model_dump(by_alias=True, round_trip=True)), type(value).__qualname__)
+    if is_model(type(value)):
+        return write_model(value)
     raise TypeError(
         f"type {type(value).__qualname__} has no stored form; use a dataclass, a msgspec struct or plain values"
     )
 
 
-def _without_enums(value: Any) -> Any:
-    """A model's own dump keeps the members of enums; their values are what its validation takes."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if type(value) is dict:
-        return {_without_enums(key): _without_enums(item) for key, item in value.items()}
-    if type(value) in (list, tuple, set, frozenset):
-        return type(value)(_without_enums(item) for item in value)
-    return value
-
-
 def _read_custom(cls: Any, plain: Any) -> Any:
-    if is_pydantic(cls):
-        return cls.model_validate(from_plain(plain))
+    if is_model(cls):
+        return read_model(cls, plain)
     raise TypeError(f"type {type_name(cls)} has no stored form")
 
 

@@ -9,7 +9,8 @@ class Payload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One stored value. Exactly one of `v`, `data` and `blob` is set.
 
     `v` is the JSON itself; `data` is base64 text of what the codecs named in `via` made of that JSON; `blob` is
-    the id of a blob that holds those bytes (or the plain JSON, when `via` is empty).
+    the id of a blob that holds those bytes (or the plain JSON, when `via` is empty). `of` names the owner that a codec
+    bound it to, if one did.
     """
 
     v: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -17,6 +18,7 @@ class Payload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     blob: str = ""
     via: tuple[str, ...] = ()
     size: int = 0
+    of: str = ""
 
 
 NO_PAYLOAD = Payload()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 from zlib import crc32
 
 from outlive._journal.event import DetachedEnded
@@ -21,6 +22,8 @@ from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.loop import RunLoop
 from outlive._replay.saga import SAGA, Saga, find_saga
 from outlive.errors import NotInRunError, UnreadableError
+
+T = TypeVar("T")
 
 
 def current_execution() -> Execution | None:
@@ -198,12 +201,18 @@ async def take_signal(execution: Execution, name: str, codec: ValueCodec) -> Any
     payload = frame.buffered_signal(name)
     if payload is None:
         payload = await _next_signal(execution, frame, name)
+    return await read_or_park(execution, lambda: codec.decode(execution.unpack(payload), f"signal {name!r}"))
+
+
+async def read_or_park(execution: Execution, read: Callable[[], T]) -> T:
+    """What `read` gives. If it cannot be read, the run is parked: the value is a fact already, failing the workflow
+    would throw it away, and code or keys that fit can still read it."""
     try:
-        return codec.decode(execution.unpack(payload), f"signal {name!r}")
+        return read()
     except UnreadableError as error:
-        # The signal is a fact already. Failing the workflow would throw it away; code that fits can still read it.
-        execution.park(error, frame.number)
-        return await execution.loop.create_future()
+        execution.park(error, SCOPE.get().frame.number)
+        never: asyncio.Future[T] = execution.loop.create_future()
+        return await never
 
 
 async def _next_signal(execution: Execution, frame: Frame, name: str) -> Payload:

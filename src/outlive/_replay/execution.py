@@ -104,6 +104,7 @@ class Execution:
         *,
         resolve: Callable[[str, int], WorkflowSpec],
         unpack: Callable[[Payload], Stored],
+        unpack_foreign: Callable[[Payload], Stored] | None = None,
         turns_max: int = 1_000_000,
     ) -> None:
         self.root_id = root_id
@@ -120,6 +121,8 @@ class Execution:
         self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
         self._resolve = resolve
         self.unpack = unpack
+        self.unpack_foreign = unpack_foreign or unpack
+        """For values that another tree made: the results of detached runs."""
         self.commands: list[Command] = []
         self.calls: dict[tuple[int, str], Call] = {}
         self.children: dict[int, ChildCall] = {}
@@ -188,7 +191,7 @@ class Execution:
             things.clear()
         self.closing.clear()
         self.timers = Timers()
-        self.unpack = _nothing
+        self.unpack = self.unpack_foreign = _nothing
         self.loop.execution = None
 
     # -- What it waits for -----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
-from outlive._journal.packing import Packer
+from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run
 from outlive._model.payload import Blob
@@ -76,6 +76,7 @@ class LiveRun:
         "_clock",
         "_history_max",
         "_journal",
+        "_owners",
         "_packer",
         "_salt",
         "_todo",
@@ -108,10 +109,13 @@ class LiveRun:
         self._clock = clock
         self._packer = packer
         self._salt = salt_of(nonce)
+        self._owners = (tree_mark(nonce), mail_mark(root_id))
         self._journal = journal
         self._history_max = history_max
         self._blobs: dict[str, bytes] = {}
-        self.execution = Execution(root_id, resolve=resolve, unpack=self._unpack, turns_max=turns_max)
+        self.execution = Execution(
+            root_id, resolve=resolve, unpack=self._unpack, unpack_foreign=self._unpack_foreign, turns_max=turns_max
+        )
         self.fold = Fold(root_id)
         self.seq = -1
         """The seq of the last event, durable or on its way."""
@@ -321,7 +325,7 @@ class LiveRun:
 
     def pack(self, data: bytes, what: str) -> Payload:
         """Store a value with the next change."""
-        payload, blob = self._packer.pack(data, what)
+        payload, blob = self._packer.pack(data, what, of=self._owners[0])
         if blob is not None:
             self._open_draft().change.blobs.append(blob)
             self._blobs[blob.id] = blob.data
@@ -342,6 +346,9 @@ class LiveRun:
         self._open_draft().effects.append(effect)
 
     def _unpack(self, payload: Payload) -> Stored:
+        return self._packer.unpack(payload, self._blobs, owners=self._owners)
+
+    def _unpack_foreign(self, payload: Payload) -> Stored:
         return self._packer.unpack(payload, self._blobs)
 
     def _open_draft(self) -> Draft:
@@ -452,10 +459,11 @@ class LiveRun:
         """The next generation comes into being with the end of this one."""
         frame, nonce = self.execution.frames[0], self._clock.nonce()
         # Packed anew: what a payload codec has bound to the old tree could not be read in the new one.
-        arguments, blob = self._packer.pack(heir.arguments, f"the arguments of {heir.workflow.name}")
+        owner = tree_mark(nonce)
+        arguments, blob = self._packer.pack(heir.arguments, f"the arguments of {heir.workflow.name}", of=owner)
         published, shown = None, None
         if frame.published != NOTHING_PUBLISHED:
-            published, shown = self._packer.pack(frame.published, "what is published")
+            published, shown = self._packer.pack(frame.published, "what is published", of=owner)
         fold = Fold(self.id)
         fold.runs = dict(self.fold.runs)
         fold.apply(event)

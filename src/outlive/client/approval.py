@@ -18,7 +18,7 @@ from outlive._define.workflow import FORMS
 from outlive._journal.codec import open_journal
 from outlive._journal.event import ApprovalDecided, ApprovalEscalated, ApprovalRequested
 from outlive._journal.form import encode_form
-from outlive._journal.packing import Packer
+from outlive._journal.packing import Packer, mail_mark
 from outlive._journal.schema import find_mismatch
 from outlive._model import Payload, Run
 from outlive._model.approval import Approval, Decision
@@ -97,7 +97,7 @@ class ApprovalDesk:
     async def _send(self, asker: Run, key: Key, decision: Decision) -> bool:
         """Put it into the inbox; False if it is not the first, or too late."""
         data = msgspec.json.encode(decision)
-        stored, blob = self._packer.pack(data, f"the decision on {key[1]}")
+        stored, blob = self._packer.pack(data, f"the decision on {key[1]}", of=mail_mark(asker.id))
         message = Message(
             run_id=asker.id,
             kind=MessageKind.DECISION,

@@ -71,7 +71,7 @@ class Batches:
         run_id = self._new_id() if id is None else check_run_id(id)
         if id is None or await self._reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
-            chunks = await cut(item, rows, packer=self._packer, store=self._reader.store)
+            chunks = await cut(item, rows, batch_id=run_id, packer=self._packer, store=self._reader.store)
             plan = Plan(item=name, version=version, chunks=chunks, concurrency=concurrency)
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunCreated
 from outlive._journal.fold import Fold
-from outlive._journal.packing import Packer
+from outlive._journal.packing import Packer, tree_mark
 from outlive._model import Payload
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
@@ -54,7 +54,7 @@ def new_tree(
     """The change that creates a tree which any worker may claim; `payload` is its input if that is stored already."""
     blob = None
     if payload is None:
-        payload, blob = packer.pack(arguments, f"the arguments of {workflow.name}")
+        payload, blob = packer.pack(arguments, f"the arguments of {workflow.name}", of=tree_mark(nonce))
     event = created(
         workflow=workflow,
         arguments=payload,

@@ -7,6 +7,7 @@ owns because it is parked. Everything else is the business of the run's worker.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_args
 
@@ -18,7 +19,8 @@ from outlive._journal.codec import Row, open_journal, open_row, salt_of
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.failure import exception_of
 from outlive._journal.history import blobs_of, write_history
-from outlive._journal.packing import Packer
+from outlive._journal.packing import Packer, mail_mark, tree_mark
+from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id, check_tags
 from outlive._model.payload import Blob
@@ -32,11 +34,13 @@ from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
 from outlive.client.message_key import key_of_cancel, key_of_signal
 from outlive.client.post import Post
+from outlive.client.shown import Shown
 from outlive.client.waiters import Waiters
 from outlive.client.why import why
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
+    EngineForkedError,
     OutliveError,
     ResultTimeoutError,
     RunCancelled,
@@ -67,6 +71,7 @@ class Client:
         packer: Packer,
         limits: Limits,
         registry: Registry,
+        redaction: Redaction,
         waiters: Waiters,
         nonce: Callable[[], int],
         new_id: Callable[[], str],
@@ -76,10 +81,12 @@ class Client:
         disown: Callable[[int], None],
     ) -> None:
         self._open_store: Store | None = store
+        self._process = os.getpid()
         self._packer = packer
         self._post = Post(store, inbox_messages_max=limits.inbox_messages_max, ring=ring)
         self.desk = ApprovalDesk(store, packer=packer, post=self._post, new_id=new_id)
         self._registry = registry
+        self._shown = Shown(store, packer=packer, registry=registry, redaction=redaction)
         self._waiters = waiters
         self._nonce = nonce
         self._new_id = new_id
@@ -95,8 +102,13 @@ class Client:
 
     @property
     def _store(self) -> Store:
+        return self._check_usable()
+
+    def _check_usable(self) -> Store:
         if self._open_store is None:
             raise EngineClosedError("this")
+        if self._process != os.getpid():
+            raise EngineForkedError(self._process, os.getpid())
         return self._open_store
 
     def close(self) -> None:
@@ -134,14 +146,15 @@ class Client:
         self, wanted: Bound[Any], timeout: float | None, tags: dict[str, str] | None
     ) -> tuple[RunCreated, list[Blob]]:
         spec = wanted.workflow.spec
+        nonce = self._nonce()
         payload, blob = self._packer.pack(
-            spec.signature.encode(wanted.args, wanted.kwargs), f"the arguments of {spec.name}"
+            spec.signature.encode(wanted.args, wanted.kwargs), f"the arguments of {spec.name}", of=tree_mark(nonce)
         )
         event = created(
             workflow=spec,
             arguments=payload,
             at=self._store.now(),
-            nonce=self._nonce(),
+            nonce=nonce,
             tags=check_tags(tags),
             timeout_seconds=timeout,
         )
@@ -251,7 +264,7 @@ class Client:
             event, blobs = self._created(wanted, None, None)
             change = birth(check_run_id(run_id), event, blobs)
         data = await self._post.encode_signal(run_id, name, payload, spec)
-        stored, blob = self._packer.pack(data, f"signal {name!r}")
+        stored, blob = self._packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
         message = Message(
             run_id=run_id,
             kind=MessageKind.SIGNAL,
@@ -309,11 +322,12 @@ class Client:
             raise RunNotFoundError(run_id)
         return run
 
-    async def history(self, run_id: str) -> list[AnyEvent]:
-        """The journal of the tree that a run belongs to, verified."""
+    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified. See `Engine.history`."""
         run = await self.info(run_id)
         rows = await self._store.read_journal(run.journal)
-        return open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        return await self._shown.events(events) if redacted else events
 
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
@@ -352,6 +366,7 @@ class Client:
         """One sentence: what a run waits for, or how it ended."""
         run = await self.info(run_id)
         root = run if run.number == 0 else await self.info(run.root_id)
+        run, root = self._shown.run(run), self._shown.run(root)
         return why(run, root, await self._store.list_workers(), now_at=self._store.now())
 
     async def result(self, run_id: str, timeout: float | None = None) -> Any:
@@ -359,7 +374,7 @@ class Client:
         run = await self._ended(run_id, timeout)
         if run.status is RunStatus.SUCCEEDED:
             assert run.result is not None
-            return self._result_codec(run).decode(await self._unpack(run.result), f"result of run {run_id}")
+            return self._result_codec(run).decode(await self._unpack(run.result, run), f"result of run {run_id}")
         if run.status is RunStatus.CANCELLED:
             raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
         if run.status is RunStatus.TIMED_OUT:
@@ -371,6 +386,7 @@ class Client:
         raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
 
     async def _ended(self, run_id: str, timeout: float | None) -> Run:
+        self._check_usable()
         with self._waiters.waiting(run_id) as end:
             # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
             # process needs no look: its worker will announce its end.
@@ -396,9 +412,9 @@ class Client:
         else:
             await asyncio.wait([end], timeout=timeout)
 
-    async def _unpack(self, payload: Payload) -> bytes | msgspec.Raw:
+    async def _unpack(self, payload: Payload, run: Run | None = None) -> bytes | msgspec.Raw:
         blobs = await self._store.get_blobs([payload.blob]) if payload.blob else {}
-        return self._packer.unpack(payload, blobs)
+        return self._packer.unpack(payload, blobs, owners=() if run is None else (tree_mark(run.nonce),))
 
     def _result_codec(self, run: Run) -> ValueCodec:
         try:

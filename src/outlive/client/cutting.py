@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.batch import Chunk
-from outlive._journal.packing import Packer
+from outlive._journal.packing import Packer, mail_mark
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._store.contract import Store
 
@@ -22,7 +22,7 @@ CHUNK_BYTES_MAX = 1024 * 1024
 Rows = Iterable[Any] | AsyncIterable[Any]
 
 
-async def cut(item: StepSpec | WorkflowSpec, rows: Rows, *, packer: Packer, store: Store) -> list[Chunk]:
+async def cut(item: StepSpec | WorkflowSpec, rows: Rows, *, batch_id: str, packer: Packer, store: Store) -> list[Chunk]:
     """Store the rows in chunks, each row as the arguments of one item; where the chunks lie."""
     chunks: list[Chunk] = []
     waiting: list[bytes] = []
@@ -30,7 +30,8 @@ async def cut(item: StepSpec | WorkflowSpec, rows: Rows, *, packer: Packer, stor
 
     async def store_chunk() -> None:
         data = b"[%d,[%s]]" % (first, b",".join(waiting))
-        payload, blob = packer.pack(data, f"rows {first} to {first + len(waiting) - 1}", as_blob=True)
+        what = f"rows {first} to {first + len(waiting) - 1}"
+        payload, blob = packer.pack(data, what, of=mail_mark(batch_id), as_blob=True)
         assert blob is not None
         await store.put_blobs([blob])
         chunks.append(Chunk(msgspec.json.encode(payload).decode(), len(waiting)))

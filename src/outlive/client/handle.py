@@ -29,7 +29,7 @@ class Verbs(Protocol):
     async def why(self, run_id: str) -> str:
         """What it waits for."""
 
-    async def history(self, run_id: str) -> list[AnyEvent]:
+    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
         """Its journal."""
 
     async def published(self, run_id: str) -> dict[str, Any]:
@@ -77,9 +77,9 @@ class RunHandle(Generic[R]):
         """One sentence: what it waits for, or how it ended."""
         return await self._verbs.why(self.id)
 
-    async def history(self) -> list[AnyEvent]:
-        """The journal of its tree, verified."""
-        return await self._verbs.history(self.id)
+    async def history(self, *, redacted: bool = False) -> list[AnyEvent]:
+        """The journal of its tree, verified; `redacted`, as people may see it: see `Engine.history`."""
+        return await self._verbs.history(self.id, redacted=redacted)
 
     async def published(self) -> dict[str, Any]:
         """What it last showed of itself with `outlive.publish`; empty if nothing."""

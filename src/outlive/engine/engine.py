@@ -7,6 +7,7 @@ finish for a moment, release every run in motion so that others go on at once, e
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import AsyncIterable, Iterable, Sequence
@@ -18,6 +19,7 @@ from outlive._define.step import Step
 from outlive._define.workflow import Bound, Workflow
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
+from outlive._journal.redaction import Redaction
 from outlive._model import Limits, Run, RunStatus
 from outlive._model.approval import Approval
 from outlive._model.payload import Blob
@@ -35,8 +37,9 @@ from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
 from outlive.client.waiters import Waiters
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
+from outlive.engine.sync import SyncEngine
 from outlive.engine.url import store_for
-from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError
+from outlive.errors import ConfigurationError, EngineClosedError, EngineForkedError, NotDurableError
 from outlive.telemetry import Counters
 
 R = TypeVar("R")
@@ -64,6 +67,7 @@ class Engine:
         grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
         codecs: compress or encrypt payloads, in this order.
+        redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
     """
 
@@ -77,6 +81,7 @@ class Engine:
         grace_seconds: float = 5.0,
         limits: Limits | None = None,
         codecs: Sequence[PayloadCodec] = (),
+        redact: Sequence[str] = (),
         tune: bool = True,
         registry: Registry | None = None,
         clock: Clock | None = None,
@@ -96,11 +101,15 @@ class Engine:
         self._registry = registry or REGISTRY
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
+        self._redaction = Redaction(redact)
         self._store: Store = store_for(url, clock=self._clock.now)
         self._committer: Committer | None = None
         self._client: Client | None = None
         self._waiters: Waiters | None = None
         self._station: Station | None = None
+        self._process = 0
+        self._sync = SyncEngine(self)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     _client_class = Client
 
@@ -111,6 +120,7 @@ class Engine:
             raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
         refuse_while_imported()
         await self._store.open()
+        self._process = os.getpid()
         try:
             self._committer = Committer(self._store, counters=self.counters, batch_max=self.limits.commit_batch_max)
             self._waiters = Waiters(self._store, pause=self._pause)
@@ -120,6 +130,7 @@ class Engine:
                 self._station = self._new_station()
                 await self._station.start()
             self._client = self._new_client()
+            self._loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
             raise
@@ -131,6 +142,9 @@ class Engine:
         await self._stop()
 
     async def _stop(self) -> None:
+        if self._process != os.getpid():
+            return  # A fork has no part in it: everything belongs to the parent, which goes on.
+        self._loop = None
         client, self._client = self._client, None
         if self._station is not None:
             await self._station.stop(grace_seconds=self._grace_seconds)
@@ -172,6 +186,7 @@ class Engine:
             packer=self._packer,
             limits=self.limits,
             registry=self._registry,
+            redaction=self._redaction,
             waiters=self._waiters,
             nonce=self._clock.nonce,
             new_id=self._clock.new_id,
@@ -205,11 +220,26 @@ class Engine:
             self._station.disown(journal)
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that entered it; None while it does not run."""
+        if self._loop is not None and self._process != os.getpid():
+            raise EngineForkedError(self._process, os.getpid())
+        return self._loop
+
+    @property
+    def sync(self) -> SyncEngine:
+        """The same verbs for sync code: from other threads than that of the engine's event loop, or, in a program
+        without one, as `with outlive.Engine(...).sync as engine:`."""
+        return self._sync
+
+    @property
     def _verbs(self) -> Client:
         if current_execution() is not None:
             raise NotDurableError("an engine's verb")
         if self._client is None:
             raise EngineClosedError("this")
+        if self._process != os.getpid():
+            raise EngineForkedError(self._process, os.getpid())
         return self._client
 
     # -- Verbs -----------------------------------------------------------------------------------------------
@@ -332,9 +362,14 @@ class Engine:
         """
         await self._verbs.resume(run_id)
 
-    async def history(self, run_id: str) -> list[AnyEvent]:
-        """The journal of the tree that a run belongs to, verified."""
-        return await self._verbs.history(run_id)
+    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified.
+
+        Args:
+            redacted: as people may see it: payloads as JSON, decoded and without the fields in `redact`, which are
+                also blacked out in failures and reasons.
+        """
+        return await self._verbs.history(run_id, redacted=redacted)
 
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`."""

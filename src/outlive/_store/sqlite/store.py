@@ -96,6 +96,8 @@ class SqliteStore:
         await reader.stop()
         await writer.stop()
         self._locks.close()
+        # Closed by whoever opened it: a fork may open it again as its own.
+        self._process = 0
 
     def now(self) -> int:
         """See `Store`."""

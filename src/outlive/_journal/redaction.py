@@ -1,0 +1,198 @@
+"""What people may see of a journal.
+
+A run must see its real values again after a crash, so the journal holds them, and hiding is for reading. A redaction is
+a list of fields. A field is a name, or several with dots for one inside the other: `password` is every field of this
+name, `card.number` every `number` directly in a `card`; `*` stands for anything in a name (`*_token`, `card.*`). Upper
+and lower case are the same. Lists in between do not count; parameters of workflows and names of signals do. Whatever
+stands in such a field is shown as `[redacted]`, whole.
+
+Exceptions are free text. The attributes of a failure are fields; what is found in hidden fields of the same journal or
+of the failure itself is also blacked out in its messages, arguments, notes and tracebacks, if it is long enough to be
+told from chance. Text that shows a secret which no field holds is not recognised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import translate
+from typing import Any, TypeVar
+
+import msgspec
+
+from outlive._journal.event import AnyEvent, RunCreated, SignalReceived
+from outlive._model import Failure, Payload
+from outlive.errors import ConfigurationError
+
+HIDDEN = "[redacted]"
+SECRET_CHARACTERS_MIN = 4
+"""Shorter texts and numbers are not looked for in messages: they are everywhere."""
+
+T = TypeVar("T")
+Unpack = Callable[[Payload], Any]
+Names = Callable[[str, int], Sequence[str] | None]
+"""The names of the parameters of a workflow, by its name and version; None if nobody here knows them."""
+
+
+class Redaction:
+    """Fields whose values are not for people."""
+
+    def __init__(self, fields: Iterable[str] = ()) -> None:
+        if isinstance(fields, str):
+            raise ConfigurationError(f"redact={fields!r} is one text; write a tuple of fields: ({fields!r},)")
+        self._patterns = [_pattern(field) for field in fields]
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def hide(self, plain: Any, secrets: set[str] | None = None) -> Any:
+        """A JSON value without what is not to be seen; the texts that were hidden are added to `secrets`."""
+        return self._hide(plain, (), set() if secrets is None else secrets)
+
+    def hide_failure(self, failure: Failure, secrets: set[str] | None = None) -> Failure:
+        """A failure without what is not to be seen."""
+        if not self:
+            return failure
+        secrets = set(secrets or ())
+        chain = list(_chain(failure))
+        attributes = [self.hide(part.attributes, secrets) for part in chain]
+        hidden: Failure | None = None
+        for part, shown in zip(reversed(chain), reversed(attributes), strict=True):
+            hidden = msgspec.structs.replace(
+                part,
+                message=_black_out(part.message, secrets),
+                args=_black_out(self.hide(part.args, secrets), secrets),
+                attributes=_black_out(shown, secrets),
+                notes=tuple(_black_out(list(part.notes), secrets)),
+                traceback=_black_out(part.traceback, secrets),
+                cause=hidden,
+            )
+        assert hidden is not None
+        return hidden
+
+    def hide_events(self, events: Sequence[AnyEvent], *, unpack: Unpack, names: Names) -> list[AnyEvent]:
+        """A journal for people: every payload as the JSON it stands for, without what is not to be seen.
+
+        `unpack` gives the JSON value of a payload. Positional arguments of a workflow that nobody here knows have no
+        names, and are hidden unless they are objects.
+        """
+        secrets: set[str] = set()
+        shown = [self._hide_payloads(event, unpack, names, secrets) for event in events]
+        # Twice, because an exception may tell what only a later value shows to be a secret.
+        return [self._hide_texts(event, secrets) for event in shown]
+
+    def _hide_payloads(self, event: AnyEvent, unpack: Unpack, names: Names, secrets: set[str]) -> AnyEvent:
+        changed: dict[str, Any] = {}
+        for field in event.__struct_fields__:
+            payload = getattr(event, field)
+            if isinstance(payload, Payload):
+                plain = unpack(payload)
+                if isinstance(event, RunCreated):
+                    plain = self._hide_arguments(plain, names(event.workflow, event.version), secrets)
+                elif isinstance(event, SignalReceived):
+                    plain = self._hide_field(event.name, plain, (), secrets)
+                else:
+                    plain = self.hide(plain, secrets)
+                changed[field] = Payload(v=msgspec.Raw(msgspec.json.encode(plain)))
+        return msgspec.structs.replace(event, **changed) if changed else event
+
+    def _hide_arguments(self, plain: Any, names: Sequence[str] | None, secrets: set[str]) -> Any:
+        if isinstance(plain, dict) and plain.keys() == {"a", "k"}:
+            return {"a": self._hide_positional(plain["a"], names, secrets), "k": self.hide(plain["k"], secrets)}
+        return self._hide_positional(plain, names, secrets) if isinstance(plain, list) else plain
+
+    def _hide_positional(self, args: list[Any], names: Sequence[str] | None, secrets: set[str]) -> list[Any]:
+        if not self:
+            return args
+        if names is None:
+            return [
+                self.hide(each, secrets) if isinstance(each, dict) else _keep_secret(each, secrets) for each in args
+            ]
+        named = [*names, *[names[-1] if names else ""] * (len(args) - len(names))]
+        return [self.hide({name: each}, secrets)[name] for name, each in zip(named, args, strict=False)]
+
+    def _hide_texts(self, event: AnyEvent, secrets: set[str]) -> AnyEvent:
+        changed: dict[str, Any] = {}
+        if (failure := getattr(event, "failure", None)) is not None:
+            changed["failure"] = self.hide_failure(failure, secrets)
+        if (reason := getattr(event, "reason", "")) != "":
+            changed["reason"] = _black_out(reason, secrets)
+        return msgspec.structs.replace(event, **changed) if changed else event
+
+    def _hide(self, plain: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
+        if isinstance(plain, list):
+            return [self._hide(each, path, secrets) for each in plain]
+        if not isinstance(plain, dict):
+            return plain
+        if plain.keys() == {"$"}:
+            return self._hide_tagged(plain["$"], path, secrets)
+        return {key: self._hide_field(key, each, path, secrets) for key, each in plain.items()}
+
+    def _hide_tagged(self, tagged: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
+        """What stands for more than JSON has: a dict with other keys than text is a list of pairs."""
+        tag, body = tagged
+        if tag == "dict":
+            pairs = [[key, self._hide_field(str(key), each, path, secrets)] for key, each in body]
+            return {"$": [tag, pairs]}
+        return {"$": [tag, self._hide(body, path, secrets)]}
+
+    def _hide_field(self, key: str, value: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
+        inside = (*path, key.lower())
+        if self._matches(inside):
+            return _keep_secret(value, secrets)
+        return self._hide(value, inside, secrets)
+
+    def _matches(self, path: tuple[str, ...]) -> bool:
+        return any(
+            len(pattern) <= len(path)
+            and all(part.match(name) for part, name in zip(pattern, path[-len(pattern) :], strict=True))
+            for pattern in self._patterns
+        )
+
+
+def _pattern(field: object) -> list[re.Pattern[str]]:
+    parts = field.lower().split(".") if isinstance(field, str) else [""]
+    if not all(parts):
+        raise ConfigurationError(f'redact={field!r} is no field: use "password", "card.number", "*_token"')
+    return [re.compile(translate(part)) for part in parts]
+
+
+def _chain(failure: Failure | None) -> Iterator[Failure]:
+    while failure is not None:
+        yield failure
+        failure = failure.cause
+
+
+def _keep_secret(value: Any, secrets: set[str]) -> str:
+    secrets.update(text for text in _texts(value) if len(text) >= SECRET_CHARACTERS_MIN and text != HIDDEN)
+    return HIDDEN
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+
+
+def _black_out(plain: T, secrets: set[str]) -> T:
+    """The same JSON value without these texts; the longest first, as one may be a part of another."""
+    return _replace(plain, sorted(secrets, key=len, reverse=True)) if secrets else plain
+
+
+def _replace(plain: Any, secrets: list[str]) -> Any:
+    if isinstance(plain, str):
+        for secret in secrets:
+            plain = plain.replace(secret, HIDDEN)
+        return plain
+    if isinstance(plain, list):
+        return [_replace(each, secrets) for each in plain]
+    if isinstance(plain, dict):
+        return {key: _replace(each, secrets) for key, each in plain.items()}
+    return plain

@@ -1,0 +1,282 @@
+"""The verbs of an engine for code without `await`.
+
+There is one engine and one colour inside; this is a bridge, not a second copy. A call is handed to the event loop of
+the engine, and the calling thread waits for its outcome. Whatever public verb the engine or one of its handles has is
+found by its name here too, so a new verb needs nothing in this file but, for type checkers, a line.
+
+Two ways to get there:
+
+* the program has an event loop, and the engine runs on it: `engine.sync` is for its other threads. On the thread of
+  that loop a call would wait for itself, and raises instead;
+* the program has none: `with outlive.Engine(...).sync as engine:` starts a thread with a loop of its own, enters the
+  engine there, and leaves it at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+
+from outlive._define.workflow import Bound, Workflow
+from outlive._journal.event import AnyEvent
+from outlive._model import Run, RunStatus
+from outlive._replay.ask import current_execution
+from outlive.client.client import OnConflict
+from outlive.client.handle import RunHandle
+from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
+
+R = TypeVar("R")
+
+
+class Hosted(Protocol):
+    """What this bridge needs of an engine."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that it runs on; None while it does not."""
+
+    async def __aenter__(self) -> Any: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Bridge:
+    """Hands calls to the event loop of an engine and waits for them."""
+
+    def __init__(self, engine: Hosted) -> None:
+        self._engine = engine
+
+    def call(self, what: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The outcome of a function, async or not, that is called on the engine's loop; things with async methods
+        come back as their blocking counterparts."""
+        loop = self._loop()
+
+        async def run() -> Any:
+            outcome = what(*args, **kwargs)
+            return await outcome if inspect.isawaitable(outcome) else outcome
+
+        waiting = run()
+        try:
+            future = asyncio.run_coroutine_threadsafe(waiting, loop)
+        except RuntimeError as error:  # The loop was closed a moment ago.
+            waiting.close()
+            raise EngineClosedError("this") from error
+        try:
+            return self.blocking(future.result())
+        except concurrent.futures.CancelledError as error:
+            # Nobody but the end of the loop cancels it.
+            raise EngineClosedError("this") from error
+        finally:
+            # Ctrl-C comes here while the call is under way: what waits for us need not wait any longer.
+            future.cancel()
+
+    def blocking(self, thing: Any) -> Any:
+        """The blocking counterpart of a thing that has async methods; anything else as it is."""
+        if isinstance(thing, RunHandle):
+            return SyncRunHandle[Any](self, thing)
+        if isinstance(thing, AsyncIterator):
+            return self._each(thing)
+        if isinstance(thing, list):
+            return [self.blocking(each) for each in thing]
+        return Blocking(self, thing) if _has_async(type(thing)) else thing
+
+    def _each(self, items: AsyncIterator[Any]) -> Iterator[Any]:
+        try:
+            while True:
+                yield self.call(items.__anext__)
+        except StopAsyncIteration:
+            return
+        finally:
+            if isinstance(items, AsyncGenerator):
+                self.call(items.aclose)
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        if current_execution() is not None:
+            raise NotDurableError("an engine's verb")
+        loop = self._engine.loop
+        if loop is None:
+            raise EngineClosedError("this")
+        if asyncio._get_running_loop() is loop:
+            raise SyncOnLoopError()
+        return loop
+
+
+class Blocking:
+    """A thing whose async methods are called like plain ones."""
+
+    def __init__(self, bridge: Bridge, inner: Any) -> None:
+        self._bridge = bridge
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        found = getattr(self._inner, name)
+        if not inspect.isroutine(found):
+            return self._bridge.blocking(found)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._bridge.call(found, *args, **kwargs)
+
+        call.__name__, call.__doc__ = name, found.__doc__
+        return call
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._inner) if not name.startswith("_")]
+
+    def __repr__(self) -> str:
+        return f"<blocking {self._inner!r}>"
+
+
+class SyncRunHandle(Blocking, Generic[R]):
+    """A `RunHandle` for sync code: the same methods without `await`."""
+
+    id: str
+
+    if TYPE_CHECKING:
+
+        def result(self, timeout: float | None = None) -> R:
+            """See `RunHandle`."""
+
+        def status(self) -> RunStatus:
+            """See `RunHandle`."""
+
+        def info(self) -> Run:
+            """See `RunHandle`."""
+
+        def why(self) -> str:
+            """See `RunHandle`."""
+
+        def history(self, *, redacted: bool = False) -> list[AnyEvent]:
+            """See `RunHandle`."""
+
+        def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
+            """See `RunHandle`."""
+
+        def cancel(self, *, reason: str = "") -> None:
+            """See `RunHandle`."""
+
+        def resume(self) -> None:
+            """See `RunHandle`."""
+
+
+class SyncEngine(Blocking):
+    """An engine for sync code: the same verbs without `await`, from any thread but that of the engine's loop.
+
+    As a context manager it runs the engine on a thread of its own, for programs that have no event loop.
+    """
+
+    def __init__(self, engine: Hosted) -> None:
+        super().__init__(Bridge(engine), engine)
+        self._host: _Host | None = None
+
+    def __enter__(self) -> Self:
+        if self._host is not None or self._inner.loop is not None:
+            raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
+        host = _Host(self._inner)
+        host.start()
+        self._host = host
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        host, self._host = self._host, None
+        if host is not None:
+            host.stop()
+
+    if TYPE_CHECKING:
+
+        def start(
+            self,
+            workflow: Workflow[..., R] | Bound[R],
+            *args: Any,
+            id: str | None = None,
+            on_conflict: OnConflict = "attach",
+            timeout: float | None = None,
+            tags: dict[str, str] | None = None,
+        ) -> SyncRunHandle[R]:
+            """See `Engine`."""
+
+        def get(self, run_id: str) -> SyncRunHandle[Any]:
+            """See `Engine`."""
+
+        def signal(
+            self,
+            run_id: str,
+            name: str,
+            payload: Any = None,
+            *,
+            key: str | None = None,
+            start: tuple[Any, ...] | None = None,
+        ) -> None:
+            """See `Engine`."""
+
+        def cancel(self, run_id: str, *, reason: str = "") -> None:
+            """See `Engine`."""
+
+        def resume(self, run_id: str) -> None:
+            """See `Engine`."""
+
+        def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
+            """See `Engine`."""
+
+
+class _Host:
+    """A thread with an event loop for one engine."""
+
+    def __init__(self, engine: Hosted) -> None:
+        self._engine = engine
+        self._entered: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._left: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leave: asyncio.Event | None = None
+        # A daemon: a program that is told twice to stop stops.
+        self._thread = threading.Thread(target=self._live, name="outlive-sync", daemon=True)
+
+    def start(self) -> None:
+        """Enter the engine; what it raises is raised here."""
+        self._thread.start()
+        try:
+            self._entered.result()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Leave the engine and wait until it has stopped."""
+        # Not in a fork, which has the loop of its parent and not the thread.
+        if self._loop is not None and self._leave is not None and self._thread.is_alive():
+            with suppress(RuntimeError):  # It ends by itself, and has closed its loop just now.
+                self._loop.call_soon_threadsafe(self._leave.set)
+        self._thread.join()
+        if self._left.done():
+            self._left.result()
+
+    def _live(self) -> None:
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        self._loop, self._leave = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            async with self._engine:
+                self._entered.set_result(None)
+                await self._leave.wait()
+        except BaseException as error:  # Whoever waits for this thread raises it.
+            (self._left if self._entered.done() else self._entered).set_exception(error)
+
+
+def _has_async(cls: type) -> bool:
+    """Whether a class of ours has methods that must be awaited."""
+    if not cls.__module__.startswith("outlive."):
+        return False
+    members = [member for base in cls.__mro__ for name, member in vars(base).items() if not name.startswith("_")]
+    return any(inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member) for member in members)
