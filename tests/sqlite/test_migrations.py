@@ -201,3 +201,25 @@ def reachable() -> Iterator[Path]:
         folder.mkdir()
         yield folder
         folder.chmod(0o755)
+
+
+async def test_database_of_the_first_schema_is_brought_up_to_date(path: Path, clock: ManualClock) -> None:
+    """Its runs are there, and have said nothing of themselves yet."""
+    first = migrations()[0]
+    with apsw.Connection(str(path)) as connection:
+        connection.execute(first.read_text("utf-8"))
+        connection.execute("INSERT INTO outlive_migrations VALUES (1, ?, 0)", (first.stem,))
+        connection.execute(
+            "INSERT INTO outlive_runs (id, journal, number, root_id, workflow, version, nonce, status, owner, epoch,"
+            " attempts, created_at, updated_at, reason)"
+            " VALUES ('run-1', 1, 0, 'run-1', 'greet', 1, 7, 'pending', '', 0, 0, 5, 5, '')"
+        )
+    connection.close()
+
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    run = await store.find_run("run-1")
+    await store.close()
+
+    assert run is not None
+    assert (run.nonce, run.published) == (7, None)
