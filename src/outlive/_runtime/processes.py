@@ -228,7 +228,7 @@ class StepProcess:
             connection.send_bytes(job)
             del job
             message: Message = Progressed(b"")
-            while isinstance(message, Progressed):
+            while isinstance(message, Progressed | Published):
                 message = decode_message(connection.recv_bytes())
                 self._tell(self._on_message, message)
 
