@@ -90,7 +90,7 @@ class Engine:
         self._registry = registry or REGISTRY
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
-        self._store: Store = store_for(url, clock=self._clock.now)
+        self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._committer: Committer | None = None
         self._client: Client | None = None
         self._waiters: Waiters | None = None
