@@ -1,8 +1,8 @@
 """Changes of any number of trees, as the arrays that one statement takes.
 
 A batch is optimistic: it is written as if nothing conflicted, and the fence makes the whole of it fail if something
-does (`Conflict`). Only then somebody has to look at each change (`commit`). An id that is taken is not an accident but a
-normal answer to a start: the statement leaves such a tree out and says so.
+does (`Conflict`). Only then somebody has to look at each change (`commit`). An id that is taken is not an accident but
+a normal answer to a start: the statement leaves such a tree out and says so.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def plan_rows(changes: Sequence[Change]) -> Values | None:
     return [journal, seq, after, format_, crc, body]
 
 
-def _place(row: tuple[Any, ...]) -> tuple[int, int]:
+def _place(row: Sequence[Any]) -> tuple[int, int]:
     return row[0], row[1]
 
 
@@ -201,4 +201,3 @@ def all_of(changes: Sequence[Change]) -> list[Change]:
     for change in found:
         found += change.starts
     return found
-

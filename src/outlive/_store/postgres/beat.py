@@ -1,7 +1,7 @@
 """Renewing a lease: blocking, and on a connection of its own.
 
-The driver knows only event loops, so a beat has a small one of its own, on a thread of its own. Whoever renews waits for
-it, but never longer than a third of the lease.
+The driver knows only event loops, so a beat has a small one of its own, on a thread of its own. Whoever renews waits
+for it, but never longer than a third of the lease.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class PostgresBeat:
         except ERRORS as error:
             self._session = None
             session.connection.terminate()
-            raise StoreUnavailableError(str(self._place), translate(error, self._place, is_write=False).args[0]) from error
+            raise StoreUnavailableError(
+                str(self._place), translate(error, self._place, is_write=False).args[0]
+            ) from error
 
     def close(self) -> None:
         """See `Beat`."""

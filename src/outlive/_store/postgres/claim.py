@@ -26,7 +26,7 @@ from outlive.telemetry import log
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 """For how long an expired session is remembered: its worker may only be asleep, and come back."""
 CLAIM_TRIES_MAX = 3
-SPARE_MAX = 100
+SPARE = 100
 """How many more runs are looked at than are wanted: others may be taking the first ones at this moment."""
 
 
@@ -40,7 +40,7 @@ async def claim_runs(
     """
     names = sorted({to_text(name) for name in definitions})
     for _ in range(CLAIM_TRIES_MAX):
-        rows = await session.fetch("find_due", writing.time(), worker_id, names, limit + min(limit, SPARE_MAX))
+        rows = await session.fetch("find_due", writing.time(), worker_id, names, limit + SPARE)
         now_at = rows[0][0]
         found = [(wake_at, key) for _, wake_at, key in rows if key is not None]
         due = [key for wake_at, key in found if wake_at <= now_at]

@@ -7,8 +7,8 @@ Three ways, each for what the one before cannot do:
 3. Carefully: each change in a savepoint of its own, all in one transaction. Needed only when something conflicts that
    looking at the ends of the journals does not explain.
 
-After a conflict the changes of journals that have moved on are known to conflict for good; the others are tried again at
-once. So one paused worker that comes back with a thousand stale changes costs the others one statement.
+After a conflict the changes of journals that have moved on are known to conflict for good; the others are tried again
+at once. So one paused worker that comes back with a thousand stale changes costs the others one statement.
 """
 
 from __future__ import annotations

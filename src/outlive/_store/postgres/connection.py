@@ -19,7 +19,15 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from outlive._store.postgres.fault import CONFLICTS, ERRORS, Conflict, is_lost, sqlstate_of, translate, translate_connect
+from outlive._store.postgres.fault import (
+    CONFLICTS,
+    ERRORS,
+    Conflict,
+    is_lost,
+    sqlstate_of,
+    translate,
+    translate_connect,
+)
 from outlive._store.postgres.place import Place
 from outlive._store.postgres.query import statements
 
@@ -47,7 +55,9 @@ USER_SETTINGS = {"application_name": "outlive", "default_transaction_isolation":
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
-async def connect(place: Place, *, settings: dict[str, str] | None = None, timeout: float = CONNECT_SECONDS) -> Connection:
+async def connect(
+    place: Place, *, settings: dict[str, str] | None = None, timeout: float = CONNECT_SECONDS
+) -> Connection:
     """Make one connection.
 
     Raises:
@@ -102,7 +112,6 @@ class Session:
             if sqlstate_of(error) in CONFLICTS:
                 raise Conflict(str(error)) from error
             raise
-
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:

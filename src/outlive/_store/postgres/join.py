@@ -1,8 +1,8 @@
 """Creating a tree in a transaction that is open on a user's own connection.
 
 One statement with one JSON text, so that every driver can run it: asyncpg, psycopg (async and blocking) and SQLAlchemy
-(both, connections and sessions). None of them is imported: a connection is known by the module of its class, and whoever
-has one has imported its driver. Blocking ones are used on a thread, because their caller waits anyway.
+(both, connections and sessions). None of them is imported: a connection is known by the module of its class, and
+whoever has one has imported its driver. Blocking ones are used on a thread, because their caller waits anyway.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ KNOWN = (
 def tree_of(change: Change) -> str:
     """A change that creates a tree, as the JSON text of join_tree.sql."""
     assert not change.journal, "only a new tree can join a transaction"
-    assert not (change.starts or change.messages or change.items or change.renames or change.heir_of)
+    extras = [change.starts, change.messages, change.items, change.renames, change.consumed, change.heir_of]
+    assert not any(extras), "only a new tree and nothing else can join a transaction"
     is_ended = any(run.number == 0 and run.status.is_terminal for run in change.runs)
     last = change.rows[-1][0]
     rows = [

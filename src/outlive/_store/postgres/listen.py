@@ -1,7 +1,7 @@
 """Hearing that something may be due: LISTEN, on a connection of its own.
 
-What another process makes due is told in the same transaction (`pg_notify` in the statements that write). Nothing depends
-on hearing it: a connection that is lost is made again after a while, and whoever waits is woken once then.
+What another process makes due is told in the same transaction (`pg_notify` in the statements that write). Nothing
+depends on hearing it: a connection that is lost is made again after a while, and whoever waits is woken once then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The contract's verbs, each with a session of the pool that it belongs to.
 
-Commits go one after the other over a connection of their own, so that what is given to the store first is written first.
-Everything else shares a few connections; steps that write in a transaction of their own have others, because nobody
-knows how long they take.
+Commits go one after the other over a connection of their own, so that what is given to the store first is written
+first. Everything else shares a few connections; steps that write in a transaction of their own have others, because
+nobody knows how long they take.
 
 A verb that is cancelled goes on to its end: the caller stops waiting, the connection is not disturbed.
 """
@@ -54,7 +54,8 @@ class PostgresStore:
     Args:
         url: `postgresql://user@host/database?schema=outlive`, see `outlive._store.postgres.place`.
         schema: the schema, if the address does not name it.
-        clock: for tests: the only clock that counts. Else the server's clock does, and `local_clock` is corrected by it.
+        clock: for tests: the only clock that counts. Else the server's clock does, and `local_clock` is corrected by
+        it.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Whose clock counts: the server's.
 
-Leases and due-ness are judged by `clock_timestamp()` in the statements themselves. `now` is for everything that an engine
-stamps: its own clock, moved by what it was last seen to differ from the server's. A test gives a clock of its own, which
-then is the only one.
+Leases and due-ness are judged by `clock_timestamp()` in the statements themselves. `now` is for everything that an
+engine stamps: its own clock, moved by what it was last seen to differ from the server's. A test gives a clock of its
+own, which then is the only one.
 """
 
 from __future__ import annotations

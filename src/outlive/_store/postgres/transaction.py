@@ -20,7 +20,9 @@ from outlive._store.postgres.place import Place
 from outlive.errors import CommitUnknownError, ConfigurationError, StoreError, StoreUnavailableError
 
 _FORBIDDEN = {"close", "terminate", "reset", "add_listener", "remove_listener", "reload_schema_state"}
-_ENDING = re.compile(r"\s*(COMMIT|ROLLBACK(?!\s+(WORK\s+|TRANSACTION\s+)?TO\b)|END|ABORT|PREPARE\s+TRANSACTION)\b", re.I)
+_ENDING = re.compile(
+    r"\s*(COMMIT|ROLLBACK(?!\s+(WORK\s+|TRANSACTION\s+)?TO\b)|END|ABORT|PREPARE\s+TRANSACTION)\b", re.I
+)
 _FAILED = "25P02"
 
 
@@ -41,7 +43,7 @@ def _guarded(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any
     def checked(query: str, *args: Any, **options: Any) -> Awaitable[Any]:
         if ending := _ENDING.match(query):
             raise ConfigurationError(
-                f"a step may not say {ending[1].upper()}: its transaction commits with the journal; raise to roll it back"
+                f"a step may not say {ending[1].upper()}: the journal commits its transaction; raise to roll it back"
             )
         return call(query, *args, **options)
 
@@ -122,7 +124,7 @@ class PostgresTransaction:
     def _explain(self, error: BaseException, *, is_committing: bool) -> StoreError:
         if sqlstate_of(error) == _FAILED:
             return StoreError(
-                "a statement of the step failed, so its transaction cannot be committed; let the exception out of the step"
+                "a statement of the step failed, so its transaction cannot be committed; let the step raise"
             )
         if is_committing and (is_lost(error) or isinstance(error, asyncpg.InterfaceError)):
             return CommitUnknownError(str(self._place), f"{error!r} (while committing)")
