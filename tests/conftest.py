@@ -33,3 +33,21 @@ def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
     name = postgres_server.create_database()
     yield name
     postgres_server.drop_database(name)
+
+
+EMPTY = """
+DO $$ BEGIN
+    EXECUTE (
+        SELECT coalesce(string_agg(format('DELETE FROM %s', oid::regclass), ';'), 'SELECT 1')
+        FROM pg_class
+        WHERE relnamespace = to_regnamespace('place') AND relkind = 'r' AND relname <> 'migrations'
+    );
+END $$
+"""
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, postgres_database: str) -> str:
+    """An empty place for one test, in a schema that is made once for a module and then emptied: making it takes long."""
+    postgres_server.execute(EMPTY, database=postgres_database)
+    return postgres_server.store_url(postgres_database, schema="place")

@@ -363,6 +363,24 @@ class CommitUnknownError(StoreUnavailableError):
     """The store failed around a commit: it may have happened or not. Re-read before anyone moves."""
 
 
+class TransactionOverError(StoreError):
+    """The transaction of a step ended before the step did; nothing that it wrote stays."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the transaction of this step is over: {reason}")
+
+
+class TransactionRefusedError(StoreError):
+    """A statement that a step may not run in its transaction."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(
+            f"a step's transaction refuses {what}; the journal's commit ends it, and Outlive's own tables are Outlive's"
+        )
+
+
 class ConfigurationError(OutliveError, ValueError):
     """A setting that cannot work."""
 

@@ -9,18 +9,8 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive._store.postgres import PostgresStore
-from outlive.testing.clock import ManualClock
 from outlive.testing.fsck import check_store
-from outlive.testing.postgres import PostgresServer
 from tests.engine.support import Place, stage, until
-
-EMPTY = """
-DO $$ BEGIN
-    EXECUTE (SELECT string_agg(format('DELETE FROM engine.%I', relname), ';')
-             FROM pg_class WHERE relnamespace = 'engine'::regnamespace AND relkind = 'r' AND relname <> 'migrations');
-END $$
-"""
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -28,7 +18,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     """Where the runs of a test live; whole when the test has ended, unless it breaks something on purpose."""
     place = Place(tmp_path / "engine.db" if request.param == "sqlite" else None)
     if request.param == "postgres":
-        place.server_url = await _empty_place(request)
+        place.server_url = request.getfixturevalue("postgres_url")
     yield place
     if not place.is_damaged:
         store = place.store()
@@ -36,18 +26,6 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         problems = await check_store(store)
         await store.close()
         assert [] == problems
-
-
-async def _empty_place(request: pytest.FixtureRequest) -> str:
-    """The address of a schema on the server, made once for a module of tests and emptied for each of them."""
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    url = server.store_url(request.getfixturevalue("postgres_database"), schema="engine")
-    store = PostgresStore(url, clock=ManualClock())
-    await store.open()
-    async with store._pool(store._shared).session(is_write=True) as session:
-        await session.connection.execute(EMPTY)
-    await store.close()
-    return url
 
 
 @pytest.fixture

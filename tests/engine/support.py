@@ -269,7 +269,7 @@ async def _go_silent(store: Any, worker_id: str) -> None:
         store._locks.close()
     elif isinstance(store, PostgresStore):
         session = await store._pool(store._shared).take()
-        await session.connection.execute("UPDATE engine.workers SET expires_at = 0 WHERE id = $1", worker_id)
+        await session.connection.execute("UPDATE place.workers SET expires_at = 0 WHERE id = $1", worker_id)
         session.connection.terminate()
     else:
         workers = store._state.workers

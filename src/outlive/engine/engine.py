@@ -110,6 +110,7 @@ class Engine:
                     tune_interpreter()
                 self._station = self._new_station()
                 await self._station.start()
+                self._store.watch(self._ring)
             self._client = self._new_client()
         except BaseException:
             await self._stop()

@@ -155,7 +155,9 @@ async def _write_carefully(session: Session, change: Change, writing: Writing) -
     if outcome is Outcome.CONFLICT:
         raise Conflict("an id is taken")
     for start in change.starts:
-        await commit_carefully(session, start, writing)
+        outcome, _ = await commit_carefully(session, start, writing)
+        if outcome is Outcome.CONFLICT and start.heir_of:
+            raise Conflict("nobody ends without the heir")
     await put_messages(session, change.messages, writing)
     return journal
 

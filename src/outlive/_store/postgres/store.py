@@ -42,6 +42,7 @@ from outlive.errors import StoreError
 
 SHARED_SESSIONS_MAX = 4
 STEP_SESSIONS_MAX = 16
+TRANSACTION_SECONDS_MAX = 30.0
 
 T = TypeVar("T")
 
@@ -166,10 +167,10 @@ class PostgresStore:
             return []
         return await self._do(writer.session(is_write=True), commit.commit, changes, self._writing)
 
-    async def begin(self) -> PostgresTransaction:
+    async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""
-        steps = self._pool(self._steps)
-        return await PostgresTransaction(self._place, steps, self._writing, self._flush).begin()
+        transaction = PostgresTransaction(self._place, self._pool(self._steps), self._writing, self._flush)
+        return await transaction.begin(seconds_max=seconds_max)
 
     async def _flush(self) -> None:
         """Return when every commit that was asked for before has been answered."""

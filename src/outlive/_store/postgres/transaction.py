@@ -1,11 +1,12 @@
 """A transaction that is half a user's: a step writes its rows in it, and the journal its event, all or nothing.
 
-The step is given a connection that can do everything but end the transaction.
+The step is given a handle (`handle`) that can do everything but end the transaction. A transaction that takes too long
+is ended for it, together with its connection: whatever statement it is in the middle of ends too.
 """
 
 from __future__ import annotations
 
-import re
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -16,38 +17,12 @@ from outlive._store.postgres.batch import Batch, count_births
 from outlive._store.postgres.commit import Outcomes, Writing
 from outlive._store.postgres.connection import Pool, Session
 from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, sqlstate_of, translate
+from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.place import Place
-from outlive.errors import CommitUnknownError, ConfigurationError, StoreError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
 
-_FORBIDDEN = {"close", "terminate", "reset", "add_listener", "remove_listener", "reload_schema_state"}
-_ENDING = re.compile(
-    r"\s*(COMMIT|ROLLBACK(?!\s+(WORK\s+|TRANSACTION\s+)?TO\b)|END|ABORT|PREPARE\s+TRANSACTION)\b", re.I
-)
 _FAILED = "25P02"
-
-
-class StepConnection:
-    """What a step gets: an asyncpg connection in an open transaction that only the engine can end."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _FORBIDDEN:
-            raise ConfigurationError(f"a step may not call {name}() on its transaction: it commits with the journal")
-        found = getattr(self._connection, name)
-        return _guarded(found) if name in ("execute", "executemany", "fetch", "fetchrow", "fetchval") else found
-
-
-def _guarded(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    def checked(query: str, *args: Any, **options: Any) -> Awaitable[Any]:
-        if ending := _ENDING.match(query):
-            raise ConfigurationError(
-                f"a step may not say {ending[1].upper()}: the journal commits its transaction; raise to roll it back"
-            )
-        return call(query, *args, **options)
-
-    return checked
+"""The SQLSTATE of a transaction in which a statement has failed."""
 
 
 class PostgresTransaction:
@@ -60,13 +35,15 @@ class PostgresTransaction:
         self._flush = flush
         self._session: Session | None = None
         self._transaction: Any = None
-        self._handle: StepConnection | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._over = "it has not begun"
+        self.handle = StepHandle(self._connection)
 
-    async def begin(self) -> PostgresTransaction:
+    async def begin(self, *, seconds_max: float) -> PostgresTransaction:
         """Begin; waits for a connection if all are in use."""
         session = await self._pool.take()
-        transaction = session.connection.transaction(isolation="read_committed")
         try:
+            transaction = session.connection.transaction(isolation="read_committed")
             await transaction.start()
         except ERRORS as error:
             self._pool.drop(session)
@@ -74,27 +51,33 @@ class PostgresTransaction:
         except BaseException:
             self._pool.drop(session)
             raise
-        self._session, self._transaction = session, transaction
-        self._handle = StepConnection(session.connection)
+        self._session, self._transaction, self._over = session, transaction, ""
+        self._timer = asyncio.get_running_loop().call_later(seconds_max, self._expire, seconds_max)
         return self
 
-    @property
-    def handle(self) -> StepConnection:
-        """See `Transaction`."""
-        assert self._handle is not None
-        return self._handle
+    def _connection(self) -> Any:
+        """What the handle works with.
+
+        Raises:
+            TransactionOverError: there is nothing to work with any more.
+        """
+        if self._session is None:
+            raise TransactionOverError(self._over)
+        return self._session.connection
+
+    def _expire(self, seconds_max: float) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            self._over = f"it took more than {seconds_max:g} s and was rolled back"
+            self._pool.drop(session)
 
     async def commit(self, changes: Sequence[Change]) -> Outcomes:
         """See `Transaction`."""
-        session = self._session
-        if session is None:
-            raise StoreError("this transaction is over")
+        session = self._take("it was committed")
         is_committing = False
         try:
             # What was given to the store before comes before.
             await self._flush()
-            if not session.connection.is_in_transaction():
-                raise ConfigurationError("the step has ended its transaction itself; nothing may end it but the engine")
             outcomes = await self._append(session, changes)
             if outcomes is None:
                 return [(Outcome.CONFLICT, change.journal) for change in changes]
@@ -105,7 +88,17 @@ class PostgresTransaction:
         else:
             return outcomes
         finally:
-            await self.rollback()
+            await self._let_go(session)
+
+    def _take(self, over: str) -> Session:
+        """The session, which from now on is nobody else's."""
+        session, self._session = self._session, None
+        if session is None:
+            raise TransactionOverError(self._over)
+        self._over = over
+        if self._timer is not None:
+            self._timer.cancel()
+        return session
 
     async def _append(self, session: Session, changes: Sequence[Change]) -> Outcomes | None:
         """Write the changes; None if one of them conflicts."""
@@ -123,24 +116,24 @@ class PostgresTransaction:
 
     def _explain(self, error: BaseException, *, is_committing: bool) -> StoreError:
         if sqlstate_of(error) == _FAILED:
-            return StoreError(
-                "a statement of the step failed, so its transaction cannot be committed; let the step raise"
-            )
+            return TransactionOverError("one of its statements failed; let the step raise what the statement raised")
         if is_committing and (is_lost(error) or isinstance(error, asyncpg.InterfaceError)):
             return CommitUnknownError(str(self._place), f"{error!r} (while committing)")
-        return translate(error, self._place, is_write=is_committing)
+        return translate(error, self._place, is_write=False)
 
     async def rollback(self) -> None:
         """See `Transaction`."""
-        session, self._session = self._session, None
-        if session is None:
-            return
+        if self._session is not None:
+            await self._let_go(self._take("it was rolled back"))
+
+    async def _let_go(self, session: Session) -> None:
         try:
             if session.connection.is_in_transaction():
                 await self._transaction.rollback()
-            self._pool.give(session)
         except ERRORS:
             self._pool.drop(session)
         except BaseException:
             self._pool.drop(session)
             raise
+        else:
+            self._pool.give(session)

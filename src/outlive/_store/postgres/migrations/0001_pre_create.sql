@@ -488,15 +488,17 @@ BEGIN
             ON CONFLICT DO NOTHING;
         END IF;
         IF p_rest ? 'heirs' THEN
-            -- A new tree takes over the mail and the keys of the one that it goes on for.
+            -- A new tree takes over the keys, and the mail to the root, of the ended one that it goes on for.
             UPDATE {schema}.inbox AS mail
             SET journal = heir.journal
             FROM jsonb_to_recordset(p_rest -> 'heirs') AS heir (journal bigint, heir_of bigint)
-            WHERE mail.journal = heir.heir_of;
+            JOIN {schema}.runs AS ancestor ON ancestor.key = heir.heir_of
+            WHERE mail.journal = heir.heir_of AND mail.run = 0 AND ancestor.status IN {ended};
             UPDATE {schema}.inbox_keys AS seen
             SET journal = heir.journal
             FROM jsonb_to_recordset(p_rest -> 'heirs') AS heir (journal bigint, heir_of bigint)
-            WHERE seen.journal = heir.heir_of;
+            JOIN {schema}.runs AS ancestor ON ancestor.key = heir.heir_of
+            WHERE seen.journal = heir.heir_of AND ancestor.status IN {ended};
             PERFORM {schema}.wake_for_mail(v_now, (
                 SELECT array_agg((value ->> 'journal')::bigint) FROM jsonb_array_elements(p_rest -> 'heirs')
             ));
