@@ -214,6 +214,7 @@ class Engine:
         on_conflict: OnConflict = "attach",
         timeout: float | None = None,
         tags: dict[str, str] | None = None,
+        connection: Any = None,
     ) -> RunHandle[R]:
         """Start a run; it is durable when this returns.
 
@@ -224,8 +225,12 @@ class Engine:
                 stays in the store as `<id>~old1`) and starts anew.
             timeout: seconds that the run may take as a whole.
             tags: text for searching.
+            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
+                on it: the run is created in that transaction, and nothing of it runs before you commit.
         """
-        return await self._verbs.start(workflow, *args, id=id, on_conflict=on_conflict, timeout=timeout, tags=tags)
+        return await self._verbs.start(
+            workflow, *args, id=id, on_conflict=on_conflict, timeout=timeout, tags=tags, connection=connection
+        )
 
     def get(self, run_id: str) -> RunHandle[Any]:
         """A handle of a run; whether there is such a run shows when it is used."""

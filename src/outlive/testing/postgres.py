@@ -236,7 +236,7 @@ class PostgresServer:
                 lines = status.read_text("utf-8").splitlines()
             except OSError:
                 lines = []
-            if len(lines) >= 8 and lines[0] == str(process.pid) and lines[7].strip() == "ready":
+            if len(lines) >= 8 and lines[0] == str(process.pid) and lines[7].strip() in ("ready", "standby"):
                 return
             time.sleep(0.005)
         process.kill()

@@ -51,7 +51,7 @@ class PostgresBeat:
 
     async def _renew(self, lease_seconds: float) -> bool:
         deadline = asyncio.get_running_loop().time() + lease_seconds * LEASE_SHARE
-        if self._session is None or self._session.connection.is_closed():
+        if self._session is None or not self._session.is_open:
             self._session = Session(await connect(self._place, timeout=lease_seconds * LEASE_SHARE), self._place)
         session = self._session
         left = max(0.001, deadline - asyncio.get_running_loop().time())

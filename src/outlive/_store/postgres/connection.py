@@ -84,11 +84,23 @@ class Session:
     def __init__(self, connection: Connection, place: Place) -> None:
         self.connection = connection
         self.place = place
+        self.pid = connection.get_server_pid()
+        """The server's process; asked now, because a connection that is closed does not know it."""
         self.sql = statements(place.schema)
         self.calls = 0
         """Statements sent, for tests that count them."""
         self.is_doubtful = True
         """Whether what is on its way now may happen although we never hear of it."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is there."""
+        return not self.connection.is_closed()
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open on it."""
+        return self.is_open and self.connection.is_in_transaction()
 
     async def fetch(self, name: str, *values: Any) -> list[asyncpg.Record]:
         """Run the statement in the file of this name; its rows."""
@@ -123,7 +135,7 @@ class Session:
             self.is_doubtful = True
             await self.run("COMMIT")
         except BaseException:
-            if not self.connection.is_closed() and self.connection.is_in_transaction():
+            if self.is_in_transaction:
                 await self._roll_back()
             raise
 
@@ -157,9 +169,9 @@ class Pool:
         try:
             while self._free:
                 session = self._free.pop()
-                if not session.connection.is_closed():
+                if session.is_open:
                     return session
-                self._forget(session)
+                self.pids.discard(session.pid)
             return await self._connect()
         except BaseException:
             self._slots.release()
@@ -167,7 +179,7 @@ class Pool:
 
     def give(self, session: Session) -> None:
         """Let others have it."""
-        if session.connection.is_closed() or session.connection.is_in_transaction():
+        if not session.is_open or session.is_in_transaction:
             self.drop(session)
             return
         self._free.append(session)
@@ -176,11 +188,8 @@ class Pool:
     def drop(self, session: Session) -> None:
         """Throw it away."""
         session.connection.terminate()
-        self._forget(session)
+        self.pids.discard(session.pid)
         self._slots.release()
-
-    def _forget(self, session: Session) -> None:
-        self.pids.discard(session.connection.get_server_pid())
 
     @asynccontextmanager
     async def session(self, *, is_write: bool) -> AsyncIterator[Session]:
@@ -190,7 +199,7 @@ class Pool:
         try:
             yield session
         except ERRORS as error:
-            if is_lost(error) or session.connection.is_in_transaction():
+            if is_lost(error):
                 self.drop(session)
             else:
                 self.give(session)
@@ -230,5 +239,6 @@ class Pool:
             self._not_before = loop.time() + pause
             raise
         self._failures, self._not_before = 0, 0.0
-        self.pids.add(connection.get_server_pid())
-        return Session(connection, self._place)
+        session = Session(connection, self._place)
+        self.pids.add(session.pid)
+        return session

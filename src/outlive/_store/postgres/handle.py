@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from outlive._store.postgres.fault import ERRORS
 from outlive.errors import TransactionRefusedError
 
 _OPAQUE = re.compile(
@@ -35,30 +36,34 @@ class StepHandle:
 
     async def execute(self, query: str, /, *args: Any) -> str:
         """Run a statement and say what it did."""
-        return str(await self._checked(query).execute(query, *args))
+        return str(await self._do("execute", query, *args))
 
     async def executemany(self, query: str, args: Any, /) -> None:
         """Run a statement once for each set of arguments."""
-        await self._checked(query).executemany(query, args)
+        await self._do("executemany", query, args)
 
     async def fetch(self, query: str, /, *args: Any) -> Any:
         """All rows that a statement gives."""
-        return await self._checked(query).fetch(query, *args)
+        return await self._do("fetch", query, *args)
 
     async def fetchrow(self, query: str, /, *args: Any) -> Any:
         """The first row, None if there is none."""
-        return await self._checked(query).fetchrow(query, *args)
+        return await self._do("fetchrow", query, *args)
 
     async def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
         """A value of the first row, None if there is none."""
-        return await self._checked(query).fetchval(query, *args, column=column)
+        return await self._do("fetchval", query, *args, column=column)
 
-    def _checked(self, query: str) -> Any:
+    async def _do(self, verb: str, query: str, *args: Any, **options: Any) -> Any:
         connection = self._get()
         for statement in _OPAQUE.sub(" ", query).split(";"):
             if ending := _ENDING.match(statement.strip()):
                 raise TransactionRefusedError(ending[1].upper())
-        return connection
+        try:
+            return await getattr(connection, verb)(query, *args, **options)
+        except ERRORS:
+            self._get()  # A transaction that was ended for taking too long says so.
+            raise
 
 
 class SyncStepHandle:

@@ -53,11 +53,13 @@ def place_of(url: str, *, schema: str | None = None) -> Place:
     if schema is not None:
         ours["schema"] = schema
     name = ours["schema"]
-    if not name or "\0" in name or name.startswith("pg_") or len(name.encode()) > SCHEMA_BYTES_MAX:
+    # The last one ends the body of a function in migrations/.
+    if not 0 < len(name.encode()) <= SCHEMA_BYTES_MAX or name.startswith("pg_") or "\0" in name or "$body$" in name:
         raise StoreUrlError(
             _hidden(url), f"schema={name!r} is no name for a schema (1 to {SCHEMA_BYTES_MAX} bytes, not pg_...)"
         )
-    dsn = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(theirs), ""))
+    # Put together by hand: urlunsplit drops the slashes before an empty host.
+    dsn = f"postgresql://{parts.netloc}{parts.path}{'?' if theirs else ''}{urlencode(theirs)}"
     return Place(dsn, name, _flag(url, "pgbouncer", ours), _flag(url, "allow_unsafe", ours))
 
 

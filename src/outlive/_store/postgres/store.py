@@ -89,9 +89,13 @@ class PostgresStore:
             return
         self._process = os.getpid()
         writer = Pool(self._place, size=1)
-        async with writer.session(is_write=False) as session:
-            await open_database(session)
-            await self._time.measure(session)
+        try:
+            async with writer.session(is_write=False) as session:
+                await open_database(session)
+                await self._time.measure(session)
+        except BaseException:
+            await writer.close()
+            raise
         self._writer = writer
         self._shared = Pool(self._place, size=SHARED_SESSIONS_MAX)
         self._steps = Pool(self._place, size=STEP_SESSIONS_MAX, settings=USER_SETTINGS)

@@ -128,7 +128,7 @@ class PostgresTransaction:
 
     async def _let_go(self, session: Session) -> None:
         try:
-            if session.connection.is_in_transaction():
+            if session.is_in_transaction:
                 await self._transaction.rollback()
         except ERRORS:
             self._pool.drop(session)

@@ -1,4 +1,4 @@
--- The whole schema of the first release. {schema} is the quoted name of the schema that the store was given.
+-- The whole schema of the first release. What stands in braces is filled in, see query.py.
 --
 -- A handle of a journal is the key of its root run. It comes from a sequence, so it is never given out twice, and a
 -- writer that was asleep while a tree was deleted cannot write into another one.
@@ -124,9 +124,9 @@ CREATE TABLE {schema}.workers (
 CREATE INDEX runs_owner ON {schema}.runs (owner) WHERE owner <> '' AND number = 0;
 
 -- Microseconds since 1970: the instant that a test gives, else the server's clock.
-CREATE FUNCTION {schema}.instant(p_now bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
+CREATE FUNCTION {schema}.instant(p_now bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $body$
     SELECT coalesce(p_now, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-$$;
+$body$;
 
 -- Judge messages one by one, in order, store the good ones, and wake the trees they are for.
 --
@@ -139,7 +139,7 @@ CREATE FUNCTION {schema}.put_messages(
     p_blob_message integer[], -- Of which message this blob is, from 1; NULL for a blob of a change.
     p_blob_id text[],
     p_blob_data bytea[]
-) RETURNS text[] LANGUAGE plpgsql VOLATILE AS $$
+) RETURNS text[] LANGUAGE plpgsql VOLATILE AS $body$
 DECLARE
     v_message jsonb;
     v_ordinal integer := 0;
@@ -195,10 +195,10 @@ BEGIN
     PERFORM {schema}.wake_for_mail(p_now, v_mailed);
     RETURN v_verdicts;
 END
-$$;
+$body$;
 
 -- Make trees due that have mail; a parked one only if a RESUME is among it. A wake-up never moves later.
-CREATE FUNCTION {schema}.wake_for_mail(p_now bigint, p_journals bigint[]) RETURNS void LANGUAGE sql VOLATILE AS $$
+CREATE FUNCTION {schema}.wake_for_mail(p_now bigint, p_journals bigint[]) RETURNS void LANGUAGE sql VOLATILE AS $body$
     UPDATE {schema}.runs AS root
     SET wake_at = p_now
     WHERE
@@ -209,7 +209,7 @@ CREATE FUNCTION {schema}.wake_for_mail(p_now bigint, p_journals bigint[]) RETURN
             SELECT FROM {schema}.inbox AS mail
             WHERE mail.journal = root.key AND (root.status <> 'parked' OR mail.kind = 'resume')
         )
-$$;
+$body$;
 
 -- Everything that a batch of changes writes, in one call; what a change conflicts with fails the whole of it.
 --
@@ -280,7 +280,7 @@ CREATE FUNCTION {schema}.commit_changes(
     OUT verdicts text[]
 ) LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
-AS $$
+AS $body$
 DECLARE
     v_now bigint := {schema}.instant(p_now);
     v_found bigint[];
@@ -515,13 +515,13 @@ BEGIN
         PERFORM pg_notify(p_channel, '');
     END IF;
 END
-$$;
+$body$;
 
 -- One new tree, given as one JSON text so that any driver can pass it; NULL if its id is taken, else its handle.
 --
 -- {rows: [{seq, format, crc, is_last, body}], runs: [...], blobs: [{id, data}], tagged: [id]}; bytes are base64.
 CREATE FUNCTION {schema}.join_tree(p_now bigint, p_channel text, p_tree text) RETURNS bigint LANGUAGE plpgsql VOLATILE
-AS $$
+AS $body$
 DECLARE
     v_tree jsonb := p_tree::jsonb;
     v_key bigint := nextval('{sequence}');
@@ -562,4 +562,4 @@ BEGIN
         ) AS made;
     RETURN CASE WHEN v_lost IS NULL THEN v_key END;
 END
-$$;
+$body$;
