@@ -46,8 +46,14 @@ END $$
 """
 
 
+@pytest.fixture(scope="session")
+def postgres_place(postgres_server: PostgresServer) -> str:
+    """The database of `postgres_url`; its name."""
+    return postgres_server.create_database("place")
+
+
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer, postgres_database: str) -> str:
-    """An empty place for one test, in a schema that is made once for a module and then emptied: making it takes long."""
-    postgres_server.execute(EMPTY, database=postgres_database)
-    return postgres_server.store_url(postgres_database, schema="place")
+def postgres_url(postgres_server: PostgresServer, postgres_place: str) -> str:
+    """An empty place for one test: a schema that is made once, which takes long, and emptied for each."""
+    postgres_server.execute(EMPTY, database=postgres_place)
+    return postgres_server.store_url(postgres_place, schema="place")

@@ -184,5 +184,5 @@ async def test_server_that_lets_us_not_in_is_unavailable(
 
 async def test_nobody_at_the_address_is_unavailable() -> None:
     """Nothing listens there."""
-    with pytest.raises(StoreUnavailableError, match="127.0.0.1:1"):
+    with pytest.raises(StoreUnavailableError, match=r"127\.0\.0\.1:1"):
         await open_and_close("postgresql://outlive@127.0.0.1:1/db")

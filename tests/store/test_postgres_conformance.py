@@ -41,7 +41,7 @@ class TestPostgresStore(StoreConformance):
     @pytest.fixture
     def factory(self, request: pytest.FixtureRequest, postgres_server: PostgresServer) -> StoreFactory:
         """An empty schema for each test; a new one for tests of opening."""
-        database: str = request.getfixturevalue("postgres_database")
+        database: str = request.getfixturevalue("postgres_place")
         postgres_server.execute("DROP TABLE IF EXISTS notes", database=database)
         if "open" in request.node.name:
             url = postgres_server.store_url(database, schema=f"conformance {next(_schemas)}")

@@ -19,14 +19,19 @@ from outlive._store.postgres.rows import birth_of, to_json
 from outlive.errors import ConfigurationError
 
 _PARAMETER = re.compile(r"\$(\d)")
-_KINDS = (
-    ("asyncpg.", "asyncpg"),
-    ("psycopg.connection_async", "psycopg async"),
-    ("psycopg.connection", "psycopg"),
-    ("sqlalchemy.ext.asyncio.", "sqlalchemy async"),
-    ("sqlalchemy.engine.", "sqlalchemy"),
-    ("sqlalchemy.orm.", "sqlalchemy"),
-)
+_KINDS = {
+    ("asyncpg", "Connection"): "asyncpg",
+    ("asyncpg", "PoolConnectionProxy"): "asyncpg",
+    ("psycopg", "AsyncConnection"): "psycopg async",
+    ("psycopg", "Connection"): "psycopg",
+    ("sqlalchemy", "AsyncConnection"): "sqlalchemy async",
+    ("sqlalchemy", "AsyncSession"): "sqlalchemy async",
+    ("sqlalchemy", "async_scoped_session"): "sqlalchemy async",
+    ("sqlalchemy", "Connection"): "sqlalchemy",
+    ("sqlalchemy", "Session"): "sqlalchemy",
+    ("sqlalchemy", "scoped_session"): "sqlalchemy",
+}
+"""By package and class; a class that derives from one of these counts too."""
 KNOWN = (
     "asyncpg.Connection, psycopg.AsyncConnection, psycopg.Connection, and SQLAlchemy's AsyncConnection, AsyncSession, "
     "Connection and Session"
@@ -80,9 +85,9 @@ async def _run(connection: Any, statement: str, values: tuple[Any, ...]) -> Any:
 
 def _kind_of(connection: Any) -> str:
     for base in type(connection).__mro__:
-        for prefix, kind in _KINDS:
-            if base.__module__.startswith(prefix):
-                return kind
+        kind = _KINDS.get((base.__module__.partition(".")[0], base.__name__))
+        if kind is not None:
+            return kind
     raise ConfigurationError(
         f"a {type(connection).__module__}.{type(connection).__qualname__} is no connection that a run can be started "
         f"on; known are {KNOWN}"
@@ -110,10 +115,16 @@ def _run_sqlalchemy(connection: Any, statement: str, values: tuple[Any, ...]) ->
 
 def _percent(statement: str) -> str:
     """With psycopg's placeholders; they stand in the order of the values."""
-    return _PARAMETER.sub("%s", statement.replace("%", "%%"))
+    return _with_parameters(statement.replace("%", "%%"), "%s")
 
 
 def _named(statement: str, values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
     """With SQLAlchemy's placeholders."""
-    text = _PARAMETER.sub(r":value_\1", statement.replace(":", r"\:"))
+    text = _with_parameters(statement.replace(":", r"\:"), r":value_\1")
     return sys.modules["sqlalchemy"].text(text), {f"value_{n}": value for n, value in enumerate(values, 1)}
+
+
+def _with_parameters(statement: str, form: str) -> str:
+    # The name of the schema stands before the function and may hold anything.
+    head, name, parameters = statement.rpartition(".join_tree(")
+    return head + name + _PARAMETER.sub(form, parameters)
