@@ -80,6 +80,21 @@ async def test_what_only_looks_like_an_end_is_let_through(ledger: PostgresStore)
     assert (await count(ledger, "a; commit"), await count(ledger, "gone")) == (1, 0)
 
 
+async def test_constraint_that_is_judged_at_the_end_is_the_steps_own_error(ledger: PostgresStore) -> None:
+    """The driver's exception, as if the statement itself had raised it."""
+    tree = await begin(ledger)
+    transaction = await ledger.begin()
+    await transaction.handle.execute(
+        "CREATE TEMPORARY TABLE late (n int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP"
+    )
+    await transaction.handle.execute("INSERT INTO late VALUES (1), (1)")
+
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await transaction.commit([tree.change(stepped(ledger))])
+
+    assert len(await ledger.read_journal(tree.journal)) == 1
+
+
 async def test_failed_statement_cannot_be_swallowed(ledger: PostgresStore) -> None:
     """PostgreSQL would roll back at the commit; the journal must not say that the step succeeded."""
     tree = await begin(ledger)

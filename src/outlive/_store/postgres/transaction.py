@@ -23,6 +23,8 @@ from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 
 _FAILED = "25P02"
 """The SQLSTATE of a transaction in which a statement has failed."""
+_BROKEN = "23"
+"""How every SQLSTATE of a broken constraint begins."""
 
 
 class PostgresTransaction:
@@ -84,6 +86,8 @@ class PostgresTransaction:
             is_committing = True
             await self._transaction.commit()
         except ERRORS as error:
+            if is_committing and sqlstate_of(error).startswith(_BROKEN):
+                raise  # A constraint of the user's that is judged at the end: their step fails with it.
             raise self._explain(error, is_committing=is_committing) from error
         else:
             return outcomes
