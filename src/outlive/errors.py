@@ -478,16 +478,16 @@ class StoreUrlError(StoreError, ValueError):
     def __init__(self, url: object, reason: str) -> None:
         self.url, self.reason = url, reason
         super().__init__(
-            f'{url!r} is not a store URL: {reason}; use "memory:", "sqlite:orders.db" or "sqlite:/var/lib/orders.db"'
+            f'{url!r} is not a store URL: {reason}; use "memory:", "sqlite:orders.db", "sqlite:/var/lib/orders.db" or "postgresql://user@host/orders"'
         )
 
 
 class NotADatabaseError(StoreError):
-    """The file exists and is not a SQLite database."""
+    """The place exists and is not an Outlive database."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path} is not an Outlive database ({reason}); it was left as it is: name another file")
+        super().__init__(f"{path} is not an Outlive database ({reason}); it was left as it is: name another place")
 
 
 class SchemaTooNewError(StoreError):
@@ -498,6 +498,14 @@ class SchemaTooNewError(StoreError):
         super().__init__(
             f"{place} has schema {found} and this release knows up to {known}; nothing was changed: upgrade outlive"
         )
+
+
+class UnfitServerError(StoreError):
+    """The database server cannot keep what a store promises; nothing was written."""
+
+    def __init__(self, place: str, reason: str, remedy: str) -> None:
+        self.place, self.reason, self.remedy = place, reason, remedy
+        super().__init__(f"{place} cannot be a store: {reason}; {remedy}")
 
 
 class StoreUnavailableError(StoreError):
@@ -553,6 +561,14 @@ class SyncOnLoopError(OutliveError, RuntimeError):
             "engine.sync would wait here for the event loop that it blocks; in async code write "
             "`await engine.start(...)`, or call sync code with `await asyncio.to_thread(...)`"
         )
+
+
+class MissingExtraError(ConfigurationError, ImportError):
+    """A part of Outlive needs a package that is not installed."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        self.what, self.package, self.extra = what, package, extra
+        super().__init__(f"{what} needs the package {package}; run: pip install 'outlive[{extra}]'")
 
 
 class EngineClosedError(OutliveError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Every test of the engine runs in memory and on a file, leaves both whole, and leaves nobody behind."""
+"""Every test of the engine runs in memory, on a file and on a server, leaves all whole, and leaves nobody behind."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from outlive.testing.fsck import check_store
 from tests.engine.support import Place, stage, until
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     """Where the runs of a test live; whole when the test has ended, unless it breaks something on purpose."""
     place = Place(tmp_path / "engine.db" if request.param == "sqlite" else None)
+    if request.param == "postgres":
+        place.server_url = request.getfixturevalue("postgres_url")
     yield place
     if not place.is_damaged:
         store = place.store()

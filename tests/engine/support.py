@@ -22,6 +22,7 @@ from outlive._journal.event import AnyEvent
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryState, MemoryStore
+from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
 from outlive.client.handle import RunHandle
 
@@ -195,7 +196,9 @@ class Place:
     """Where the engines of one test keep their runs; the data outlives the engines."""
 
     path: Path | None
-    """The database file; None for a place in memory."""
+    """The database file; None for a place in memory or on a server."""
+    server_url: str = ""
+    """The address on a PostgreSQL server; empty for the others."""
     clock: SkippingClock = field(default_factory=SkippingClock)
     state: MemoryState = field(default_factory=MemoryState)
     is_damaged: bool = False
@@ -204,6 +207,8 @@ class Place:
     @property
     def url(self) -> str:
         """What an engine is told."""
+        if self.server_url:
+            return self.server_url
         return "memory:" if self.path is None else f"sqlite:{self.path}"
 
     def engine(self, *, wrap: Callable[[Store], Store] = lambda store: store, **options: Any) -> outlive.Engine:
@@ -215,6 +220,8 @@ class Place:
 
     def store(self) -> Store:
         """A store on this place."""
+        if self.server_url:
+            return PostgresStore(self.server_url, clock=self.clock.now)
         if self.path is None:
             return MemoryStore(clock=self.clock.now, state=self.state)
         return SqliteStore(self.path, clock=self.clock.now)
@@ -250,16 +257,20 @@ async def crash(engine: outlive.Engine) -> None:
     keeper.stop()
     worker.close()
     engine._waiters.close()
-    _go_silent(store, worker.id)
+    await _go_silent(store, worker.id)
     await store.close()
     engine._client = engine._station = engine._committer = None
 
 
-def _go_silent(store: Any, worker_id: str) -> None:
+async def _go_silent(store: Any, worker_id: str) -> None:
     """What the others see of a dead process: the kernel dropped its lock, or its lease ran out."""
     store = getattr(store, "inner", store)
     if isinstance(store, SqliteStore):
         store._locks.close()
+    elif isinstance(store, PostgresStore):
+        session = await store._pool(store._shared).take()
+        await session.connection.execute("UPDATE place.workers SET expires_at = 0 WHERE id = $1", worker_id)
+        session.connection.terminate()
     else:
         workers = store._state.workers
         workers[worker_id] = msgspec.structs.replace(workers[worker_id], expires_at=0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import psycopg
 import pytest
 
 import outlive
@@ -196,6 +197,9 @@ def fill(path: Path) -> None:
 
 def damage(place: Place, run_id: str, kind: str) -> None:
     """Change the journal of one run behind everybody's back."""
+    if place.server_url:
+        damage_on_server(place, run_id, kind)
+        return
     if place.path is None:
         journal = place.state.runs[run_id].journal
         rows = place.state.trees[journal].rows
@@ -210,6 +214,17 @@ def damage(place: Place, run_id: str, kind: str) -> None:
         (run_id,),
     )
     connection.close()
+
+
+def damage_on_server(place: Place, run_id: str, kind: str) -> None:
+    """The same in PostgreSQL."""
+    other = "convert_to(replace(convert_from(body, 'UTF8'), 'before', 'behind'), 'UTF8')"
+    change = f"body = {other}" if kind == "body" else "seq = 77"
+    with psycopg.connect(place.server_url.partition("?")[0]) as connection:
+        statement = (
+            f"UPDATE place.events SET {change} WHERE seq = 1 AND journal = (SELECT key FROM place.runs WHERE id = %s)"
+        )
+        connection.execute(statement, (run_id,))
 
 
 @pytest.mark.parametrize("kind", ["body", "gap"])

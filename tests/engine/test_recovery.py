@@ -140,11 +140,11 @@ async def test_a_crash_between_two_commits_loses_nothing(place: Place) -> None:
     limits = Limits(attempts_max=1_000)
     engine = await place.engine(limits=limits).__aenter__()
     await engine.start(recovering, 2, "held", id="run-1")
-    stage.gate("held").open()
     lives = 1
     while not (await engine.get("run-1").status()).is_terminal:
         seen = len(await engine.history("run-1"))
         await crash(engine)
+        stage.gate("held").open()
         lives += 1
         engine = await place.engine(limits=limits).__aenter__()
 

@@ -32,6 +32,7 @@ from outlive.client.batches import Batches
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
+from outlive.client.joining import start_within
 from outlive.client.message_key import key_of_cancel, key_of_signal
 from outlive.client.post import Post
 from outlive.client.shown import Shown
@@ -129,6 +130,7 @@ class Client:
         on_conflict: OnConflict = "attach",
         timeout: float | None = None,
         tags: dict[str, str] | None = None,
+        connection: Any = None,
     ) -> RunHandle[R]:
         """Start a run. See `Engine.start`."""
         if on_conflict not in get_args(OnConflict):
@@ -138,7 +140,9 @@ class Client:
         wanted = bound(workflow, args)
         run_id = self._new_id() if id is None else check_run_id(id)
         event, blobs = self._created(wanted, timeout, tags)
-        if await self._create(run_id, event, blobs) is Outcome.CONFLICT:
+        if connection is not None:
+            await start_within(self._store, connection, run_id, event, blobs, on_conflict=on_conflict)
+        elif await self._create(run_id, event, blobs) is Outcome.CONFLICT:
             await self._on_taken(run_id, event, blobs, on_conflict)
         return RunHandle(self, run_id)
 

@@ -102,7 +102,7 @@ class Engine:
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
         self._redaction = Redaction(redact)
-        self._store: Store = store_for(url, clock=self._clock.now)
+        self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._committer: Committer | None = None
         self._client: Client | None = None
         self._waiters: Waiters | None = None
@@ -129,6 +129,7 @@ class Engine:
                     tune_interpreter()
                 self._station = self._new_station()
                 await self._station.start()
+                self._store.watch(self._ring)
             self._client = self._new_client()
             self._loop = asyncio.get_running_loop()
         except BaseException:
@@ -252,6 +253,7 @@ class Engine:
         on_conflict: OnConflict = "attach",
         timeout: float | None = None,
         tags: dict[str, str] | None = None,
+        connection: Any = None,
     ) -> RunHandle[R]:
         """Start a run; it is durable when this returns.
 
@@ -262,8 +264,12 @@ class Engine:
                 stays in the store as `<id>~old1`) and starts anew.
             timeout: seconds that the run may take as a whole.
             tags: text for searching.
+            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
+                on it: the run is created in that transaction, and nothing of it runs before you commit.
         """
-        return await self._verbs.start(workflow, *args, id=id, on_conflict=on_conflict, timeout=timeout, tags=tags)
+        return await self._verbs.start(
+            workflow, *args, id=id, on_conflict=on_conflict, timeout=timeout, tags=tags, connection=connection
+        )
 
     def get(self, run_id: str) -> RunHandle[Any]:
         """A handle of a run; whether there is such a run shows when it is used."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
-from outlive.errors import StoreUrlError
+from outlive.errors import MissingExtraError, StoreUrlError
 
 
-def store_for(url: object, *, clock: Callable[[], int]) -> Store:
+def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = False) -> Store:
     """The store that a URL names; nothing is opened yet.
+
+    With a test clock every store judges by that clock; else a store that has a clock of its own judges by its own.
 
     Raises:
         StoreUrlError: the URL names no store we have.
+        MissingExtraError: its driver is not installed.
     """
     if not isinstance(url, str) or ":" not in url:
         raise StoreUrlError(url, "it has no scheme")
@@ -24,6 +28,8 @@ def store_for(url: object, *, clock: Callable[[], int]) -> Store:
         return MemoryStore(clock=clock)
     if scheme == "sqlite":
         return _sqlite(url, rest, clock)
+    if scheme in ("postgresql", "postgres"):
+        return _postgres(url, clock, is_test_clock=is_test_clock)
     raise StoreUrlError(url, f"no store has the scheme {scheme!r}")
 
 
@@ -40,3 +46,12 @@ def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
     from outlive._store.sqlite import SqliteStore
 
     return SqliteStore(path, clock=clock)
+
+
+def _postgres(url: str, clock: Callable[[], int], *, is_test_clock: bool) -> Store:
+    if importlib.util.find_spec("asyncpg") is None:
+        raise MissingExtraError("a PostgreSQL store", "asyncpg", "postgres")
+    # Imported here, so that a process without PostgreSQL needs no driver.
+    from outlive._store.postgres import PostgresStore
+
+    return PostgresStore(url, clock=clock) if is_test_clock else PostgresStore(url, local_clock=clock)

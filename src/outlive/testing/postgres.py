@@ -178,18 +178,18 @@ class PostgresServer:
     def create_database(self, name: str | None = None) -> str:
         """Create a database and give its name, a new one unless it is given."""
         name = name or f"test_{next(self._names)}"
-        self.execute(f'CREATE DATABASE "{name}"')
+        _in_thread(self._run(f'CREATE DATABASE "{name}"', "postgres"))
         return name
 
     def drop_database(self, name: str) -> None:
         """Delete a database, whoever uses it."""
-        self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        _in_thread(self._run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', "postgres"))
 
     def execute(self, statement: str, *, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Run statements; the rows of a single one. Works in a running event loop too, and blocks it."""
-        return _in_thread(self._execute(statement, database))
+        return _in_thread(self._run(statement, database))
 
-    async def _execute(self, statement: str, database: str) -> list[tuple[Any, ...]]:
+    async def _run(self, statement: str, database: str) -> list[tuple[Any, ...]]:
         import asyncpg
 
         connection = await asyncpg.connect(self.url(database))
@@ -236,7 +236,7 @@ class PostgresServer:
                 lines = status.read_text("utf-8").splitlines()
             except OSError:
                 lines = []
-            if len(lines) >= 8 and lines[0] == str(process.pid) and lines[7].strip() == "ready":
+            if len(lines) >= 8 and lines[0] == str(process.pid) and lines[7].strip() in ("ready", "standby"):
                 return
             time.sleep(0.005)
         process.kill()

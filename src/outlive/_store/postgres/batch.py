@@ -1,0 +1,203 @@
+"""Changes of any number of trees, as the arrays that one statement takes.
+
+A batch is optimistic: it is written as if nothing conflicted, and the fence makes the whole of it fail if something
+does (`Conflict`). Only then somebody has to look at each change (`commit`). An id that is taken is not an accident but
+a normal answer to a start: the statement leaves such a tree out and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from outlive._model import Run
+from outlive._store.contract import Change, Message, Outcome
+from outlive._store.postgres.fault import Conflict
+from outlive._store.postgres.query import EVENT_COLUMNS, RUN_COLUMNS, STATE_COLUMNS
+from outlive._store.postgres.rows import birth_of, state_of, to_json, to_json_or_null, to_text
+
+NO_LIMIT = 2**62
+_ENDED = -2
+"""In place of the last seq of a tree that ends within the batch: no `after` is equal to it."""
+_BLOB_COLUMNS = ("journal", "message", "id", "data")
+
+Values = list[Any]
+
+
+def columns_of(rows: Sequence[Sequence[Any]], count: int) -> Values:
+    """Rows as one array for each of their columns; NULLs when there are none."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [None] * count
+
+
+class Rows:
+    """Journal rows of a batch."""
+
+    __slots__ = ("_tails", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        self._tails: dict[int, tuple[int, int]] = {}
+
+    def add(self, change: Change, journal: int, *, is_last: bool = False) -> None:
+        """Append the rows of a change; a second change of a tree must build on the first one."""
+        assert change.rows, "a change without a row proves nothing"
+        if change.journal and change.after < 0:
+            raise Conflict("every journal that has a handle has an event")
+        fence, tail = self._tails.get(journal, (change.after, change.after))
+        if tail != change.after:
+            raise Conflict("two changes of one tree that do not follow each other")
+        last = change.rows[-1][0]
+        for seq, format_, crc, body in change.rows:
+            tail += 1
+            assert seq == tail, "a gap in the rows of a change"
+            # All rows of a tree have one fence: the last event from before the batch.
+            self.rows.append((journal, seq, fence, format_, crc, is_last and seq == last, body))
+        self._tails[journal] = fence, _ENDED if is_last else tail
+
+
+def plan_rows(changes: Sequence[Change]) -> Values | None:
+    """The parameters of commit_rows.sql, if there is nothing but rows."""
+    for change in changes:
+        if (
+            not change.journal
+            or change.runs
+            or change.renames
+            or change.consumed
+            or change.blobs
+            or change.items
+            or change.starts
+            or change.messages
+        ):
+            return None
+    rows = Rows()
+    for change in changes:
+        rows.add(change, change.journal)
+    journal, seq, after, format_, crc, _, body = columns_of(sorted(rows.rows, key=_place), len(EVENT_COLUMNS))
+    return [journal, seq, after, format_, crc, body]
+
+
+def _place(row: Sequence[Any]) -> tuple[int, int]:
+    return row[0], row[1]
+
+
+class Batch:
+    """Collects changes, then gives the parameters of commit_changes.sql."""
+
+    def __init__(self, handles: Iterable[int]) -> None:
+        self._handles = iter(handles)
+        self._rows = Rows()
+        self._roots: dict[int, Run] = {}
+        self._births: list[tuple[Any, ...]] = []
+        self._children: dict[tuple[int, int], Run] = {}
+        self._blobs: list[tuple[Any, ...]] = []
+        self._messages: list[dict[str, Any]] = []
+        self._messages_max = NO_LIMIT
+        self._rest: dict[str, list[Any]] = {}
+        self._journals: list[int] = []
+        self._ids: set[str] = set()
+
+    def add(self, change: Change) -> None:
+        """Take a change."""
+        self._journals.append(self._add(change))
+
+    def post(self, messages: Sequence[Message], *, messages_max: int = NO_LIMIT) -> None:
+        """Take messages; they are judged when all changes have been written."""
+        for message in messages:
+            self._messages.append(_message(message))
+            number = len(self._messages)
+            self._blobs += [(0, number, blob.id, blob.data) for blob in message.blobs]
+        self._messages_max = messages_max
+
+    def _add(self, change: Change) -> int:
+        journal = change.journal or next(self._handles)
+        is_last = False
+        for run in change.runs:
+            if run.number:
+                self._children[journal, run.number] = run
+            else:
+                is_last = run.status.is_terminal
+                if change.journal:
+                    self._roots[journal] = run
+                else:
+                    self._plant(change, run, journal)
+            if run.tags and (run.number or not change.journal):
+                self._note("tagged", {"id": run.id, "journal": journal})
+        self._rows.add(change, journal, is_last=is_last)
+        self._blobs += [(journal, None, blob.id, blob.data) for blob in change.blobs]
+        for message_id in change.consumed:
+            self._note("consumed", {"id": message_id, "journal": journal})
+        for item in change.items:
+            result, failure = to_json_or_null(item.result), to_json_or_null(item.failure)
+            fields = {"journal": journal, "run": item.run, "index": item.index, "result": result, "failure": failure}
+            self._note("items", fields)
+        for run in change.renames:
+            fields = {"journal": run.journal, "number": run.number, "id": run.id}
+            self._note("renames", fields | {"root_id": run.root_id, "parent_id": run.parent_id})
+        if change.heir_of and not change.journal:
+            self._note("heirs", {"journal": journal, "heir_of": change.heir_of})
+        for start in change.starts:
+            self._add(start)
+        self.post(change.messages)
+        return journal
+
+    def _plant(self, change: Change, root: Run, journal: int) -> None:
+        if root.id in self._ids:
+            raise Conflict("two new trees with one id")
+        self._ids.add(root.id)
+        self._births.append(birth_of(root, key=journal, journal=journal))
+        if change.starts or change.messages or change.items or change.renames or change.heir_of or change.consumed:
+            self._note("must", journal)
+
+    def _note(self, kind: str, what: Any) -> None:
+        self._rest.setdefault(kind, []).append(what)
+
+    def values(self, *, now: int | None, channel: str | None) -> Values:
+        """The parameters of commit_changes.sql."""
+        children = [birth_of(run, key=None, journal=journal) for (journal, _), run in self._children.items()]
+        roots = [(key, *state_of(run)) for key, run in sorted(self._roots.items())]
+        rest: dict[str, Any] = dict(self._rest)
+        if self._messages:
+            rest |= {"messages": self._messages, "messages_max": self._messages_max}
+        return [
+            now,
+            channel,
+            *columns_of(self._rows.rows, len(EVENT_COLUMNS)),
+            *columns_of(roots, len(STATE_COLUMNS)),
+            *columns_of(self._births + children, len(RUN_COLUMNS)),
+            *columns_of(self._blobs, len(_BLOB_COLUMNS)),
+            to_json(rest) if rest else None,
+        ]
+
+    def outcomes(self, lost: Sequence[int] | None) -> list[tuple[Outcome, int]]:
+        """What became of the changes, in order, when the trees in `lost` were not created."""
+        if not lost:
+            return [(Outcome.COMMITTED, journal) for journal in self._journals]
+        gone = set(lost)
+        return [
+            (Outcome.CONFLICT, 0) if journal in gone else (Outcome.COMMITTED, journal) for journal in self._journals
+        ]
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {
+        "run_id": message.run_id,
+        "kind": message.kind.value,
+        "at": message.at,
+        "name": to_text(message.name),
+        "key": to_text(message.key),
+        "payload": to_json_or_null(message.payload),
+        "ended": to_json_or_null(message.ended),
+    }
+
+
+def count_births(changes: Sequence[Change]) -> int:
+    """How many handles these changes and the starts in them need."""
+    return sum(not change.journal for change in all_of(changes))
+
+
+def all_of(changes: Sequence[Change]) -> list[Change]:
+    """These changes and the starts in them."""
+    found = list(changes)
+    for change in found:
+        found += change.starts
+    return found

@@ -1,0 +1,90 @@
+"""Renewing a lease: blocking, and on a connection of its own.
+
+The driver knows only event loops, so a beat has a small one of its own, on a thread of its own. Whoever renews waits
+for it, but never longer than a third of the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from outlive._store.postgres.claim import microseconds
+from outlive._store.postgres.connection import Session, connect
+from outlive._store.postgres.fault import ERRORS, translate
+from outlive._store.postgres.place import Place
+from outlive._store.postgres.time import StoreTime
+from outlive.errors import StoreUnavailableError
+
+LEASE_SHARE = 1 / 3
+"""How much of a lease one renewal may take."""
+SLACK_SECONDS = 0.5
+CLOSE_SECONDS = 1.0
+
+T = TypeVar("T")
+
+
+class PostgresBeat:
+    """Renews the lease of one session."""
+
+    def __init__(self, place: Place, worker_id: str, *, time: StoreTime) -> None:
+        self._place = place
+        self._worker_id = worker_id
+        self._time = time
+        self._thread: ThreadPoolExecutor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session: Session | None = None
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """See `Beat`."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "outlive-postgres-beat")
+            self._loop = asyncio.new_event_loop()
+        assert self._loop is not None
+        answer = self._thread.submit(_run, self._loop, self._renew, lease_seconds)
+        try:
+            return answer.result(lease_seconds * LEASE_SHARE + SLACK_SECONDS)
+        except TimeoutError as error:
+            raise StoreUnavailableError(str(self._place), "no answer in time") from error
+
+    async def _renew(self, lease_seconds: float) -> bool:
+        deadline = asyncio.get_running_loop().time() + lease_seconds * LEASE_SHARE
+        if self._session is None or not self._session.is_open:
+            self._session = Session(await connect(self._place, timeout=lease_seconds * LEASE_SHARE), self._place)
+        session = self._session
+        left = max(0.001, deadline - asyncio.get_running_loop().time())
+        values = self._time.given(), self._worker_id, microseconds(lease_seconds)
+        try:
+            return bool(await session.connection.fetch(session.sql["renew_worker"], *values, timeout=left))
+        except ERRORS as error:
+            self._session = None
+            session.connection.terminate()
+            raise StoreUnavailableError(
+                str(self._place), translate(error, self._place, is_write=False).args[0]
+            ) from error
+
+    def close(self) -> None:
+        """See `Beat`."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        assert self._loop is not None
+        thread.submit(_run, self._loop, self._close)
+        thread.submit(self._loop.close)
+        thread.shutdown(wait=True)
+
+    async def _close(self) -> None:
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            await session.connection.close(timeout=CLOSE_SECONDS)
+        except ERRORS:
+            session.connection.terminate()
+
+
+def _run(loop: asyncio.AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    # The coroutine is made here: one that nobody runs any more would be complained about.
+    return loop.run_until_complete(work(*arguments))

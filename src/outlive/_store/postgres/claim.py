@@ -1,0 +1,131 @@
+"""Workers: who lives, who owns what, and who takes over.
+
+A worker lives while its lease has not run out by the server's clock and nobody has ended its session. The clock only
+decides who tries to claim: what fences a former owner is the next seq of the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+import msgspec
+
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import RunClaimed
+from outlive._journal.fold import Fold
+from outlive._model import Run
+from outlive._store.contract import Change, Claim, Claims, WorkerInfo
+from outlive._store.postgres.batch import Batch
+from outlive._store.postgres.commit import Writing
+from outlive._store.postgres.connection import Session
+from outlive._store.postgres.fault import Conflict
+from outlive._store.postgres.rows import to_json, to_run, to_text, to_worker
+from outlive.telemetry import log
+
+SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
+"""For how long an expired session is remembered: its worker may only be asleep, and come back."""
+CLAIM_TRIES_MAX = 3
+SPARE = 100
+"""How many more runs are looked at than are wanted: others may be taking the first ones at this moment."""
+
+
+async def claim_runs(
+    session: Session, worker_id: str, definitions: Sequence[str], limit: int, writing: Writing
+) -> Claims:
+    """Take over trees that are due.
+
+    Looking locks nothing and is all that happens when nothing is due. What is due is locked, skipping what others have
+    locked, so that of many who look at once each takes something else.
+    """
+    names = sorted({to_text(name) for name in definitions})
+    for _ in range(CLAIM_TRIES_MAX):
+        rows = await session.fetch("find_due", writing.time(), worker_id, names, limit + SPARE)
+        now_at = rows[0][0]
+        found = [(wake_at, key) for _, wake_at, key in rows if key is not None]
+        due = [key for wake_at, key in found if wake_at <= now_at]
+        claims: list[Claim] = []
+        if due and limit > 0:
+            try:
+                async with session.transaction():
+                    locked = await session.fetch("lock_due", now_at, worker_id, names, due, limit)
+                    claims = await _take_over(session, locked, worker_id=worker_id, now=now_at, writing=writing)
+            except Conflict:
+                continue  # Somebody wrote between our looking and our locking.
+        taken = {claim.run.journal for claim in claims}
+        # When not all that was wanted could be had, the rest of what is due is being taken by others.
+        is_full = len(claims) >= limit
+        later = [wake_at for wake_at, key in found if key not in taken and (is_full or wake_at > now_at)]
+        return Claims(claims, min(later, default=None))
+    return Claims([], None)
+
+
+async def _take_over(
+    session: Session, rows: Sequence[asyncpg.Record], *, worker_id: str, now: int, writing: Writing
+) -> list[Claim]:
+    """Make these trees the worker's, in this order; a tree that is damaged is left out."""
+    batch = Batch(())
+    claims = []
+    for row in rows:
+        root = _to_sound_run(row)
+        if root is None or row["tail"] is None:
+            continue
+        seq = row["tail"] + 1
+        event, run = _claim(root, worker_id=worker_id, now=now)
+        claimed = [seal(event, salt=salt_of(run.nonce), seq=seq)]
+        batch.add(Change(journal=root.journal, after=seq - 1, rows=claimed, runs=[run]))
+        claims.append(Claim(run, seq))
+    if claims:
+        await session.put("commit_changes", *batch.values(now=writing.time(), channel=None))
+    return claims
+
+
+def _to_sound_run(row: asyncpg.Record) -> Run | None:
+    """A row that is damaged must not keep the others from being claimed."""
+    try:
+        return to_run(tuple(row))
+    except (msgspec.MsgspecError, KeyError) as error:
+        log.error("a run row is damaged and cannot be claimed: %r in %.200s", error, row["id"])
+        return None
+
+
+def _claim(root: Run, *, worker_id: str, now: int) -> tuple[RunClaimed, Run]:
+    """The event of the claim, and the root row as everybody folds it."""
+    event = RunClaimed(at=now, worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
+    fold = Fold(root.root_id)
+    fold.runs[0] = root
+    fold.apply(event)
+    return event, fold.root
+
+
+# -- Sessions ------------------------------------------------------------------------------------------------
+
+
+def microseconds(seconds: float) -> int:
+    """A span of time as the store counts it."""
+    return round(seconds * 1_000_000)
+
+
+async def register_worker(session: Session, worker: WorkerInfo, lease_seconds: float, writing: Writing) -> None:
+    """Begin a session."""
+    await session.fetch(
+        "register_worker",
+        writing.time(),
+        worker.id,
+        to_text(worker.name),
+        to_json(worker.definitions),
+        worker.started_at,
+        microseconds(lease_seconds),
+        SESSION_KEPT_MICROSECONDS,
+    )
+
+
+async def retire_worker(session: Session, worker_id: str, writing: Writing) -> None:
+    """End a session."""
+    await session.fetch("retire_worker", worker_id, writing.channel)
+
+
+async def list_workers(session: Session, now: int | None) -> list[WorkerInfo]:
+    """All sessions that live or own runs."""
+    workers = [to_worker(tuple(row)) for row in await session.fetch("list_workers", now)]
+    return [worker for worker in workers if worker.is_live or worker.runs]

@@ -1,0 +1,209 @@
+"""The verbs that write journals: `commit` and `deliver`.
+
+Three ways, each for what the one before cannot do:
+
+1. Nothing but rows (a step ended, and that is all): one statement, commit_rows.sql.
+2. A batch: one statement too, commit_changes.sql, which calls a function that lies in the database.
+3. Carefully: each change in a savepoint of its own, all in one transaction. Needed only when something conflicts that
+   looking at the ends of the journals does not explain.
+
+After a conflict the changes of journals that have moved on are known to conflict for good; the others are tried again
+at once. So one paused worker that comes back with a thousand stale changes costs the others one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import asyncpg
+from msgspec.structs import replace
+
+from outlive._model.payload import Blob
+from outlive._store.contract import Change, Delivery, Message, Outcome
+from outlive._store.postgres.batch import NO_LIMIT, Batch, count_births, plan_rows
+from outlive._store.postgres.connection import Session
+from outlive._store.postgres.fault import RETRIED, Conflict, sqlstate_of
+
+OPTIMISTIC_TRIES_MAX = 3
+DEADLOCK_TRIES_MAX = 5
+HANDLES_AT_ONCE = 256
+Outcomes = list[tuple[Outcome, int]]
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Writing:
+    """What every write needs to know of its store."""
+
+    time: Callable[[], int | None]
+    """The instant that a test gives; None: the server's clock counts."""
+    channel: str | None
+    """Where others listen."""
+    handles: list[int]
+    """Handles of journals that nobody has used yet."""
+
+    async def reserve(self, session: Session, count: int) -> list[int]:
+        """Handles for so many new journals; asked for in bulk, so that a start is one statement as a rule."""
+        if len(self.handles) < count:
+            rows = await session.fetch("take_handles", max(count, HANDLES_AT_ONCE))
+            self.handles += [row[0] for row in rows]
+        taken, self.handles[:count] = self.handles[:count], []
+        return taken
+
+
+async def commit(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
+    """Write changes in one transaction; a conflict of one does not touch the others."""
+    known: dict[int, tuple[Outcome, int]] = {}
+    for _ in range(OPTIMISTIC_TRIES_MAX):
+        open_ = [index for index in range(len(changes)) if index not in known]
+        if not open_:
+            break
+        try:
+            outcomes = await _commit_at_once(session, [changes[index] for index in open_], writing)
+        except Conflict:
+            stale = await _find_stale(session, [changes[index] for index in open_])
+            if not stale:
+                break
+            known |= {open_[place]: (Outcome.CONFLICT, changes[open_[place]].journal) for place in stale}
+        else:
+            known |= dict(zip(open_, outcomes, strict=True))
+    open_ = [index for index in range(len(changes)) if index not in known]
+    if open_:
+        outcomes = await _again(lambda: _commit_one_by_one(session, [changes[index] for index in open_], writing))
+        known |= dict(zip(open_, outcomes, strict=True))
+    return [known[index] for index in range(len(changes))]
+
+
+async def _commit_at_once(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
+    rows = plan_rows(changes)
+    if rows is not None:
+        await _again(lambda: session.put("commit_rows", *rows))
+        return [(Outcome.COMMITTED, change.journal) for change in changes]
+    count = count_births(changes)
+    batch = Batch(await writing.reserve(session, count) if count else ())
+    for change in changes:
+        batch.add(change)
+    lost, _ = await _again(lambda: _write(session, batch, writing))
+    return batch.outcomes(lost)
+
+
+async def _write(session: Session, batch: Batch, writing: Writing) -> tuple[list[int] | None, list[str] | None]:
+    values = batch.values(now=writing.time(), channel=writing.channel)
+    ((lost, verdicts),) = await session.put("commit_changes", *values)
+    return lost, verdicts
+
+
+async def _again(write: Callable[[], Awaitable[T]]) -> T:
+    """Do something once more when the server chose it to make way for others."""
+    for _ in range(DEADLOCK_TRIES_MAX - 1):
+        try:
+            return await write()
+        except asyncpg.PostgresError as error:
+            if sqlstate_of(error) not in RETRIED:
+                raise
+    return await write()
+
+
+async def _find_stale(session: Session, changes: Sequence[Change]) -> list[int]:
+    """Which of these changes do not fit the ends of their journals; more than that is not looked at."""
+    tails = await find_tails(session, {change.journal for change in changes if change.journal})
+    stale = []
+    for place, change in enumerate(changes):
+        if not change.journal:
+            continue
+        if tails.get(change.journal) != change.after:
+            stale.append(place)
+        else:
+            # A second change of the same tree builds on this one.
+            tails[change.journal] = change.rows[-1][0]
+    return stale
+
+
+async def find_tails(session: Session, journals: set[int]) -> dict[int, int]:
+    """Where these journals end; those that nothing can follow are left out."""
+    rows = await session.fetch("find_tails", sorted(journals))
+    return {journal: seq for journal, seq, is_last in rows if not is_last}
+
+
+# -- Carefully -----------------------------------------------------------------------------------------------
+
+
+async def _commit_one_by_one(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
+    async with session.transaction():
+        return [await commit_carefully(session, change, writing) for change in changes]
+
+
+async def commit_carefully(session: Session, change: Change, writing: Writing) -> tuple[Outcome, int]:
+    """Write one change in a savepoint of the transaction that is open."""
+    await session.run("SAVEPOINT change")
+    try:
+        outcome = Outcome.COMMITTED, await _write_carefully(session, change, writing)
+    except Conflict:
+        await session.run("ROLLBACK TO change")
+        outcome = Outcome.CONFLICT, change.journal
+    await session.run("RELEASE change")
+    return outcome
+
+
+async def _write_carefully(session: Session, change: Change, writing: Writing) -> int:
+    batch = Batch(() if change.journal else await writing.reserve(session, 1))
+    batch.add(replace(change, starts=[], messages=[]))
+    lost, _ = await _write(session, batch, writing)
+    ((outcome, journal),) = batch.outcomes(lost)
+    if outcome is Outcome.CONFLICT:
+        raise Conflict("an id is taken")
+    for start in change.starts:
+        outcome, _ = await commit_carefully(session, start, writing)
+        if outcome is Outcome.CONFLICT and start.heir_of:
+            raise Conflict("nobody ends without the heir")
+    await put_messages(session, change.messages, writing)
+    return journal
+
+
+async def put_messages(
+    session: Session, messages: Sequence[Message], writing: Writing, *, messages_max: int = NO_LIMIT
+) -> list[Delivery]:
+    """Put messages into the inbox, one by one and in order."""
+    if not messages:
+        return []
+    batch = Batch(())
+    batch.post(messages, messages_max=messages_max)
+    _, verdicts = await _write(session, batch, writing)
+    return [Delivery(verdict) for verdict in verdicts or ()]
+
+
+# -- Messages ------------------------------------------------------------------------------------------------
+
+
+async def deliver(
+    session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
+) -> list[Delivery]:
+    """Put messages into the inbox, after the tree that they may need; one statement as a rule."""
+    if start is not None and (start.starts or start.messages):
+        return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
+    batch = Batch(() if start is None else await writing.reserve(session, 1))
+    if start is not None:
+        batch.add(start)
+    batch.post(messages, messages_max=messages_max)
+    try:
+        _, verdicts = await _again(lambda: _write(session, batch, writing))
+    except Conflict:
+        if start is None:
+            raise
+        return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
+    return [Delivery(verdict) for verdict in verdicts or ()]
+
+
+async def _deliver_carefully(
+    session: Session, messages: Sequence[Message], start: Change, messages_max: int, writing: Writing
+) -> list[Delivery]:
+    async with session.transaction():
+        await commit_carefully(session, start, writing)
+        return await put_messages(session, messages, writing, messages_max=messages_max)
+
+
+async def put_blobs(session: Session, blobs: Sequence[Blob]) -> None:
+    """Store blobs that nothing refers to yet."""
+    await session.fetch("put_blobs", [blob.id for blob in blobs], [blob.data for blob in blobs])

@@ -1,0 +1,77 @@
+"""What the errors of a connection mean for the caller.
+
+Three meanings, and the difference is whether a write may have happened:
+
+* The server answered that the statement failed: it was rolled back, and nothing happened.
+* The connection broke, or the answer did not come in time, while a write was on its way: nobody knows. A server that is
+  told to stop closes sessions in the same way, so its last words count as a broken connection.
+* The same while nothing was on its way that writes: nothing happened.
+"""
+
+from __future__ import annotations
+
+import asyncpg
+
+from outlive._store.postgres.place import Place
+from outlive._store.postgres.query import CONFLICT
+from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
+
+CONFLICTS = (CONFLICT, "23505", "23502", "21000")
+"""Of a change with what lies in the database: ours, a unique key, the fence, and twice the same row."""
+RETRIED = ("40001", "40P01")
+"""The server chose us to make way: doing the same again works."""
+_LOST = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
+"""Last words of a session that the server closes."""
+_AWAY_CLASSES = ("08", "25", "40", "53", "54", "55", "57", "58", "F0")
+_HINTS = {
+    "53100": "make room on its disk",
+    "53300": "raise max_connections of the server, or use a pooler",
+    "25006": "it is a replica or was made read-only; name the primary",
+    "42501": "this user needs all rights on the schema",
+    "3F000": "the schema is gone; restart",
+    "42P01": "a table is gone; restore it, or restart",
+}
+
+ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""Everything that a connection raises."""
+
+
+class Conflict(Exception):
+    """What was tried for many at once has to be tried again for each, carefully."""
+
+
+def sqlstate_of(error: BaseException) -> str:
+    """The five letters by which the server names an error; empty for an error that is not the server's."""
+    return (error.sqlstate or "") if isinstance(error, asyncpg.PostgresError) else ""
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is of no use any more, and so what it was doing is not known."""
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "").startswith("08") or error.sqlstate in _LOST
+    return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError)
+
+
+def translate(error: BaseException, place: Place, *, is_write: bool) -> StoreError:
+    """What to tell the caller of a statement, or of several, that raised this."""
+    state, reason = sqlstate_of(error), _reason(error)
+    if is_lost(error):
+        if is_write:
+            return CommitUnknownError(str(place), f"{reason} (while writing)")
+        return StoreUnavailableError(str(place), reason)
+    if state[:2] in _AWAY_CLASSES or state in _HINTS:
+        return StoreUnavailableError(str(place), reason)
+    if isinstance(error, asyncpg.InterfaceError) and not isinstance(error, ValueError):
+        return StoreUnavailableError(str(place), reason)  # The connection was closed before anything was sent.
+    return StoreError(f"{place}: {type(error).__name__}: {reason}")
+
+
+def translate_connect(error: BaseException, place: Place) -> StoreError:
+    """What to tell whoever wanted a new connection: nothing was sent."""
+    return StoreUnavailableError(str(place), _reason(error))
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
+    hint = _HINTS.get(sqlstate_of(error))
+    return f"{text}; {hint}" if hint else text

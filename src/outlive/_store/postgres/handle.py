@@ -1,0 +1,101 @@
+"""What a step is given to write with: the verbs of an asyncpg connection, without those that end a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from outlive._store.postgres.fault import ERRORS
+from outlive.errors import TransactionRefusedError
+
+_OPAQUE = re.compile(
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/",
+    re.DOTALL,
+)
+"""Texts, names and comments: what stands in them is not SQL."""
+_ENDING = re.compile(
+    r"(BEGIN|START\s+TRANSACTION|COMMIT|END|ABORT|PREPARE\s+TRANSACTION"
+    r"|ROLLBACK(?!\s+(?:WORK\s+|TRANSACTION\s+)?TO\b))\b",
+    re.IGNORECASE,
+)
+
+
+class StepHandle:
+    """The transaction of an async step; see `outlive._store.contract.Transaction`."""
+
+    def __init__(self, connection: Callable[[], Any]) -> None:
+        self._get = connection
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def sync(self) -> SyncStepHandle:
+        """The same transaction for a function that runs on a thread."""
+        return SyncStepHandle(self, self._loop)
+
+    async def execute(self, query: str, /, *args: Any) -> str:
+        """Run a statement and say what it did."""
+        return str(await self._do("execute", query, *args))
+
+    async def executemany(self, query: str, args: Any, /) -> None:
+        """Run a statement once for each set of arguments."""
+        await self._do("executemany", query, args)
+
+    async def fetch(self, query: str, /, *args: Any) -> Any:
+        """All rows that a statement gives."""
+        return await self._do("fetch", query, *args)
+
+    async def fetchrow(self, query: str, /, *args: Any) -> Any:
+        """The first row, None if there is none."""
+        return await self._do("fetchrow", query, *args)
+
+    async def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
+        """A value of the first row, None if there is none."""
+        return await self._do("fetchval", query, *args, column=column)
+
+    async def _do(self, verb: str, query: str, *args: Any, **options: Any) -> Any:
+        connection = self._get()
+        for statement in _OPAQUE.sub(" ", query).split(";"):
+            if ending := _ENDING.match(statement.strip()):
+                raise TransactionRefusedError(ending[1].upper())
+        try:
+            return await getattr(connection, verb)(query, *args, **options)
+        except ERRORS:
+            self._get()  # A transaction that was ended for taking too long says so.
+            raise
+
+
+class SyncStepHandle:
+    """The transaction of a sync step. Every call blocks its thread."""
+
+    def __init__(self, handle: StepHandle, loop: asyncio.AbstractEventLoop) -> None:
+        self._handle = handle
+        self._loop = loop
+
+    def execute(self, query: str, /, *args: Any) -> str:
+        """Run a statement and say what it did."""
+        return str(self._wait(self._handle.execute(query, *args)))
+
+    def executemany(self, query: str, args: Any, /) -> None:
+        """Run a statement once for each set of arguments."""
+        self._wait(self._handle.executemany(query, args))
+
+    def fetch(self, query: str, /, *args: Any) -> Any:
+        """All rows that a statement gives."""
+        return self._wait(self._handle.fetch(query, *args))
+
+    def fetchrow(self, query: str, /, *args: Any) -> Any:
+        """The first row, None if there is none."""
+        return self._wait(self._handle.fetchrow(query, *args))
+
+    def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
+        """A value of the first row, None if there is none."""
+        return self._wait(self._handle.fetchval(query, *args, column=column))
+
+    def _wait(self, work: Awaitable[Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(_await(work), self._loop).result()
+
+
+async def _await(work: Awaitable[Any]) -> Any:
+    return await work

@@ -1,0 +1,89 @@
+"""The schema, brought up to date by numbered files, and the servers that we refuse.
+
+`migrations/0001_pre_create.sql` is version 1, and so on without a gap. A migration and its record in the table
+`migrations` are one transaction under one lock: of any number of processes that start at once one does the work and the
+others find it done, and a process that is killed anywhere leaves a version, never half of one.
+"""
+
+from __future__ import annotations
+
+from outlive._store.postgres.connection import Session
+from outlive._store.postgres.query import migration_for, migrations
+from outlive.errors import NotADatabaseError, SchemaTooNewError, UnfitServerError
+
+VERSION_MIN = 14
+
+
+async def open_database(session: Session) -> None:
+    """Make the schema one of this release; refuse, without writing, a server or a schema that will not do.
+
+    Raises:
+        UnfitServerError: this server cannot keep what we promise.
+        NotADatabaseError: the schema is somebody else's.
+        SchemaTooNewError: a later release was here.
+    """
+    await check_server(session)
+    if await _read_version(session) < len(migrations()):
+        await _migrate(session)
+
+
+async def check_server(session: Session) -> None:
+    """Refuse a server that would lose what it has confirmed, or that takes no writes."""
+    place = session.place
+    (server,) = await session.fetch("read_server")
+    if server["version"] < VERSION_MIN * 10_000:
+        found = server["version"] // 10_000
+        raise UnfitServerError(str(place), f"it is PostgreSQL {found}", f"use PostgreSQL {VERSION_MIN} or later")
+    if server["is_replica"]:
+        raise UnfitServerError(str(place), "it is a replica and takes no writes", "name the primary")
+    if server["is_read_only"]:
+        raise UnfitServerError(
+            str(place), "its transactions are read-only", "set default_transaction_read_only=off for this user"
+        )
+    if server["encoding"] != "UTF8":
+        raise UnfitServerError(
+            str(place), f"its encoding is {server['encoding']}", "create a database with ENCODING 'UTF8'"
+        )
+    if server["isolation"] != "read committed":
+        raise UnfitServerError(
+            str(place),
+            f"its transactions are {server['isolation']}",
+            "set default_transaction_isolation='read committed' for this user",
+        )
+    if place.allow_unsafe:
+        return
+    for name in ("fsync", "synchronous_commit", "full_page_writes"):
+        if server[name] == "off":
+            raise UnfitServerError(
+                str(place),
+                f"{name} is off, so it forgets what it has confirmed when the power fails",
+                f"set {name}=on, or add ?allow_unsafe=true to the address where that does not matter",
+            )
+
+
+async def _read_version(session: Session) -> int:
+    """The version of the schema; 0 for none."""
+    schema = session.place.schema
+    ((exists, tables, is_ours),) = await session.fetch("read_identity", schema)
+    if not exists or not tables:
+        return 0
+    if not is_ours:
+        raise NotADatabaseError(str(session.place), "the schema holds tables of another program")
+    ((version,),) = await session.fetch("read_version")
+    if version > len(migrations()):
+        raise SchemaTooNewError(str(session.place), version, len(migrations()))
+    assert isinstance(version, int)
+    return version
+
+
+async def _migrate(session: Session) -> None:
+    schema = session.place.schema
+    async with session.transaction():
+        await session.fetch("lock_migrations", schema)
+        version = await _read_version(session)
+        ((exists, _, _),) = await session.fetch("read_identity", schema)
+        if not exists:
+            await session.fetch("create_schema")
+        for number, file in enumerate(migrations()[version:], version + 1):
+            await session.run(migration_for(schema, file))
+            await session.fetch("record_migration", number, file.stem)

@@ -1,0 +1,78 @@
+"""Where a store lies: an address as PostgreSQL's own tools write it, and a few parameters of ours.
+
+`postgresql://user@host:5432/database?schema=outlive&pgbouncer=true&allow_unsafe=true`: what is ours is taken out before
+the driver sees the address; everything else (`sslmode`, `application_name`, ...) is the driver's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from outlive.errors import StoreUrlError
+
+SCHEMA_BYTES_MAX = 63
+"""PostgreSQL cuts off longer names, and two of them could become one."""
+_FLAGS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One schema in one database."""
+
+    dsn: str
+    """What the driver is given."""
+    schema: str = "outlive"
+    pgbouncer: bool = False
+    """Whether a pooler stands between us and the server, so that no session is ours."""
+    allow_unsafe: bool = False
+    """Whether a server may be used that forgets what it has confirmed when the power fails."""
+
+    def __str__(self) -> str:
+        """For people: without a password."""
+        parts = urlsplit(self.dsn)
+        host = parts.netloc.rpartition("@")[2] or "localhost"
+        return f"postgresql://{host}{parts.path} (schema {self.schema})"
+
+
+def place_of(url: str, *, schema: str | None = None) -> Place:
+    """Read an address.
+
+    Raises:
+        StoreUrlError: it is none, or has a parameter that makes no sense.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise StoreUrlError(_hidden(url), f"no PostgreSQL store has the scheme {parts.scheme!r}")
+    theirs, ours = [], {"schema": "outlive", "pgbouncer": "false", "allow_unsafe": "false"}
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name in ours:
+            ours[name] = value
+        else:
+            theirs.append((name, value))
+    if schema is not None:
+        ours["schema"] = schema
+    name = ours["schema"]
+    # The last one ends the body of a function in migrations/.
+    if not 0 < len(name.encode()) <= SCHEMA_BYTES_MAX or name.startswith("pg_") or "\0" in name or "$body$" in name:
+        raise StoreUrlError(
+            _hidden(url), f"schema={name!r} is no name for a schema (1 to {SCHEMA_BYTES_MAX} bytes, not pg_...)"
+        )
+    # Put together by hand: urlunsplit drops the slashes before an empty host.
+    dsn = f"postgresql://{parts.netloc}{parts.path}{'?' if theirs else ''}{urlencode(theirs)}"
+    return Place(dsn, name, _flag(url, "pgbouncer", ours), _flag(url, "allow_unsafe", ours))
+
+
+def _flag(url: str, name: str, values: dict[str, str]) -> bool:
+    try:
+        return _FLAGS[values[name].lower()]
+    except KeyError:
+        raise StoreUrlError(_hidden(url), f"{name}={values[name]!r} is neither true nor false") from None
+
+
+def _hidden(url: str) -> str:
+    """The address without the password: it ends up in logs."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    return urlunsplit((parts.scheme, name + (":***" if colon else "") + at + host, parts.path, parts.query, ""))

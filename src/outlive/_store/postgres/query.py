@@ -1,0 +1,115 @@
+"""SQL lives in files named after what it does; this module loads them for one schema.
+
+The name of the schema is the only thing that is put into a statement, and always as a quoted name; everything else is a
+parameter. `{run_columns}` and its kin stand for the columns of a run, which are named here once.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from outlive._model.run import RunStatus
+
+SQL = Path(__file__).with_name("sql")
+MIGRATIONS = Path(__file__).with_name("migrations")
+
+CONFLICT = "OU001"
+"""The SQLSTATE by which our functions say that a change conflicts."""
+
+RUN = {
+    "key": "bigint",
+    "id": "text",
+    "journal": "bigint",
+    "number": "integer",
+    "root_id": "text",
+    "parent_id": "text",
+    "workflow": "text",
+    "version": "bigint",
+    "nonce": "bigint",
+    "created_at": "bigint",
+    "tags": "text",
+    "status": "text",
+    "waits": "text",
+    "wake_at": "bigint",
+    "owner": "text",
+    "epoch": "bigint",
+    "attempts": "bigint",
+    "updated_at": "bigint",
+    "finished_at": "bigint",
+    "timeout_at": "bigint",
+    "reason": "text",
+    "result": "text",
+    "failure": "text",
+    "published": "text",
+}
+"""The columns of a run with their types, in the order in which they are passed."""
+RUN_COLUMNS = tuple(RUN)
+STATE_COLUMNS = ("key", *RUN_COLUMNS[RUN_COLUMNS.index("status") :])
+"""What a fold can change of a root run, after its key."""
+EVENT_COLUMNS = ("journal", "seq", "after", "format", "crc", "is_last", "body")
+
+_OF_TREE = {
+    "key": "array_agg(CASE WHEN run.number = 0 THEN v_key END)",
+    "journal": "array_agg(v_key)",
+}
+_WORD = re.compile(r"\{(\w+)\}")
+
+
+def quoted(name: str) -> str:
+    """A name as PostgreSQL reads it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _words(schema: str) -> dict[str, str]:
+    """What stands in braces in a file."""
+    ended = ", ".join(f"'{status.value}'" for status in RunStatus if status.is_terminal)
+    alive = ", ".join(f"'{status.value}'" for status in RunStatus if not status.is_terminal)
+    return {
+        "schema": quoted(schema),
+        # As text in a literal: quoted as a name, and once more as a literal.
+        "sequence": f"{quoted(schema)}.runs_key_seq".replace("'", "''"),
+        "ended": f"({ended})",
+        "alive": f"({alive})",
+        "conflict": CONFLICT,
+        "run_columns": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
+        "run_names": ", ".join(RUN_COLUMNS),
+        "run_arrays": ", ".join(f"p_run_{name}" for name in RUN_COLUMNS),
+        "run_fields": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
+        "run_definitions": ", ".join(f"{name} {kind}" for name, kind in RUN.items()),
+        "run_aggregates": ", ".join(
+            f"{_OF_TREE.get(name, f'array_agg(run.{name})')} AS {name}" for name in RUN_COLUMNS
+        ),
+    }
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    # In one pass, so that nothing in the name of a schema is taken for a word.
+    return _WORD.sub(lambda match: words.get(match[1], match[0]), text)
+
+
+@cache
+def statements(schema: str) -> dict[str, str]:
+    """Every statement by the name of its file, without comments, for this schema."""
+    words = _words(schema)
+    words["wanted"] = _filled(_text(SQL / "wanted.sql"), words)
+    return {path.stem: _filled(_text(path), words) for path in sorted(SQL.glob("*.sql"))}
+
+
+def _text(path: Path) -> str:
+    lines = (line.partition("--")[0].strip() for line in path.read_text("utf-8").splitlines())
+    return " ".join(line for line in lines if line)
+
+
+@cache
+def migrations() -> tuple[Path, ...]:
+    """All migrations of this release, the first one first."""
+    files = tuple(sorted(MIGRATIONS.glob("*.sql")))
+    assert [int(file.name[:4]) for file in files] == list(range(1, len(files) + 1)), "a gap in the migrations"
+    return files
+
+
+def migration_for(schema: str, file: Path) -> str:
+    """The statements of a migration, for this schema."""
+    return _filled(file.read_text("utf-8"), _words(schema))

@@ -1,0 +1,13 @@
+-- Trees of worker $1 that have mail. Steps from tree to tree through the index of the inbox, which is mostly empty.
+WITH RECURSIVE trees (journal) AS (
+    SELECT min(journal) FROM {schema}.inbox
+    UNION ALL
+    SELECT (SELECT min(journal) FROM {schema}.inbox WHERE journal > trees.journal)
+    FROM trees
+    WHERE trees.journal IS NOT NULL
+)
+SELECT trees.journal
+FROM trees
+JOIN {schema}.runs AS root ON root.key = trees.journal
+WHERE root.owner = $1
+ORDER BY trees.journal

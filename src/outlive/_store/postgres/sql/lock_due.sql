@@ -1,0 +1,24 @@
+-- The first $5 of the runs $4 that are still due and free at $1, locked, with where their journals end. Locked ones are
+-- somebody else's by now.
+SELECT
+    {run_columns},
+    (SELECT max(event.seq) FROM {schema}.events AS event WHERE event.journal = run.key) AS tail,
+    run.owner <> '' AS is_interrupted
+FROM {schema}.runs AS run
+WHERE
+    run.key = ANY ($4::bigint[])
+    AND run.wake_at <= $1 AND run.number = 0 AND run.status IN {alive}
+    AND run.definition = ANY ($3::text[])
+    AND (
+        run.owner = '' OR NOT EXISTS (
+            SELECT FROM {schema}.workers AS worker
+            WHERE worker.id = run.owner AND worker.expires_at > $1 AND NOT worker.is_retired
+        )
+    )
+    AND EXISTS (
+        SELECT FROM {schema}.workers AS worker
+        WHERE worker.id = $2 AND worker.expires_at > $1 AND NOT worker.is_retired
+    )
+ORDER BY run.wake_at, run.key
+LIMIT $5
+FOR NO KEY UPDATE OF run SKIP LOCKED

@@ -1,0 +1,5 @@
+-- End a session, and tell the others: what it owns is theirs to take.
+WITH retired AS (
+    UPDATE {schema}.workers SET is_retired = true WHERE id = $1 AND NOT is_retired RETURNING id
+)
+SELECT CASE WHEN $2::text IS NOT NULL THEN pg_notify($2::text, '') END FROM retired

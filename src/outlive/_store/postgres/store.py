@@ -1,0 +1,274 @@
+"""The contract's verbs, each with a session of the pool that it belongs to.
+
+Commits go one after the other over a connection of their own, so that what is given to the store first is written
+first. Everything else shares a few connections; steps that write in a transaction of their own have others, because
+nobody knows how long they take.
+
+A verb that is cancelled goes on to its end: the caller stops waiting, the connection is not disturbed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+from outlive._journal.codec import Row
+from outlive._model import Run, RunFilter
+from outlive._model.payload import Blob
+from outlive._store.contract import (
+    PAGE_SIZE_MAX,
+    Change,
+    Claims,
+    Delivery,
+    Inbound,
+    ItemResult,
+    Message,
+    Outcome,
+    WorkerInfo,
+)
+from outlive._store.postgres import claim, commit, join, read
+from outlive._store.postgres.beat import PostgresBeat
+from outlive._store.postgres.connection import USER_SETTINGS, Pool, Session
+from outlive._store.postgres.listen import Listener
+from outlive._store.postgres.migrate import open_database
+from outlive._store.postgres.place import place_of
+from outlive._store.postgres.query import statements
+from outlive._store.postgres.time import StoreTime
+from outlive._store.postgres.transaction import PostgresTransaction
+from outlive.errors import StoreError
+
+SHARED_SESSIONS_MAX = 4
+STEP_SESSIONS_MAX = 16
+TRANSACTION_SECONDS_MAX = 30.0
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """A store in one schema of a PostgreSQL database; any number of processes on any number of machines may share it.
+
+    What each verb promises is written in `outlive._store.contract` and not repeated here.
+
+    Args:
+        url: `postgresql://user@host/database?schema=outlive`, see `outlive._store.postgres.place`.
+        schema: the schema, if the address does not name it.
+        clock: for tests: the only clock that counts. Else the server's clock does, and `local_clock` is corrected by
+        it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str | None = None,
+        clock: Callable[[], int] | None = None,
+        local_clock: Callable[[], int] | None = None,
+    ) -> None:
+        local = clock or local_clock
+        assert local is not None, "a store needs a clock"
+        self._place = place_of(url, schema=schema)
+        self._time = StoreTime(local, is_given=clock is not None)
+        channel = None if self._place.pgbouncer else self._place.schema
+        self._writing = commit.Writing(self._time.given, channel, [])
+        self._verbs: set[asyncio.Task[Any]] = set()
+        self._writer: Pool | None = None
+        self._shared: Pool | None = None
+        self._steps: Pool | None = None
+        self._listener: Listener | None = None
+        self._process = 0
+
+    # -- Life ----------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """See `Store`."""
+        self._check_process()
+        if self._writer is not None:
+            return
+        self._process = os.getpid()
+        writer = Pool(self._place, size=1)
+        try:
+            async with writer.session(is_write=False) as session:
+                await open_database(session)
+                await self._time.measure(session)
+        except BaseException:
+            await writer.close()
+            raise
+        self._writer = writer
+        self._shared = Pool(self._place, size=SHARED_SESSIONS_MAX)
+        self._steps = Pool(self._place, size=STEP_SESSIONS_MAX, settings=USER_SETTINGS)
+        self._listener = Listener(self._place, is_own=self._is_own)
+
+    async def close(self) -> None:
+        """See `Store`."""
+        pools = [pool for pool in (self._writer, self._shared, self._steps) if pool is not None]
+        if not pools or self._process != os.getpid():
+            return
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()
+        if self._verbs:
+            await asyncio.wait(self._verbs)
+        self._writer = self._shared = self._steps = None
+        for pool in pools:
+            await pool.close()
+
+    def now(self) -> int:
+        """See `Store`."""
+        return self._time.now()
+
+    def _is_own(self, pid: int) -> bool:
+        pools = (self._writer, self._shared, self._steps)
+        return any(pool is not None and pid in pool.pids for pool in pools)
+
+    def _check_process(self) -> None:
+        if self._process and self._process != os.getpid():
+            raise StoreError(
+                f"{self._place} was opened by process {self._process} and is used by its fork {os.getpid()}; "
+                f"open it after the fork only, or start the process another way (spawn)"
+            )
+
+    async def _do(
+        self,
+        session: AbstractAsyncContextManager[Session],
+        verb: Callable[..., Coroutine[Any, Any, T]],
+        *arguments: Any,
+    ) -> T:
+        async def do() -> T:
+            async with session as own:
+                return await verb(own, *arguments)
+
+        task = asyncio.get_running_loop().create_task(do(), name="outlive-postgres-verb")
+        self._verbs.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._verbs.discard(task)
+        if not task.cancelled():
+            task.exception()  # Nobody may be waiting for it any more.
+
+    def _pool(self, pool: Pool | None) -> Pool:
+        self._check_process()
+        if pool is None:
+            raise StoreError(f"{self._place} is not open")
+        return pool
+
+    def _write(self, verb: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Awaitable[T]:
+        return self._do(self._pool(self._shared).session(is_write=True), verb, *arguments)
+
+    def _read(self, verb: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Awaitable[T]:
+        return self._do(self._pool(self._shared).session(is_write=False), verb, *arguments)
+
+    # -- Writing -------------------------------------------------------------------------------------------
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """See `Store`."""
+        writer = self._pool(self._writer)
+        if not changes:
+            return []
+        return await self._do(writer.session(is_write=True), commit.commit, changes, self._writing)
+
+    async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
+        """See `Store`."""
+        transaction = PostgresTransaction(self._place, self._pool(self._steps), self._writing, self._flush)
+        return await transaction.begin(seconds_max=seconds_max)
+
+    async def _flush(self) -> None:
+        """Return when every commit that was asked for before has been answered."""
+        async with self._pool(self._writer).turn():
+            pass
+
+    async def join(self, connection: Any, change: Change) -> Outcome:
+        """See `Store`."""
+        self._check_process()
+        values = self._time.given(), self._writing.channel, join.tree_of(change)
+        return await join.join(connection, statements(self._place.schema)["join_tree"], values)
+
+    async def put_blobs(self, blobs: Sequence[Blob]) -> None:
+        """See `Store`."""
+        if blobs:
+            await self._write(commit.put_blobs, blobs)
+
+    async def deliver(
+        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+    ) -> list[Delivery]:
+        """See `Store`."""
+        return await self._write(commit.deliver, messages, start, inbox_messages_max, self._writing)
+
+    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+        """See `Store`."""
+        return await self._write(self._claim, worker_id, definitions, limit)
+
+    async def _claim(self, session: Session, worker_id: str, definitions: Sequence[str], limit: int) -> Claims:
+        session.is_doubtful = False
+        await self._time.measure(session)
+        return await claim.claim_runs(session, worker_id, definitions, limit, self._writing)
+
+    async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
+        """See `Store`."""
+        await self._write(claim.register_worker, worker, lease_seconds, self._writing)
+
+    async def retire_worker(self, worker_id: str) -> None:
+        """See `Store`."""
+        await self._write(claim.retire_worker, worker_id, self._writing)
+
+    def open_beat(self, worker_id: str) -> PostgresBeat:
+        """See `Store`."""
+        self._check_process()
+        return PostgresBeat(self._place, worker_id, time=self._time)
+
+    def watch(self, ring: Callable[[], None]) -> None:
+        """See `Store`."""
+        if self._listener is not None and not self._place.pgbouncer:
+            self._listener.watch(ring)
+
+    # -- Reading -------------------------------------------------------------------------------------------
+
+    async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
+        """See `Store`."""
+        return await self._read(read.read_journal, journal, after, limit)
+
+    async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:
+        """See `Store`."""
+        return await self._read(read.read_journals, journals)
+
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+        """See `Store`."""
+        return await self._read(read.read_inbox, journals)
+
+    async def find_mail(self, worker_id: str) -> list[int]:
+        """See `Store`."""
+        return await self._read(read.find_mail, worker_id)
+
+    async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """See `Store`."""
+        return await self._read(read.get_blobs, ids)
+
+    async def find_run(self, run_id: str) -> Run | None:
+        """See `Store`."""
+        return (await self.find_runs([run_id])).get(run_id)
+
+    async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        """See `Store`."""
+        return await self._read(read.find_runs, run_ids)
+
+    async def list_runs(
+        self,
+        filter: RunFilter,  # noqa: A002 (the contract's name)
+        *,
+        limit: int = 100,
+        before: tuple[int, str] | None = None,
+    ) -> list[Run]:
+        """See `Store`."""
+        return await self._read(read.list_runs, filter, min(limit, PAGE_SIZE_MAX), before)
+
+    async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
+        """See `Store`."""
+        return await self._read(read.read_items, run_id, after, min(limit, PAGE_SIZE_MAX))
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        """See `Store`."""
+        return await self._read(claim.list_workers, self._time.given())

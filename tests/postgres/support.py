@@ -1,0 +1,62 @@
+"""What the tests of the PostgreSQL store share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import asyncpg
+
+from outlive._store.postgres import PostgresStore
+
+T = TypeVar("T")
+PATIENCE_SECONDS = 20
+
+
+async def in_time(wanted: Awaitable[T]) -> T:
+    """The outcome of something that must happen."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await wanted
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Return when a condition holds that no event announces."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not await condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+
+
+def plain(url: str) -> str:
+    """The address of the database, as every driver takes it."""
+    return url.partition("?")[0]
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Any]:
+    """A connection that is not a store's."""
+    connection = await asyncpg.connect(plain(url))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def is_waiting_for_lock(connection: Any) -> bool:
+    """Whether somebody waits for a lock in this database."""
+    return bool(
+        await connection.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+    )
+
+
+async def count_statements(store: PostgresStore, verb: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:
+    """What a verb answers, and the statements that its commit connection sends meanwhile."""
+    sent: list[str] = []
+    assert store._writer is not None
+    session = await store._writer.take()
+    session.connection.add_query_logger(lambda record: sent.append(record.query))
+    store._writer.give(session)
+    return await verb(), sent

@@ -1,0 +1,172 @@
+"""Commits: one statement for a batch, and nobody pays for another's conflict."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from outlive._journal.event import RunParked, RunSuspended
+from outlive._store.contract import ItemResult, Outcome
+from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.batch import Batch
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import (
+    begin,
+    blob,
+    claim,
+    created,
+    get_run,
+    hire,
+    message,
+    new_tree,
+    read_names,
+    send,
+    stepped,
+    value,
+)
+from tests.postgres.support import connected, count_statements, in_time, is_waiting_for_lock, until
+
+
+async def test_batch_of_rows_is_one_insert(store: PostgresStore) -> None:
+    """No BEGIN, no COMMIT, no function."""
+    trees = [await begin(store, f"run-{number}") for number in range(20)]
+    changes = [tree.change(stepped(store), stepped(store)) for tree in trees]
+
+    outcomes, sent = await count_statements(store, lambda: store.commit(changes))
+
+    assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED] * 20
+    assert len(sent) == 1
+    assert sent[0].startswith("INSERT INTO")
+
+
+async def test_batch_of_everything_is_one_statement(store: PostgresStore) -> None:
+    """Events, rows, births, children, items, blobs, mail and messages."""
+    trees = [await begin(store, f"run-{number}", worker="worker-a") for number in range(4)]
+    await send(store, message(store, "run-0"))
+    (inbound,) = (await store.read_inbox([trees[0].journal]))[trees[0].journal]
+    changes = [
+        trees[0].change(stepped(store), consumed=[inbound.id], blobs=[blob(b"x")]),
+        trees[1].change(created(store, run=1, call="child", tags={"a": "b"})),
+        trees[2].change(stepped(store), items=[ItemResult(run=0, index=0, result=value(1))]),
+        trees[3].change(
+            RunSuspended(at=store.now(), waits=(), wake_at=None),
+            starts=[new_tree(store, "detached")],
+            messages=[message(store, "run-0", "hello"), message(store, "nobody")],
+        ),
+        new_tree(store, "new", tags={"c": "d"}),
+    ]
+
+    outcomes, sent = await count_statements(store, lambda: store.commit(changes))
+
+    assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED] * 5
+    assert len(sent) == 1
+    assert await read_names(store, trees[0]) == ["hello"]
+    assert (await store.find_runs(["detached", "new", "run-1~1"])).keys() == {"detached", "new", "run-1~1"}
+
+
+async def test_start_of_a_taken_id_costs_no_second_statement(store: PostgresStore) -> None:
+    """It is a normal answer, and the others of the batch are created."""
+    await begin(store, "taken")
+    changes = [new_tree(store, "first"), new_tree(store, "taken"), new_tree(store, "last")]
+
+    outcomes, sent = await count_statements(store, lambda: store.commit(changes))
+
+    assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED, Outcome.CONFLICT, Outcome.COMMITTED]
+    assert len(sent) == 1
+
+
+async def test_stale_changes_cost_the_others_two_statements(store: PostgresStore) -> None:
+    """However many of a batch a paused worker lost: the ends of the journals explain them all."""
+    trees = [await begin(store, f"run-{number}") for number in range(40)]
+    changes = [tree.change(stepped(store)) for tree in trees]
+    for tree in trees[::2]:
+        await tree.step()
+
+    outcomes, sent = await count_statements(store, lambda: store.commit(changes))
+
+    assert [outcome for outcome, _ in outcomes] == [Outcome.CONFLICT, Outcome.COMMITTED] * 20
+    assert len(sent) == 3
+
+
+async def test_handles_are_asked_for_in_bulk(store: PostgresStore) -> None:
+    """Starting a run is one statement, most of the time."""
+    await begin(store, "first")
+
+    _, sent = await count_statements(store, lambda: store.commit([new_tree(store, "second")]))
+
+    assert len(sent) == 1
+
+
+async def test_text_with_a_nul_comes_back(store: PostgresStore) -> None:
+    """PostgreSQL has no such text, and Python has."""
+    odd = "a\0b\1c\1\0b"
+    tree = await begin(store, tags={odd: odd, "plain": "x"})
+    await send(store, message(store, "run-1", odd, key=odd), message(store, "run-1", "again", key=odd))
+    await tree.write(RunParked(at=store.now(), reason=odd))
+
+    run = await get_run(store, "run-1")
+    assert (run.tags, run.reason) == ({odd: odd, "plain": "x"}, odd)
+    assert await read_names(store, tree) == [odd]
+
+
+@pytest.mark.parametrize("first", ["mail", "suspending"])
+async def test_mail_that_crosses_with_suspending_wakes_the_run(
+    store: PostgresStore, postgres_url: str, clock: ManualClock, first: str
+) -> None:
+    """Whoever comes second waits for the first and sees it, though neither had committed when the other began."""
+    await hire(store, "worker-a")
+    tree = await begin(store, worker="worker-a")
+    suspending = tree.change(RunSuspended(at=store.now(), waits=(), wake_at=None))
+    mail, sleep = Batch(()), Batch(())
+    mail.post([message(store, "run-1")])
+    sleep.add(suspending)
+    batch = mail if first == "mail" else sleep
+    sql = "SELECT place.commit_changes(" + ", ".join(f"${number}" for number in range(1, 53)) + ")"
+    async with connected(postgres_url) as one:
+        transaction = one.transaction()
+        await transaction.start()
+        await one.execute(sql, *batch.values(now=clock(), channel=None))
+        second = store.commit([suspending]) if first == "mail" else send(store, message(store, "run-1"))
+        under_way = asyncio.ensure_future(second)
+        await until(lambda: is_waiting_for_lock(one))
+        await transaction.commit()
+    await in_time(under_way)
+
+    assert await claim(store, "worker-a") == ["run-1"]
+
+
+async def test_cancelled_commit_is_done_all_the_same(store: PostgresStore, postgres_url: str) -> None:
+    """The caller stops waiting; the connection is not disturbed."""
+    tree = await begin(store, worker="worker-a")
+    change = tree.change(RunSuspended(at=store.now(), waits=(), wake_at=None))
+    async with connected(postgres_url) as one:
+        transaction = one.transaction()
+        await transaction.start()
+        await one.execute("SELECT FROM place.runs WHERE id = 'run-1' FOR UPDATE")
+        under_way = asyncio.ensure_future(store.commit([change]))
+        await until(lambda: is_waiting_for_lock(one))
+        under_way.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await under_way
+        await transaction.rollback()
+    tree.seq += 1
+
+    assert await tree.try_write(stepped(store)) is Outcome.COMMITTED
+    assert (await get_run(store, "run-1")).owner == ""
+
+
+async def test_opposite_orders_do_not_lock_each_other_out(store: PostgresStore, other: PostgresStore) -> None:
+    """Messages to the same runs from both sides, in opposite orders, while the runs are let go of."""
+    trees = [await begin(store, f"run-{number}", worker="worker-a") for number in range(10)]
+    letting_go = [tree.change(RunSuspended(at=store.now(), waits=(), wake_at=None)) for tree in trees]
+    messages = [message(store, tree.run_id) for tree in trees]
+
+    await in_time(
+        asyncio.gather(
+            store.commit(letting_go), send(other, *messages[::-1]), send(store, *messages), send(other, *messages[::-1])
+        )
+    )
+
+    for tree in trees:
+        assert await read_names(store, tree) == ["go"] * 3

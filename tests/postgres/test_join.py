@@ -1,0 +1,239 @@
+"""Starting a run in a transaction of one's own, with every driver."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+import outlive
+from outlive._store.contract import Outcome
+from outlive._store.postgres import PostgresStore
+from outlive.errors import ConfigurationError, RunExistsError
+from outlive.testing.conformance.builders import blob, claim, get_run, hire, new_tree
+from outlive.testing.postgres import PostgresServer
+from tests.postgres.support import in_time, plain
+
+Connecting = Callable[[str], AbstractAsyncContextManager[Any]]
+
+
+class ChangedMind(Exception):
+    """The user rolls back."""
+
+
+@asynccontextmanager
+async def with_asyncpg(url: str) -> AsyncIterator[Any]:
+    """asyncpg."""
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def with_asyncpg_pool(url: str) -> AsyncIterator[Any]:
+    """A connection of asyncpg's pool."""
+    pool = await asyncpg.create_pool(url, min_size=1, max_size=1)
+    async with pool, pool.acquire() as connection, connection.transaction():
+        yield connection
+
+
+@asynccontextmanager
+async def with_psycopg(url: str) -> AsyncIterator[Any]:
+    """psycopg, async."""
+    async with await psycopg.AsyncConnection.connect(url, row_factory=psycopg.rows.dict_row) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def with_blocking_psycopg(url: str) -> AsyncIterator[Any]:
+    """psycopg, blocking."""
+    with psycopg.connect(url) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def with_sqlalchemy(url: str) -> AsyncIterator[Any]:
+    """SQLAlchemy, async, on asyncpg."""
+    engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:"))
+    try:
+        async with engine.begin() as connection:
+            yield connection
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def with_sqlalchemy_session(url: str) -> AsyncIterator[Any]:
+    """A session of SQLAlchemy, async, on psycopg."""
+    engine = create_async_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        async with AsyncSession(engine) as session, session.begin():
+            yield session
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def with_blocking_sqlalchemy(url: str) -> AsyncIterator[Any]:
+    """SQLAlchemy, blocking."""
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@asynccontextmanager
+async def with_blocking_sqlalchemy_session(url: str) -> AsyncIterator[Any]:
+    """A session of SQLAlchemy, blocking."""
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        with Session(engine) as session, session.begin():
+            yield session
+    finally:
+        engine.dispose()
+
+
+DRIVERS = [
+    with_asyncpg,
+    with_asyncpg_pool,
+    with_psycopg,
+    with_blocking_psycopg,
+    with_sqlalchemy,
+    with_sqlalchemy_session,
+    with_blocking_sqlalchemy,
+    with_blocking_sqlalchemy_session,
+]
+
+
+@pytest.mark.parametrize("connecting", DRIVERS, ids=lambda it: it.__name__)
+async def test_tree_is_there_when_the_user_commits(
+    store: PostgresStore, postgres_url: str, connecting: Connecting
+) -> None:
+    """Whole and due, with its tags and blobs, and not a moment before."""
+    await hire(store, "worker-a")
+    change = new_tree(store, "run-1", tags={"a": "b"}, timeout_at=store.now() + 5)
+    change.blobs = [blob(b"\0large\xff")]
+
+    async with connecting(plain(postgres_url)) as connection:
+        assert await store.join(connection, change) is Outcome.COMMITTED
+        assert await store.join(connection, change) is Outcome.CONFLICT
+        assert await store.find_run("run-1") is None
+        assert await claim(store, "worker-a") == []
+
+    run = await get_run(store, "run-1")
+    assert (run.tags, run.timeout_at) == ({"a": "b"}, store.now() + 5)
+    assert await store.read_journal(run.journal) == change.rows
+    assert await store.get_blobs([blob(b"\0large\xff").id]) == {blob(b"\0large\xff").id: b"\0large\xff"}
+    assert await store.list_runs(outlive._model.RunFilter(tags={"a": "b"})) == [run]
+    assert await claim(store, "worker-a") == ["run-1"]
+
+
+@pytest.mark.parametrize("connecting", DRIVERS, ids=lambda it: it.__name__)
+async def test_tree_is_not_there_when_the_user_rolls_back(
+    store: PostgresStore, postgres_url: str, connecting: Connecting
+) -> None:
+    """Nothing of it."""
+    change = new_tree(store, "run-1")
+    with suppress(ChangedMind):
+        async with connecting(plain(postgres_url)) as connection:
+            await store.join(connection, change)
+            raise ChangedMind
+
+    assert await store.find_run("run-1") is None
+
+
+async def test_odd_names_of_schemas_reach_every_driver(
+    postgres_server: PostgresServer, postgres_database: str, store: PostgresStore
+) -> None:
+    """Placeholders of all drivers are in this one."""
+    url = f"{postgres_server.url(postgres_database)}?allow_unsafe=true"
+    odd = PostgresStore(url, schema="50%s :value_1 \\ $1x", clock=store.now)
+    await odd.open()
+    for number, connecting in enumerate(DRIVERS):
+        async with connecting(plain(url)) as connection:
+            assert await odd.join(connection, new_tree(odd, f"run-{number}")) is Outcome.COMMITTED
+    assert len(await odd.list_runs(outlive._model.RunFilter())) == len(DRIVERS)
+    await odd.close()
+
+
+async def test_connection_without_a_transaction_is_refused(store: PostgresStore, postgres_url: str) -> None:
+    """There would be nothing to be part of."""
+    connection = await asyncpg.connect(plain(postgres_url))
+    with pytest.raises(ConfigurationError, match="no transaction is open"):
+        await store.join(connection, new_tree(store, "run-1"))
+    await connection.close()
+    async with await psycopg.AsyncConnection.connect(plain(postgres_url), autocommit=True) as other:
+        with pytest.raises(ConfigurationError, match="no transaction is open"):
+            await store.join(other, new_tree(store, "run-1"))
+        async with other.transaction():
+            assert await store.join(other, new_tree(store, "run-1")) is Outcome.COMMITTED
+
+
+async def test_something_else_is_refused(store: PostgresStore) -> None:
+    """With what is known."""
+    with pytest.raises(ConfigurationError, match=r"builtins.object is no connection.*psycopg.AsyncConnection"):
+        await store.join(object(), new_tree(store, "run-1"))
+
+
+# -- Engines -----------------------------------------------------------------------------------------------------------
+
+
+@outlive.workflow
+async def ship(order: int) -> str:
+    """What comes after an order."""
+    return f"order {order}"
+
+
+@outlive.workflow
+async def bill(order: int) -> str:
+    """Something else."""
+    return f"bill {order}"
+
+
+async def test_engine_starts_a_run_with_the_users_rows(postgres_url: str) -> None:
+    """Both are there or none, and the run begins when the user commits, without waiting for anybody to look."""
+    async with outlive.Engine(postgres_url, poll_seconds=600) as engine:
+        connection = await asyncpg.connect(plain(postgres_url))
+        await connection.execute("CREATE TABLE IF NOT EXISTS orders (number int)")
+        async with connection.transaction():
+            await connection.execute("INSERT INTO orders VALUES (7)")
+            run = await engine.start(ship, 7, id="order-7", connection=connection)
+        with suppress(ChangedMind):
+            async with connection.transaction():
+                await engine.start(ship, 8, id="order-8", connection=connection)
+                raise ChangedMind
+
+        assert await in_time(run.result()) == "order 7"
+        assert [each.id for each in await engine.list()] == ["order-7"]
+        await connection.execute("DROP TABLE orders")
+        await connection.close()
+
+
+async def test_start_of_a_taken_id_in_a_transaction(postgres_url: str) -> None:
+    """Attach gives the run that has it, if it is one of this workflow; reject and replace say no."""
+    async with outlive.Engine(postgres_url, worker=False) as engine:
+        async with with_asyncpg(plain(postgres_url)) as connection:
+            await engine.start(ship, 1, id="mine", connection=connection)
+            assert (await engine.start(ship, 1, id="mine", connection=connection)).id == "mine"
+            with pytest.raises(RunExistsError, match="in this transaction"):
+                await engine.start(ship, 1, id="mine", on_conflict="reject", connection=connection)
+        async with with_asyncpg(plain(postgres_url)) as connection:
+            assert (await engine.start(ship, 1, id="mine", connection=connection)).id == "mine"
+            with pytest.raises(RunExistsError, match="a run of workflow"):
+                await engine.start(bill, 1, id="mine", connection=connection)
+            with pytest.raises(RunExistsError, match="pending"):
+                await engine.start(ship, 1, id="mine", on_conflict="reject", connection=connection)
+            with pytest.raises(ConfigurationError, match="replace"):
+                await engine.start(ship, 1, id="mine", on_conflict="replace", connection=connection)

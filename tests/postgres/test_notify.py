@@ -1,0 +1,154 @@
+"""NOTIFY: whoever watches hears what others made due, and is left alone otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import outlive
+from outlive._store.postgres import PostgresStore
+from outlive.testing.conformance.builders import begin, hire, message, new_tree, send
+from tests.postgres.conftest import Opener
+from tests.postgres.support import connected, in_time, until
+
+
+class Ear:
+    """Counts rings; the first one says that somebody listens."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self.rings = 0
+        self._heard = asyncio.Event()
+        store.watch(self._ring)
+
+    def _ring(self) -> None:
+        self.rings += 1
+        self._heard.set()
+
+    async def hear(self) -> None:
+        """Wait for a ring."""
+        await in_time(self._heard.wait())
+        self._heard.clear()
+
+
+@pytest.fixture
+async def ear(store: PostgresStore) -> Ear:
+    """Somebody who listens already."""
+    ear = Ear(store)
+    await ear.hear()
+    return ear
+
+
+async def test_new_run_rings(ear: Ear, other: PostgresStore) -> None:
+    """Anybody may claim it."""
+    await other.commit([new_tree(other, "run-1")])
+
+    await ear.hear()
+
+
+async def test_message_rings(ear: Ear, store: PostgresStore, other: PostgresStore) -> None:
+    """Its run may be ours."""
+    await begin(store, worker="worker-a")
+
+    await send(other, message(other, "run-1"))
+
+    await ear.hear()
+
+
+async def test_released_run_rings(ear: Ear, other: PostgresStore) -> None:
+    """It is due at once."""
+    tree = await begin(other, worker="worker-a")
+
+    await tree.release()
+
+    await ear.hear()
+
+
+async def test_retired_worker_rings(ear: Ear, other: PostgresStore) -> None:
+    """What it owns is for others."""
+    await hire(other, "worker-a")
+
+    await other.retire_worker("worker-a")
+
+    await ear.hear()
+
+
+async def test_steps_and_sleep_ring_for_nobody(ear: Ear, other: PostgresStore) -> None:
+    """Nor do ends, nor what this process does itself; the ring at the end is the first one."""
+    tree = await begin(other, worker="worker-a")
+    before = ear.rings
+    await tree.step()
+    await tree.suspend(wake_at=other.now() + 3_600_000_000)
+    ended = await begin(other, "run-2", worker="worker-a")
+    await ended.succeed()
+    assert before == ear.rings
+
+    await other.commit([new_tree(other, "run-3")])
+    await ear.hear()
+
+    assert ear.rings == before + 1
+
+
+async def test_own_writes_do_not_ring(ear: Ear, store: PostgresStore, other: PostgresStore) -> None:
+    """Whoever made something due in this process knows it."""
+    await store.commit([new_tree(store, "run-1")])
+    before = ear.rings
+
+    await other.commit([new_tree(other, "run-2")])
+    await ear.hear()
+
+    assert ear.rings == before + 1
+
+
+async def test_behind_a_pooler_nobody_listens(open_store: Opener, postgres_url: str) -> None:
+    """No session is ours there: no LISTEN, no setting, no named statement."""
+    store = await open_store(f"{postgres_url}&pgbouncer=true")
+    store.watch(lambda: pytest.fail("nobody listens"))
+    tree = await begin(store)
+    await tree.step()
+    await send(store, message(store, "run-1"))
+
+    assert store._shared is not None
+    session = await store._shared.take()
+    assert await session.connection.fetchval("SELECT count(*) FROM pg_prepared_statements") == 0
+    assert await session.connection.fetchval("SELECT current_setting('statement_timeout')") == "0"
+    assert await session.connection.fetchval("SELECT count(*) FROM pg_listening_channels()") == 0
+    store._shared.give(session)
+    async with connected(postgres_url) as connection:
+        listeners = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'outlive listener'"
+        assert await connection.fetchval(listeners + " AND datname = current_database()") == 0
+
+
+@outlive.workflow
+async def greet(name: str) -> str:
+    """Says hello."""
+    return f"hello {name}"
+
+
+async def test_worker_starts_at_once_what_another_process_started(postgres_url: str) -> None:
+    """Long before it would have looked by itself."""
+    async with (
+        outlive.Engine(postgres_url, poll_seconds=600) as engine,
+        outlive.Engine(postgres_url, worker=False, poll_seconds=0.01) as client,
+    ):
+        store = engine._store
+        assert isinstance(store, PostgresStore)
+        await until(lambda: _listens(postgres_url))
+
+        run = await client.start(greet, "you")
+
+        assert await in_time(run.result()) == "hello you"
+
+
+async def _listens(url: str) -> bool:
+    async with connected(url) as connection:
+        listeners = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND state = 'idle'"
+        return bool(await connection.fetchval(listeners + " AND datname = current_database()"))
+
+
+async def test_engine_works_behind_a_pooler(postgres_url: str) -> None:
+    """By looking now and then."""
+    async with outlive.Engine(f"{postgres_url}&pgbouncer=true", poll_seconds=0.01) as engine:
+        run = await engine.start(greet, "you")
+
+        assert await in_time(run.result()) == "hello you"

@@ -1,0 +1,93 @@
+"""Addresses of stores: what is ours is taken out, the rest is the driver's, and no password is shown."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.place import Place, place_of
+from outlive.engine.url import store_for
+from outlive.errors import MissingExtraError, StoreUrlError
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import begin, claim, hire, message, new_tree, read_names, send
+from outlive.testing.postgres import PostgresServer
+
+WEIRD = """we"ird'; DROP {schema} $$ %s :x \\ é"""
+
+
+def test_our_parameters_are_taken_out() -> None:
+    """The driver would not know them."""
+    place = place_of("postgres://me@host:5433/db?sslmode=require&schema=x&pgbouncer=true&allow_unsafe=1")
+
+    assert place == Place("postgresql://me@host:5433/db?sslmode=require", "x", pgbouncer=True, allow_unsafe=True)
+
+
+def test_defaults_are_safe() -> None:
+    """A plain address means a plain server."""
+    assert place_of("postgresql:///db") == Place("postgresql:///db", "outlive")
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("schema=", "no name for a schema"),
+        ("schema=pg_x", "no name for a schema"),
+        ("schema=" + "x" * 64, "no name for a schema"),
+        ("pgbouncer=perhaps", "neither true nor false"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(query: str, reason: str) -> None:
+    """With what is wrong, and without the password."""
+    with pytest.raises(StoreUrlError, match=reason) as caught:
+        place_of(f"postgresql://me:secret@host/db?{query}")
+
+    assert "secret" not in str(caught.value)
+
+
+def test_no_error_shows_the_password() -> None:
+    """Errors end up in logs."""
+    assert "secret" not in str(place_of("postgresql://me:secret@host/db"))
+
+
+def test_engine_makes_a_store_of_both_schemes() -> None:
+    """As other tools write them."""
+    for scheme in ("postgresql", "postgres"):
+        assert isinstance(store_for(f"{scheme}://host/db", clock=ManualClock()), PostgresStore)
+
+
+def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is tried."""
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "asyncpg" else find_spec(name))
+
+    with pytest.raises(MissingExtraError, match=r"pip install 'outlive\[postgres\]'"):
+        store_for("postgresql://host/db", clock=ManualClock())
+
+
+@pytest.mark.parametrize("schema", [WEIRD, "Upper Case", "select"])
+async def test_any_name_of_a_schema_works(
+    postgres_server: PostgresServer, postgres_database: str, clock: ManualClock, schema: str
+) -> None:
+    """It is quoted everywhere: in tables, functions, sequences and channels."""
+    unsafe = f"{postgres_server.url(postgres_database)}?allow_unsafe=true"
+    store = PostgresStore(unsafe, schema=schema, clock=clock)
+    await store.open()
+    try:
+        tree = await begin(store, tags={"a": "b"})
+        await hire(store, "worker-a")
+        await send(store, message(store, "run-1"), start=new_tree(store, "run-2"))
+        assert sorted(await claim(store, "worker-a")) == ["run-1", "run-2"]
+        assert await read_names(store, tree) == ["go"]
+        await store.retire_worker("worker-a")
+    finally:
+        await store.close()
+
+
+def test_the_driver_is_not_loaded_without_a_server() -> None:
+    """A process that never opens one needs none."""
+    program = "import outlive, sys; sys.exit('asyncpg' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

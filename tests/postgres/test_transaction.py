@@ -1,0 +1,162 @@
+"""Transactions of steps, where PostgreSQL is more than the contract asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from outlive._store.contract import Outcome
+from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.store import STEP_SESSIONS_MAX
+from outlive.errors import CommitUnknownError, TransactionOverError, TransactionRefusedError
+from outlive.testing.conformance.builders import begin, stepped
+from tests.postgres.conftest import Opener
+from tests.postgres.proxy import Proxy, wired
+from tests.postgres.support import in_time
+
+MAKE = "CREATE TABLE IF NOT EXISTS ledger (entry text)"
+ADD = "INSERT INTO ledger VALUES ($1)"
+COUNT = "SELECT count(*) FROM ledger WHERE entry = $1"
+
+
+@pytest.fixture
+async def ledger(store: PostgresStore) -> PostgresStore:
+    """A store in a database that has a table of the user's."""
+    tree = await begin(store, "maker")
+    transaction = await store.begin()
+    await transaction.handle.execute(MAKE)
+    await transaction.handle.execute("DELETE FROM ledger")
+    await transaction.commit([tree.change(stepped(store))])
+    return store
+
+
+async def count(store: PostgresStore, entry: str) -> int:
+    """How often an entry is there."""
+    transaction = await store.begin()
+    found = await transaction.handle.fetchval(COUNT, entry)
+    await transaction.rollback()
+    assert isinstance(found, int)
+    return found
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "COMMIT",
+        "/* harmless */ rollback work",
+        "SELECT 1; COMMIT",
+        "-- nothing\nEND;",
+        "PREPARE TRANSACTION 'x'",
+        "start transaction",
+    ],
+)
+async def test_nothing_in_a_step_can_end_its_transaction(ledger: PostgresStore, query: str) -> None:
+    """However it is written."""
+    transaction = await ledger.begin()
+    await transaction.handle.execute(ADD, "never")
+
+    with pytest.raises(TransactionRefusedError):
+        await transaction.handle.execute(query)
+
+    await transaction.rollback()
+    assert await count(ledger, "never") == 0
+
+
+async def test_what_only_looks_like_an_end_is_let_through(ledger: PostgresStore) -> None:
+    """In texts, names, comments and bodies of code; and a savepoint is a step's own business."""
+    tree = await begin(ledger)
+    transaction = await ledger.begin()
+    tx = transaction.handle
+    await tx.execute("INSERT INTO ledger VALUES ('a; commit')")
+    await tx.execute("DO $$ BEGIN PERFORM 1; END $$")
+    await tx.execute("SAVEPOINT mine")
+    await tx.execute(ADD, "gone")
+    await tx.execute("ROLLBACK TO SAVEPOINT mine")
+
+    assert await transaction.commit([tree.change(stepped(ledger))]) == [(Outcome.COMMITTED, tree.journal)]
+    assert (await count(ledger, "a; commit"), await count(ledger, "gone")) == (1, 0)
+
+
+async def test_constraint_that_is_judged_at_the_end_is_the_steps_own_error(ledger: PostgresStore) -> None:
+    """The driver's exception, as if the statement itself had raised it."""
+    tree = await begin(ledger)
+    transaction = await ledger.begin()
+    await transaction.handle.execute(
+        "CREATE TEMPORARY TABLE late (n int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP"
+    )
+    await transaction.handle.execute("INSERT INTO late VALUES (1), (1)")
+
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await transaction.commit([tree.change(stepped(ledger))])
+
+    assert len(await ledger.read_journal(tree.journal)) == 1
+
+
+async def test_failed_statement_cannot_be_swallowed(ledger: PostgresStore) -> None:
+    """PostgreSQL would roll back at the commit; the journal must not say that the step succeeded."""
+    tree = await begin(ledger)
+    transaction = await ledger.begin()
+    await transaction.handle.execute(ADD, "lost")
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await transaction.handle.execute("SELECT * FROM nowhere")
+
+    with pytest.raises(TransactionOverError, match="one of its statements failed"):
+        await transaction.commit([tree.change(stepped(ledger))])
+
+    assert await count(ledger, "lost") == 0
+    assert len(await ledger.read_journal(tree.journal)) == 1
+
+
+class CutAtCommit:
+    """A driver's transaction whose wire is cut when the server answers its COMMIT."""
+
+    def __init__(self, inner: Any, proxy: Proxy) -> None:
+        self._inner, self._proxy = inner, proxy
+
+    async def commit(self) -> None:
+        """Commit, and never hear of it."""
+        self._proxy.cuts_answers = True
+        await self._inner.commit()
+
+
+async def test_lost_commit_is_unknown(ledger: PostgresStore, open_store: Opener, postgres_url: str) -> None:
+    """The server has committed both, and the answer never came."""
+    async with wired(postgres_url) as (proxy, url):
+        far = await open_store(url)
+        tree = await begin(far)
+        transaction = await far.begin()
+        await transaction.handle.execute(ADD, "there")
+        transaction._transaction = CutAtCommit(transaction._transaction, proxy)
+
+        with pytest.raises(CommitUnknownError):
+            await transaction.commit([tree.change(stepped(far))])
+
+        proxy.mend()
+        assert await count(ledger, "there") == 1
+        assert len(await ledger.read_journal(tree.journal)) == 2
+
+
+async def test_more_steps_than_connections_wait_for_their_turn(ledger: PostgresStore) -> None:
+    """Nobody fails because many want one; and the engine's own verbs are not kept waiting by steps."""
+    first = [await ledger.begin() for _ in range(STEP_SESSIONS_MAX)]
+    late = asyncio.ensure_future(ledger.begin())
+    assert await in_time(ledger.find_run("maker")) is not None
+    assert not late.done()
+
+    await first[0].rollback()
+
+    transaction = await in_time(late)
+    for each in (*first, transaction):
+        await each.rollback()
+
+
+async def test_step_plans_and_times_its_statements_itself(ledger: PostgresStore) -> None:
+    """Settings that suit our tables are not for a user's."""
+    transaction = await ledger.begin()
+
+    assert await transaction.handle.fetchval("SELECT current_setting('enable_seqscan')") == "on"
+    assert await transaction.handle.fetchval("SELECT current_setting('statement_timeout')") == "0"
+    await transaction.rollback()

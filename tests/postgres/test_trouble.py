@@ -1,0 +1,246 @@
+"""Wires that are cut, servers that are killed: what happened is never told wrongly, and everything goes on after it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from outlive._store.contract import Outcome
+from outlive._store.postgres import PostgresStore
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import (
+    begin,
+    claim,
+    get_run,
+    hire,
+    message,
+    new_tree,
+    read_names,
+    send,
+    stepped,
+)
+from outlive.testing.postgres import PostgresServer
+from tests.postgres.conftest import Opener
+from tests.postgres.proxy import Proxy, wired
+from tests.postgres.support import connected, in_time, until
+
+
+@pytest.fixture
+async def wire(postgres_url: str) -> AsyncIterator[tuple[Proxy, str]]:
+    """A wire that can be cut, and the address at its end."""
+    async with wired(postgres_url) as (proxy, url):
+        yield proxy, url
+
+
+# -- The wire ----------------------------------------------------------------------------------------------------------
+
+
+async def test_commit_whose_answer_is_lost_is_unknown_and_there(
+    wire: tuple[Proxy, str], open_store: Opener, store: PostgresStore
+) -> None:
+    """Reading tells; saying that it failed would be a lie."""
+    proxy, url = wire
+    far = await open_store(url)
+    tree = await begin(far)
+    await tree.step()  # From now on the statement is prepared, and sent at once.
+    proxy.cuts_answers = True
+
+    with pytest.raises(CommitUnknownError):
+        await far.commit([tree.change(stepped(far))])
+
+    proxy.mend()
+    assert len(await far.read_journal(tree.journal)) == 3
+    assert len(await store.read_journal(tree.journal)) == 3
+
+
+async def test_commit_that_never_arrives_is_unknown_and_not_there(wire: tuple[Proxy, str], open_store: Opener) -> None:
+    """The store cannot tell the two apart, and does not pretend to."""
+    proxy, url = wire
+    far = await open_store(url)
+    tree = await begin(far)
+    proxy.cuts_questions = True
+
+    with pytest.raises(CommitUnknownError):
+        await far.commit([tree.change(stepped(far))])
+
+    proxy.mend()
+    assert len(await far.read_journal(tree.journal)) == 1
+    assert await tree.try_write(stepped(far)) is Outcome.COMMITTED
+
+
+async def test_commit_without_a_connection_has_not_happened(wire: tuple[Proxy, str], open_store: Opener) -> None:
+    """Nothing was sent: no need to read."""
+    proxy, url = wire
+    far = await open_store(url)
+    tree = await begin(far)
+    proxy.refuses = True
+    proxy.cut()
+    assert far._writer is not None
+    await until(lambda: _is_closed(far))
+
+    with pytest.raises(StoreUnavailableError) as caught:
+        await far.commit([tree.change(stepped(far))])
+
+    assert not isinstance(caught.value, CommitUnknownError)
+    proxy.mend()
+    assert await tree.try_write(stepped(far)) is Outcome.COMMITTED
+
+
+async def _is_closed(store: PostgresStore) -> bool:
+    assert store._writer is not None
+    return all(not session.is_open for session in store._writer._free)
+
+
+async def test_lost_reads_are_unavailable_and_work_again(wire: tuple[Proxy, str], open_store: Opener) -> None:
+    """A read that was lost did nothing, so nobody has to be careful."""
+    proxy, url = wire
+    far = await open_store(url)
+    await begin(far)
+    proxy.cuts_answers = True
+
+    with pytest.raises(StoreUnavailableError) as caught:
+        await far.find_run("run-1")
+
+    assert not isinstance(caught.value, CommitUnknownError)
+    proxy.mend()
+    await get_run(far, "run-1")
+
+
+async def test_lost_delivery_with_a_key_can_be_sent_again(wire: tuple[Proxy, str], open_store: Opener) -> None:
+    """It arrives once."""
+    proxy, url = wire
+    far = await open_store(url)
+    tree = await begin(far)
+    await send(far, message(far, "run-1", "before"))
+    proxy.cuts_answers = True
+
+    with pytest.raises(CommitUnknownError):
+        await send(far, message(far, "run-1", key="k"))
+
+    proxy.mend()
+    await send(far, message(far, "run-1", key="k"))
+    assert await read_names(far, tree) == ["before", "go"]
+
+
+async def test_beat_gives_up_in_time(wire: tuple[Proxy, str], open_store: Opener) -> None:
+    """A server that does not answer must not hold the thread that keeps the lease."""
+    proxy, url = wire
+    far = await open_store(url)
+    await hire(far, "worker-a")
+    beat = far.open_beat("worker-a")
+    assert await asyncio.to_thread(beat.renew, lease_seconds=30)
+    proxy.is_stalled = True
+
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailableError):
+        await asyncio.to_thread(beat.renew, lease_seconds=0.6)
+    assert time.monotonic() - began < 5
+
+    proxy.mend()
+    proxy.cut()
+    assert await asyncio.to_thread(beat.renew, lease_seconds=30)
+    await asyncio.to_thread(beat.close)
+
+
+async def test_listener_listens_again_after_a_cut(
+    wire: tuple[Proxy, str], open_store: Opener, store: PostgresStore
+) -> None:
+    """And rings once for what it may have missed."""
+    proxy, url = wire
+    far = await open_store(url)
+    rung = asyncio.Event()
+    far.watch(rung.set)
+    await in_time(rung.wait())
+    rung.clear()
+
+    proxy.cut()
+
+    await in_time(rung.wait())
+    rung.clear()
+    await store.commit([new_tree(store, "run-1")])
+    await in_time(rung.wait())
+
+
+# -- The server --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own_server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
+    """A durable server that may be killed."""
+    assert postgres_server.is_running
+    with PostgresServer() as server:
+        yield server
+
+
+async def test_store_goes_on_after_its_server_was_killed(own_server: PostgresServer) -> None:
+    """What was acknowledged is there, on the same store object, and verbs meanwhile say that nothing happened."""
+    store = PostgresStore(own_server.store_url(own_server.create_database()), clock=ManualClock())
+    await store.open()
+    tree = await begin(store)
+    await hire(store, "worker-a")
+    await send(store, message(store, "run-1"))
+
+    own_server.kill()
+    with pytest.raises(StoreUnavailableError):
+        await get_run(store, "run-1")
+    with pytest.raises(StoreUnavailableError):
+        await store.commit([tree.change(stepped(store))])
+    own_server.start()
+
+    async def is_back() -> bool:
+        try:
+            return await tree.try_write(stepped(store)) is Outcome.COMMITTED
+        except StoreUnavailableError:
+            return False
+
+    await until(is_back)
+    assert len(await store.read_journal(tree.journal)) == 2
+    assert await read_names(store, tree) == ["go"]
+    assert await claim(store, "worker-a") == ["run-1"]
+    await store.close()
+
+
+async def test_store_can_be_closed_while_its_server_is_away(own_server: PostgresServer) -> None:
+    """Nobody waits for the dead."""
+    store = PostgresStore(own_server.store_url(own_server.create_database()), clock=ManualClock())
+    await store.open()
+    await begin(store)
+
+    own_server.stop()
+    await in_time(store.close())
+    own_server.start()
+
+
+# -- Pools -------------------------------------------------------------------------------------------------------------
+
+
+async def test_more_verbs_than_connections_wait_for_their_turn(store: PostgresStore) -> None:
+    """Exhaustion is not an error."""
+    await begin(store)
+
+    runs = await in_time(asyncio.gather(*(store.find_run("run-1") for _ in range(50))))
+
+    assert all(run is not None for run in runs)
+
+
+async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, postgres_url: str) -> None:
+    """An administrator, or a timeout, ends sessions; at most one verb notices."""
+    await begin(store)
+    await get_run(store, "run-1")
+    async with connected(postgres_url) as connection:
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    async def is_back() -> bool:
+        try:
+            return await store.find_run("run-1") is not None
+        except StoreUnavailableError:
+            return False
+
+    await until(is_back)

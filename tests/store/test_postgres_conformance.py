@@ -1,0 +1,51 @@
+"""The PostgreSQL store keeps the contract."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any
+
+import asyncpg
+import pytest
+
+from outlive._store.postgres import PostgresStore
+from outlive.testing.conformance import PersistentFactory, StoreConformance, StoreFactory
+from outlive.testing.postgres import PostgresServer
+
+_schemas = count(1)
+
+
+@asynccontextmanager
+async def transaction_of(url: str) -> AsyncIterator[Any]:
+    """A transaction that a user begins on a connection of their own."""
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            yield connection
+    finally:
+        await connection.close()
+
+
+@dataclass(frozen=True)
+class PostgresFactory(PersistentFactory):
+    """A place on a server, and a user of the same database."""
+
+    shared_transaction: Callable[[], AbstractAsyncContextManager[Any]] | None = None
+
+
+class TestPostgresStore(StoreConformance):
+    """One server, several connections, several processes."""
+
+    @pytest.fixture
+    def factory(self, request: pytest.FixtureRequest, postgres_server: PostgresServer) -> StoreFactory:
+        """An empty schema for each test; a new one for tests of opening."""
+        database: str = request.getfixturevalue("postgres_place")
+        postgres_server.execute("DROP TABLE IF EXISTS notes", database=database)
+        if "open" in request.node.name:
+            url = postgres_server.store_url(database, schema=f"conformance {next(_schemas)}")
+        else:
+            url = request.getfixturevalue("postgres_url")
+        user = partial(transaction_of, postgres_server.url(database))
+        return PostgresFactory(partial(PostgresStore, url), shared_transaction=user)
