@@ -322,7 +322,7 @@ async def test_nothing_stays_when_another_worker_was_first(place: Place) -> None
             blocked.set()
             assert "credited ann" == await in_time(run.result())
             return
-        _go_silent(stores[0], first._station._worker.id)
+        await _go_silent(stores[0], first._station._worker.id)
         async with place.engine() as second:
 
             async def is_claimed() -> bool:

@@ -44,7 +44,7 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
 
             await until(is_queued)
 
-        _go_silent(stores[0], station._worker.id)
+        await _go_silent(stores[0], station._worker.id)
         async with place.engine(wrap=faulty(stores)) as second:
             stores[1].gates["commit"] = asyncio.Event()
 

@@ -1,0 +1,138 @@
+"""Every error that Outlive raises, in one place.
+
+One root, `OutliveError`, and three endings that never stand in for one another (style rule 11):
+
+* our bug: an `assert`, or `InternalError`; please report it;
+* the world refused: an `OutliveError` with the facts as attributes and a message that says what to do next;
+* the workflow or a step failed: a value in the journal. It reaches Python code again as the step's own
+  exception or as `StepFailed`, and reaches the waiting client as `RunFailed`.
+
+Control signals (`RunDropped`) derive from `BaseException`, so that `except Exception` in user code cannot
+swallow them, and do not end in `Error`.
+"""
+
+from __future__ import annotations
+
+from outlive.errors.approval import ApprovalClosedError, ApprovalExpired, ApprovalFormError, ApprovalNotFoundError
+from outlive.errors.base import ConfigurationError, InternalError, OutliveError
+from outlive.errors.definition import (
+    DefinitionError,
+    DuplicateDefinitionError,
+    LocalDefinitionError,
+    WorkflowNotFoundError,
+)
+from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
+from outlive.errors.replay import DivergenceError, NotDurableError, NotInRunError, RunawayError, RunDropped, StuckError
+from outlive.errors.run import (
+    BatchFailedError,
+    InboxFullError,
+    InvalidRunIdError,
+    ResultTimeoutError,
+    RunCancelled,
+    RunContinuedError,
+    RunExistsError,
+    RunFailed,
+    RunFinishedError,
+    RunNotFoundError,
+    RunNotParkedError,
+    RunTimedOut,
+    SignalTypeError,
+    StandstillError,
+)
+from outlive.errors.step import (
+    UNDO_FAILED,
+    ProcessDiedError,
+    SagaClosedError,
+    StepFailed,
+    StepInterrupted,
+    StepTimeoutError,
+    ToleranceExceededError,
+    UndoFailedError,
+)
+from outlive.errors.store import (
+    CommitUnknownError,
+    NotADatabaseError,
+    SchemaTooNewError,
+    StoreError,
+    StoreUnavailableError,
+    StoreUrlError,
+    TransactionOverError,
+    TransactionRefusedError,
+    UnfitServerError,
+)
+from outlive.errors.value import (
+    CorruptJournalError,
+    FormatTooNewError,
+    HistoryFormatError,
+    HistoryTooLongError,
+    PayloadTooLargeError,
+    UnreadableError,
+    UnserialisableError,
+)
+
+__all__ = [
+    "UNDO_FAILED",
+    "ApprovalClosedError",
+    "ApprovalExpired",
+    "ApprovalFormError",
+    "ApprovalNotFoundError",
+    "BatchFailedError",
+    "CommitUnknownError",
+    "ConfigurationError",
+    "CorruptJournalError",
+    "DefinitionError",
+    "DivergenceError",
+    "DuplicateDefinitionError",
+    "EngineClosedError",
+    "EngineForkedError",
+    "FormatTooNewError",
+    "HistoryFormatError",
+    "HistoryTooLongError",
+    "InboxFullError",
+    "InternalError",
+    "InvalidRunIdError",
+    "LocalDefinitionError",
+    "MissingExtraError",
+    "NotADatabaseError",
+    "NotDurableError",
+    "NotInRunError",
+    "OutliveError",
+    "PayloadTooLargeError",
+    "ProcessDiedError",
+    "ResultTimeoutError",
+    "RunCancelled",
+    "RunContinuedError",
+    "RunDropped",
+    "RunExistsError",
+    "RunFailed",
+    "RunFinishedError",
+    "RunNotFoundError",
+    "RunNotParkedError",
+    "RunTimedOut",
+    "RunawayError",
+    "SagaClosedError",
+    "SchemaTooNewError",
+    "SignalTypeError",
+    "StandstillError",
+    "StepFailed",
+    "StepInterrupted",
+    "StepTimeoutError",
+    "StoreError",
+    "StoreUnavailableError",
+    "StoreUrlError",
+    "StuckError",
+    "SyncOnLoopError",
+    "ToleranceExceededError",
+    "TransactionOverError",
+    "TransactionRefusedError",
+    "UndoFailedError",
+    "UnfitServerError",
+    "UnreadableError",
+    "UnserialisableError",
+    "WorkflowNotFoundError",
+]
+
+# Journals name a class by its module, and people look for it here: where in this folder it stands is nobody's business.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__

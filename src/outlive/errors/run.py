@@ -1,0 +1,123 @@
+"""What clients are told of runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from outlive.errors.base import OutliveError
+
+
+class RunNotFoundError(OutliveError, LookupError):
+    """No run has this id."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f"no run has id {run_id!r}; start it first, or send the signal with start=(workflow, args...)")
+
+
+class RunExistsError(OutliveError):
+    """A run with this id was started before: the start said on_conflict="reject", or it is a run of something else."""
+
+    def __init__(self, run_id: str, status: str) -> None:
+        self.run_id, self.status = run_id, status
+        super().__init__(
+            f'run {run_id!r} exists already ({status}); use another id, or on_conflict="attach" to get that run'
+        )
+
+
+class RunFinishedError(OutliveError):
+    """The run has ended; it can take no more messages."""
+
+    def __init__(self, run_id: str, status: str) -> None:
+        self.run_id, self.status = run_id, status
+        super().__init__(f"run {run_id!r} has ended ({status}) and takes no more messages; start a new run")
+
+
+class RunContinuedError(OutliveError):
+    """This is an earlier generation of a run: it has no result of its own."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.last_id = run_id.rpartition("~gen")[0]
+        super().__init__(
+            f"run {run_id!r} went on as a new generation and has no result of its own; ask for that of {self.last_id!r}"
+        )
+
+
+class RunNotParkedError(OutliveError):
+    """Only a parked run can be resumed."""
+
+    def __init__(self, run_id: str, status: str) -> None:
+        self.run_id, self.status = run_id, status
+        super().__init__(f"run {run_id!r} is {status}, not parked; there is nothing to resume")
+
+
+class InvalidRunIdError(OutliveError, ValueError):
+    """A run id must be usable in a URL and a file name."""
+
+    def __init__(self, run_id: object) -> None:
+        self.run_id = run_id
+        super().__init__(
+            f"{run_id!r} cannot be a run id: use 1 to 128 letters, digits, '_', '.', ':' or '-', and begin with "
+            f"a letter or a digit"
+        )
+
+
+class SignalTypeError(OutliveError, TypeError):
+    """The workflow declares another type for this signal."""
+
+    def __init__(self, workflow: str, signal: str, type_name: str, reason: str) -> None:
+        self.workflow, self.signal, self.type_name, self.reason = workflow, signal, type_name, reason
+        super().__init__(f"signal {signal!r} of workflow {workflow} takes {type_name}: {reason}")
+
+
+class InboxFullError(OutliveError):
+    """Too many messages wait for this run already."""
+
+    def __init__(self, run_id: str, limit: int) -> None:
+        self.run_id, self.limit = run_id, limit
+        super().__init__(
+            f"{limit:,} messages wait for run {run_id!r} already (inbox_messages_max); try again when it has taken some"
+        )
+
+
+class RunFailed(OutliveError):
+    """The run ended without a result; says why, with the journaled failure."""
+
+    def __init__(self, run_id: str, message: str, failure: Any = None) -> None:
+        self.run_id, self.failure = run_id, failure
+        super().__init__(f"run {run_id} {message}")
+
+
+class RunCancelled(RunFailed):
+    """The run was cancelled."""
+
+
+class RunTimedOut(RunFailed):
+    """The run did not end within its timeout."""
+
+
+class ResultTimeoutError(OutliveError, TimeoutError):
+    """The run had not ended when the caller's patience had."""
+
+    def __init__(self, run_id: str, seconds: float, why: str) -> None:
+        self.run_id, self.seconds, self.why = run_id, seconds, why
+        super().__init__(f"run {run_id} has not ended within {seconds:g} s ({why}); ask again later")
+
+
+class StandstillError(OutliveError):
+    """A test waits for something that cannot come: nothing moves, and no time that passes will change that."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what}; send what it waits for, or raise patience_seconds if something real is on its way")
+
+
+class BatchFailedError(OutliveError):
+    """More items of a batch failed than were tolerated."""
+
+    def __init__(self, failed: int, failures_max: int, total: int) -> None:
+        self.failed, self.failures_max, self.total = failed, failures_max, total
+        super().__init__(
+            f"{failed} of {total} items failed, and {failures_max} were tolerated; batch.items() has their errors"
+        )

@@ -1,0 +1,111 @@
+"""How steps, and what is made of them, fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from outlive.errors.base import OutliveError
+
+UNDO_FAILED = "undo failed: "
+"""How the reason of a run begins that is parked in the middle of a roll-back."""
+
+
+class StepFailed(OutliveError):
+    """A step failed for good; its own exception class is not registered with the step.
+
+    Carries what the journal has: `type_name`, `message`, `attributes`, `traceback_text`, `attempts`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        step: str = "",
+        type_name: str = "",
+        attributes: dict[str, Any] | None = None,
+        traceback_text: str = "",
+        attempts: int = 1,
+    ) -> None:
+        self.step, self.type_name, self.message = step, type_name, message
+        self.attributes = attributes or {}
+        self.traceback_text, self.attempts = traceback_text, attempts
+        super().__init__(f"{step}: {type_name}: {message}" if step else message)
+
+
+class StepTimeoutError(OutliveError, TimeoutError):
+    """One attempt of a step ran longer than the step allows."""
+
+    def __init__(self, step: str, seconds: float) -> None:
+        self.step, self.seconds = step, seconds
+        super().__init__(f"step {step} did not end within its timeout of {seconds:g} s")
+
+
+class SagaClosedError(OutliveError, RuntimeError):
+    """Something that can be undone was asked for in a saga that rolls back, or is over."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(
+            f"{what} cannot be begun: the saga around it is rolled back or was left, so nobody would undo it; "
+            f"let the task end when it is cancelled, or begin a saga of its own"
+        )
+
+
+class UndoFailedError(OutliveError):
+    """An undo has used up its attempts; the run is parked in the middle of its roll-back."""
+
+    NAMES_MAX = 20
+
+    def __init__(
+        self, *, undo: str, step: str, error: str, attempts: int, undone: Sequence[str], left: Sequence[str]
+    ) -> None:
+        self.undo, self.step, self.error, self.attempts = undo, step, error, attempts
+        self.undone, self.left = list(undone), list(left)
+        tried = f" after {attempts} attempts" if attempts > 1 else ""
+        super().__init__(
+            f"{UNDO_FAILED}{undo} of {step}{tried}: {error}\n"
+            f"  undone: {self._names(self.undone)}\n"
+            f"  left:   {self._names(self.left)}\n"
+            f"mend the cause, then resume the run: it tries this undo again and goes on with the rest; "
+            f"cancelling it leaves the rest as it is"
+        )
+
+    def _names(self, names: Sequence[str]) -> str:
+        """The names, newest first, but not thousands of them."""
+        more = [f"and {len(names) - self.NAMES_MAX} more"] if len(names) > self.NAMES_MAX else []
+        return ", ".join([*names[: self.NAMES_MAX], *more]) or "nothing"
+
+
+class ToleranceExceededError(OutliveError):
+    """More items of an `outlive.map` failed than were tolerated."""
+
+    def __init__(self, errors: Mapping[int, BaseException], tolerated: str) -> None:
+        self.errors, self.tolerated = dict(sorted(errors.items())), tolerated
+        first = next(iter(self.errors))
+        error = self.errors[first]
+        super().__init__(
+            f"{len(self.errors)} items failed, and {tolerated} were tolerated; the first of them is item {first}: "
+            f"{type(error).__qualname__}: {error}"
+        )
+
+
+class StepInterrupted(OutliveError):
+    """A step that may be called only once was begun, and nobody knows how it ended; it is not called again."""
+
+    def __init__(self, step: str, reason: str, idempotency_key: str) -> None:
+        self.step, self.reason, self.idempotency_key = step, reason, idempotency_key
+        super().__init__(
+            f"step {step} was begun and {reason}: it may have had its effect or not, and is not called again; find out "
+            f"which (its idempotency key was {idempotency_key}) and decide in the workflow"
+        )
+
+
+class ProcessDiedError(OutliveError):
+    """The process of a step ended in the middle of it, or could not begin; nobody else was hurt."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        self.step, self.reason = step, reason
+        super().__init__(
+            f"the process of step {step} {reason}; give the step a retry= if another attempt may go better"
+        )
