@@ -1,0 +1,270 @@
+"""What each event of the journal does to a tree of runs: it answers a call, fires a timer, hands over a signal.
+
+An event that answers what nobody asked, or asked otherwise, contradicts the code; the error says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import msgspec
+from msgspec import UNSET
+
+from outlive._journal.event import (
+    AnyEvent,
+    ApprovalClosed,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
+    AttemptFailed,
+    CancelRequested,
+    DetachedCancelled,
+    DetachedEnded,
+    DetachedStarted,
+    Ending,
+    PatchTaken,
+    RunCancelled,
+    RunClaimed,
+    RunContinued,
+    RunCreated,
+    RunFailed,
+    RunParked,
+    RunPublished,
+    RunReleased,
+    RunResumed,
+    RunSucceeded,
+    RunSuspended,
+    RunTimedOut,
+    SignalReceived,
+    StepFailed,
+    StepIntended,
+    StepProgressed,
+    StepSucceeded,
+    TimerFired,
+)
+from outlive._journal.failure import OWN_ERRORS, exception_of
+from outlive._model import child_id
+from outlive._model.payload import NO_PAYLOAD
+from outlive._replay.asking import read_decision
+from outlive._replay.call import ChildCall, DetachedCall, RecordCall, StepCall
+from outlive._replay.command import Recorded, WorkflowSpec
+from outlive._replay.divergence import contradiction, other_arguments, unasked
+from outlive._replay.ending import DEADLINE, STATUS, child_outcome, main_done
+from outlive._replay.frame import Frame
+from outlive._replay.loop import RunTask, Timer
+from outlive._replay.saga import SAGA, Saga
+from outlive._replay.tree import RunTree
+
+
+def _on_recorded(tree: RunTree, event: Recorded) -> None:
+    told = f"{type(event).__name__} {event.call}"
+    call = tree.find(event, event.run, event.call, RecordCall, told)
+    if as_asked(event) != call.command.fact:
+        raise contradiction(tree, event, told, f"asks for {call} with other arguments")
+    del tree.calls[event.run, event.call]
+
+
+def _on_published(tree: RunTree, event: RunPublished) -> None:
+    if event.call:
+        _on_recorded(tree, event)
+    elif event.run in tree.frames:
+        # A step said it: nothing that the workflow could contradict.
+        tree.frames[event.run].published = bytes(tree.unpack(event.payload))
+
+
+def _on_patched(tree: RunTree, event: PatchTaken) -> None:
+    # Code that no longer asks is code that takes the new way only: that contradicts nothing.
+    tree.calls.pop((event.run, event.call), None)
+    if event.run in tree.frames:
+        tree.frames[event.run].patches[event.call] = True
+
+
+def _on_created(tree: RunTree, event: RunCreated) -> None:
+    if event.run == 0:
+        spec = tree.resolve(event.workflow, event.version)
+        tree.nonce = tree.loop.nonce = event.nonce
+        tree.generation = event.generation
+        _start_frame(tree, event, spec)
+        return
+    call = tree.find(
+        event, event.parent, event.call, ChildCall, f"child run {event.workflow} ({event.call}) was started"
+    )
+    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    if call.command.run != event.run or call.command.workflow.name != event.workflow:
+        asked = f"asks for {call.command.workflow.name} as child run {call.command.run}"
+        raise contradiction(tree, event, f"child run {event.run} is {event.workflow} ({event.call})", asked)
+    call.frame = _start_frame(tree, event, tree.resolve(event.workflow, event.version), call.saga)
+    if call.is_cancelled:
+        tree.cancel_frame(call.frame, "cancelled by its parent")
+
+
+def _on_step_succeeded(tree: RunTree, event: StepSucceeded) -> None:
+    call = tree.calls.get((event.run, event.call))
+    if type(call) is not StepCall:
+        raise unasked(tree, event, f"step {event.call} succeeded")
+    command = call.command
+    if command.digest != event.digest:
+        raise other_arguments(tree, event, event.call)
+    del tree.calls[event.run, event.call]
+    stored = event.result.v
+    value = command.step.signature.result.decode(
+        tree.unpack(event.result) if stored is UNSET else stored, f"result of step {event.call}"
+    )
+    if not call.future.done():
+        call.future.set_result(value)
+
+
+def _on_step_failed(tree: RunTree, event: StepFailed) -> None:
+    call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} failed")
+    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    del tree.calls[event.run, event.call]
+    step = call.command.step
+    error = exception_of(
+        event.failure, registered=(*step.registered, *OWN_ERRORS), step=step.name, attempts=event.attempt
+    )
+    if not call.future.done():
+        call.future.set_exception(error)
+
+
+def _on_attempt_failed(tree: RunTree, event: AttemptFailed) -> None:
+    call = tree.find(event, event.run, event.call, StepCall, f"attempt {event.attempt} of step {event.call} failed")
+    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    call.command.attempt = event.attempt + 1
+    call.command.not_before_at = event.retry_at
+    tree.commands.append(call.command)
+
+
+def _on_intended(tree: RunTree, event: StepIntended) -> None:
+    call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} was about to begin")
+    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    call.command.intended = event.attempt
+    if event.attempt:
+        tree.commands.append(call.command)
+
+
+def _on_progressed(tree: RunTree, event: StepProgressed) -> None:
+    call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} saved progress")
+    call.command.progress = bytes(tree.unpack(event.progress))
+
+
+def _on_timer(tree: RunTree, event: TimerFired) -> None:
+    timer = tree.timers.take(event.run, event.call)
+    if timer is None or timer.call is None:
+        raise unasked(tree, event, f"timer {event.call} fired")
+    tree.loop.call_soon(timer.call, *timer.args, context=timer.context)
+
+
+def _on_signal(tree: RunTree, event: SignalReceived) -> None:
+    frame = tree.frames.get(event.run)
+    if frame is not None:
+        frame.take_signal(event.payload, event.name)
+
+
+def _on_decided(tree: RunTree, event: ApprovalDecided) -> None:
+    frame = tree.frames.get(event.run)
+    asking = None if frame is None else frame.approvals.get(event.approval)
+    if frame is None or asking is None:
+        return  # Nobody waits for it any more.
+    decided = read_decision(tree.unpack(event.payload), event.approval)
+    if decided.nonce == tree.nonce and not asking.future.done():
+        del frame.approvals[event.approval]
+        asking.future.set_result(decided)
+
+
+def _on_cancel(tree: RunTree, event: CancelRequested) -> None:
+    frame = tree.frames.get(event.run)
+    if frame is not None:
+        tree.cancel_frame(frame, event.reason)
+
+
+def _on_detached_started(tree: RunTree, event: DetachedStarted) -> None:
+    call = tree.find(event, event.run, event.call, DetachedCall, f"detached run {event.run_id} was started")
+    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    if call.command.run_id != event.run_id:
+        asked = f"asks for detached run {call.command.run_id}"
+        raise contradiction(tree, event, f"detached run {event.run_id} was started", asked)
+    del tree.calls[event.run, event.call]
+    call.future.set_result(event.run_id)
+
+
+def _on_detached_ended(tree: RunTree, event: DetachedEnded) -> None:
+    tree.ended[event.run_id] = event
+    for waiter in tree.end_waiters.pop(event.run_id, ()):
+        if not waiter.done():
+            waiter.set_result(event)
+
+
+def _on_ended(tree: RunTree, event: Ending) -> None:
+    frame = tree.frames.get(event.run)
+    status = STATUS[type(event)]
+    told = f"run {event.run} ended as {status.value}"
+    if frame is None or frame.ending is None:
+        raise unasked(tree, event, told)
+    if frame.ending.status is not status:
+        raise contradiction(tree, event, told, f"run {event.run} ends as {frame.ending.status.value}")
+    frame.ending = None
+    frame.forget_tasks()
+    del tree.frames[event.run]
+    call = tree.children.pop(event.run, None)
+    if call is not None:
+        tree.frames[call.command.parent].children -= 1
+        del tree.calls[call.command.parent, call.command.call]
+        child_outcome(call, event, frame, tree.unpack)
+        if call.over is not None:
+            call.over.set_result(None)
+
+
+def _start_frame(tree: RunTree, event: RunCreated, spec: WorkflowSpec, saga: Saga | None = None) -> Frame:
+    frame = Frame(event.run, child_id(tree.root_id, event.run), spec, tree.nonce)
+    frame.tags = event.tags
+    tree.frames[event.run] = frame
+    args, kwargs = spec.signature.decode(tree.unpack(event.input))
+    context = frame.context()
+    context.run(SAGA.set, saga)
+    frame.task = RunTask(spec.fn(*args, **kwargs), loop=tree.loop, context=context)
+    frame.tasks.append(frame.task)
+    frame.task.add_done_callback(lambda task: main_done(tree, frame), context=context)
+    if event.timeout_at is not None:
+        tree.timers.add(Timer(tree, event.timeout_at, tree.time_out, (frame,), context), event.run, DEADLINE)
+    return frame
+
+
+def as_asked(event: Recorded) -> Recorded:
+    """The event as the run asked for it: without its time, and with the digest for the payload."""
+    if hasattr(event, "payload"):
+        return msgspec.structs.replace(event, at=0, payload=NO_PAYLOAD)
+    return msgspec.structs.replace(event, at=0)
+
+
+HANDLERS: dict[type, Callable[[RunTree, Any], None] | None] = {
+    RunCreated: _on_created,
+    StepSucceeded: _on_step_succeeded,
+    StepFailed: _on_step_failed,
+    AttemptFailed: _on_attempt_failed,
+    StepProgressed: _on_progressed,
+    TimerFired: _on_timer,
+    SignalReceived: _on_signal,
+    ApprovalDecided: _on_decided,
+    CancelRequested: _on_cancel,
+    DetachedStarted: _on_detached_started,
+    DetachedEnded: _on_detached_ended,
+    RunSucceeded: _on_ended,
+    RunFailed: _on_ended,
+    RunCancelled: _on_ended,
+    RunTimedOut: _on_ended,
+    RunContinued: _on_ended,
+    DetachedCancelled: _on_recorded,
+    ApprovalRequested: _on_recorded,
+    ApprovalEscalated: _on_recorded,
+    ApprovalClosed: _on_recorded,
+    RunPublished: _on_published,
+    PatchTaken: _on_patched,
+    StepIntended: _on_intended,
+    RunClaimed: None,
+    RunSuspended: None,
+    RunReleased: None,
+    RunParked: None,
+    RunResumed: None,
+}
+assert set(HANDLERS) == set(get_args(AnyEvent)), "every event kind says what it does to an execution"

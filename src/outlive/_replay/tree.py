@@ -1,0 +1,143 @@
+"""One tree of runs in memory: its frames, the calls that wait for an answer, its timers, its loop.
+
+What the journal's events do to it is in `answering`, what workflow code may ask of it in `ask`; `Execution` is the way
+in. This is only the state that they share, and what more than one of them does to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from outlive._journal.event import AnyEvent, DetachedEnded
+from outlive._journal.value import Stored
+from outlive._model import Payload, RunStatus, Wait
+from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
+from outlive._replay.command import (
+    Command,
+    EndRun,
+    Park,
+    Record,
+    Recorded,
+    WorkflowSpec,
+)
+from outlive._replay.continuing import overrule
+from outlive._replay.divergence import other_arguments, reason_of, unasked
+from outlive._replay.foresight import NOTHING_AHEAD
+from outlive._replay.frame import SCOPE, Frame
+from outlive._replay.loop import RunLoop, Timer
+from outlive._replay.timers import Timers
+from outlive._replay.waiting import waits_of
+from outlive.errors import OutliveError, RunDropped
+
+CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
+
+TIMER = "@timer"
+
+
+class RunTree:
+    """The state of one tree, rebuilt by every replay."""
+
+    def __init__(
+        self,
+        root_id: str,
+        *,
+        resolve: Callable[[str, int], WorkflowSpec],
+        unpack: Callable[[Payload], Stored],
+        unpack_foreign: Callable[[Payload], Stored] | None = None,
+        turns_max: int = 1_000_000,
+    ) -> None:
+        self.root_id = root_id
+        self.nonce = 0
+        self.generation = 0
+        self.events = 0
+        """How many events were fed: the seq of the next one."""
+        self.is_parked = False
+        self.foresight = NOTHING_AHEAD
+        self.has_items = False
+        """Whether outcomes of steps and children may be those of items."""
+        self.frames: dict[int, Frame] = {}
+        # What a workflow may not use is refused by methods that are set after the class body; mypy cannot see them.
+        self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
+        self.resolve = resolve
+        self.unpack = unpack
+        self.unpack_foreign = unpack_foreign or unpack
+        """For values that another tree made: the results of detached runs."""
+        self.commands: list[Command] = []
+        self.calls: dict[tuple[int, str], Call] = {}
+        self.children: dict[int, ChildCall] = {}
+        """The calls that started runs of this tree, by the number of the child, until it has ended."""
+        self.closing: list[Frame] = []
+        """Runs whose workflow has ended and whose last tasks and children have not."""
+        self.timers = Timers()
+        self.next_number = 1
+        self.ended: dict[str, DetachedEnded] = {}
+        self.end_waiters: dict[str, list[asyncio.Future[DetachedEnded]]] = {}
+
+    def record(self, fact: Recorded, data: bytes | None = None) -> None:
+        """Write a fact of the run's own into the journal, with `data` as its payload; it has `at=0` until then."""
+        command = Record(fact.run, fact.call, fact, data)
+        self.calls[fact.run, fact.call] = RecordCall(command)
+        self.commands.append(command)
+
+    def begin_timer(self, timer: Timer) -> None:
+        """A timer of the workflow; called by its loop."""
+        # Not refused in a dropped run: functions of asyncio hold coroutines while they set their timers, and would
+        # leave them behind. Who waits for such a timer is closed like all others.
+        if not self.loop.is_dropped:
+            scope = SCOPE.get()
+            self.timers.add(timer, scope.frame.number, scope.call(TIMER))
+
+    def forget_timer(self, timer: Timer) -> None:
+        """The workflow no longer waits for this timer."""
+        self.timers.take(timer.run, timer.name)
+
+    def refuse_if_dropped(self) -> None:
+        """A dropped run's `finally` blocks may ask for nothing."""
+        if self.loop.is_dropped and self.loop.may_refuse():
+            raise RunDropped
+
+    def park(self, error: OutliveError, run: int = 0) -> None:
+        """Stop here: going on would be wrong, failing would lose the run."""
+        if not self.is_parked:
+            self.is_parked = True
+            self.commands = [Park(reason=reason_of(self, error, run))]
+
+    def cancel_frame(self, frame: Frame, reason: str) -> None:
+        """Ask a run to stop; asking twice is asking once."""
+        if frame.is_closing:
+            overrule(frame, EndRun(frame.number, RunStatus.CANCELLED, reason=reason))
+        elif frame.cancel_reason is None and frame.task is not None:
+            frame.cancel_reason = reason
+            frame.task.cancel()
+
+    def cancel_child(self, call: ChildCall, reason: str) -> None:
+        """Ask a child to stop, or to stop as soon as it exists."""
+        call.is_cancelled = True
+        if call.frame is not None:
+            self.cancel_frame(call.frame, reason)
+
+    def time_out(self, frame: Frame) -> None:
+        """The deadline of a run has come."""
+        if frame.is_closing:
+            overrule(frame, EndRun(frame.number, RunStatus.TIMED_OUT))
+        elif frame.task is not None:
+            frame.is_timed_out = True
+            frame.task.cancel()
+
+    def waits(self) -> tuple[Wait, ...]:
+        """Everything that could move the run, as data."""
+        return waits_of(self.timers, self.calls.values(), self.frames.values(), self.end_waiters)
+
+    def find(self, event: AnyEvent, run: int, name: str, kind: type[CallT], told: str) -> CallT:
+        """The call that an event answers; without one the event contradicts the code."""
+        call = self.calls.get((run, name))
+        if not isinstance(call, kind):
+            raise unasked(self, event, told)
+        return call
+
+    def check_digest(self, event: AnyEvent, asked: int, recorded: int, name: str) -> None:
+        """An answer to other arguments contradicts the code."""
+        if asked != recorded:
+            raise other_arguments(self, event, name)
