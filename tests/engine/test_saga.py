@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import Limits, Retry, RunStatus
-from outlive._journal.event import AttemptFailed, RunParked, StepFailed
+from outlive._journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
 from outlive.errors import DefinitionError, RunCancelled, RunFailed, RunTimedOut
 from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.support import Place, crash, events_of, in_time, parks, stage, until, waits
@@ -171,8 +171,12 @@ async def test_a_step_in_flight_is_not_cancelled_but_undone(engine: outlive.Engi
     async def has_failed() -> bool:
         return bool(await events_of(run, StepFailed))
 
+    async def is_cancelled() -> bool:
+        return bool(await events_of(run, CancelRequested))
+
     await until(has_failed)
     await run.cancel()
+    await until(is_cancelled)
     stage.gate("slow").open()
 
     with pytest.raises(RunCancelled):

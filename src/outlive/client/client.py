@@ -7,7 +7,6 @@ owns because it is parked. Everything else is the business of the run's worker.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_args
 
@@ -15,14 +14,11 @@ import msgspec
 
 from outlive._define.registry import Registry
 from outlive._define.workflow import Bound, Workflow, bound
-from outlive._journal.codec import Row, open_journal, open_row, salt_of
-from outlive._journal.event import AnyEvent, RunCreated
-from outlive._journal.failure import exception_of
-from outlive._journal.history import blobs_of, write_history
+from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
-from outlive._journal.value import TAGGED, ValueCodec
-from outlive._model import Limits, Payload, Run, RunFilter, RunStatus, check_run_id, check_tags
+from outlive._model import Limits, Run, RunFilter, RunStatus, check_run_id, check_tags
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Message, MessageKind, Outcome, Store
@@ -33,26 +29,16 @@ from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
 from outlive.client.joining import start_within
+from outlive.client.look import LookingClient
 from outlive.client.message_key import key_of_cancel, key_of_signal
 from outlive.client.post import Post
-from outlive.client.shown import Shown
 from outlive.client.waiters import Waiters
-from outlive.client.why import why
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
-    EngineForkedError,
     OutliveError,
-    ResultTimeoutError,
-    RunCancelled,
-    RunContinuedError,
     RunExistsError,
-    RunFailed,
-    RunNotFoundError,
     RunNotParkedError,
-    RunTimedOut,
-    StoreError,
-    WorkflowNotFoundError,
 )
 
 R = TypeVar("R")
@@ -62,7 +48,7 @@ Begin = Callable[[str, RunCreated, list[Blob], Callable[[Outcome, int], None]], 
 REPLACES_MAX = 100
 
 
-class Client:
+class Client(LookingClient):
     """Talks to runs through the store."""
 
     def __init__(
@@ -81,36 +67,26 @@ class Client:
         moves_here: Callable[[str], bool],
         disown: Callable[[int], None],
     ) -> None:
-        self._open_store: Store | None = store
-        self._process = os.getpid()
-        self._packer = packer
+        super().__init__(
+            store=store,
+            packer=packer,
+            registry=registry,
+            redaction=redaction,
+            waiters=waiters,
+            moves_here=moves_here,
+        )
         self._post = Post(store, inbox_messages_max=limits.inbox_messages_max, ring=ring)
         self.desk = ApprovalDesk(store, packer=packer, post=self._post, new_id=new_id)
-        self._registry = registry
-        self._shown = Shown(store, packer=packer, registry=registry, redaction=redaction)
-        self._waiters = waiters
         self._nonce = nonce
         self._new_id = new_id
         self._begin = begin
         self._ring = ring
-        self._moves_here = moves_here
         self._disown = disown
         self._creating: set[asyncio.Future[Outcome]] = set()
         reader = Reader(store=lambda: self._store, packer=packer, registry=registry, pause=waiters.pause)
         self.batches = Batches(
             packer=packer, reader=reader, start=self.start, get=lambda run_id: RunHandle(self, run_id), new_id=new_id
         )
-
-    @property
-    def _store(self) -> Store:
-        return self._check_usable()
-
-    def _check_usable(self) -> Store:
-        if self._open_store is None:
-            raise EngineClosedError("this")
-        if self._process != os.getpid():
-            raise EngineForkedError(self._process, os.getpid())
-        return self._open_store
 
     def close(self) -> None:
         """The engine has stopped: whoever still waits for a start, or uses a handle from now on, is told."""
@@ -312,122 +288,3 @@ class Client:
         if root.status is not RunStatus.PARKED:
             raise RunNotParkedError(root.id, root.status.value)
         await self._post.deliver(Message(run_id=root.id, kind=MessageKind.RESUME, at=self._store.now()))
-
-    # -- Looking ---------------------------------------------------------------------------------------------
-
-    async def info(self, run_id: str) -> Run:
-        """The run as its row says it.
-
-        Raises:
-            RunNotFoundError: no run has this id.
-        """
-        run = await self._store.find_run(run_id)
-        if run is None:
-            raise RunNotFoundError(run_id)
-        return run
-
-    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
-        """The journal of the tree that a run belongs to, verified. See `Engine.history`."""
-        run = await self.info(run_id)
-        rows = await self._store.read_journal(run.journal)
-        events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
-        return await self._shown.events(events) if redacted else events
-
-    async def export(self, run_id: str) -> str:
-        """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
-        run = await self.info(run_id)
-        rows = await self._store.read_journal(run.journal)
-        open_journal(rows, nonce=run.nonce, run_id=run.root_id)
-        ids = blobs_of(rows)
-        blobs = await self._store.get_blobs(sorted(ids)) if ids else {}
-        return write_history(run, rows, blobs)
-
-    async def list(
-        self,
-        *,
-        status: RunStatus | str | None = None,
-        workflow: str | None = None,
-        tags: dict[str, str] | None = None,
-        roots_only: bool = False,
-        limit: int = 100,
-        before: Run | None = None,
-    ) -> list[Run]:
-        """Runs that fit, newest first."""
-        statuses = () if status is None else (RunStatus(status),)
-        wanted = RunFilter(statuses=statuses, workflow=workflow, tags=tags or {}, roots_only=roots_only)
-        cursor = None if before is None else (before.created_at, before.id)
-        return await self._store.list_runs(wanted, limit=limit, before=cursor)
-
-    async def published(self, run_id: str) -> dict[str, Any]:
-        """What a run shows of itself. See `RunHandle.published`."""
-        run = await self.info(run_id)
-        if run.published is None:
-            return {}
-        fields: dict[str, Any] = TAGGED.decode(await self._unpack(run.published), f"what run {run_id} published")
-        return fields
-
-    async def why(self, run_id: str) -> str:
-        """One sentence: what a run waits for, or how it ended."""
-        run = await self.info(run_id)
-        root = run if run.number == 0 else await self.info(run.root_id)
-        run, root = self._shown.run(run), self._shown.run(root)
-        return why(run, root, await self._store.list_workers(), now_at=self._store.now())
-
-    async def result(self, run_id: str, timeout: float | None = None) -> Any:
-        """Wait for the end of a run. See `RunHandle.result`."""
-        run = await self._ended(run_id, timeout)
-        if run.status is RunStatus.SUCCEEDED:
-            assert run.result is not None
-            return self._result_codec(run).decode(await self._unpack(run.result, run), f"result of run {run_id}")
-        if run.status is RunStatus.CANCELLED:
-            raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
-        if run.status is RunStatus.TIMED_OUT:
-            raise RunTimedOut(run_id, "did not end within its timeout")
-        if run.status is RunStatus.CONTINUED:
-            raise RunContinuedError(run_id)
-        assert run.failure is not None
-        cause = exception_of(run.failure, registered=self._registered(run), step=run.workflow)
-        raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
-
-    async def _ended(self, run_id: str, timeout: float | None) -> Run:
-        self._check_usable()
-        with self._waiters.waiting(run_id) as end:
-            # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
-            # process needs no look: its worker will announce its end.
-            if not self._moves_here(run_id):
-                try:
-                    run = await self.info(run_id)
-                except StoreError:
-                    if end.done():
-                        return end.result()  # The engine has stopped meanwhile, and that is what it says.
-                    raise
-                if run.status.is_terminal:
-                    return run
-            await self._wait(end, timeout)
-            if end.done():
-                return end.result()
-            assert timeout is not None
-            raise ResultTimeoutError(run_id, timeout, await self.why(run_id))
-
-    async def _wait(self, end: asyncio.Future[Run], timeout: float | None) -> None:
-        """Wait for the end of a run; in tests time is another's."""
-        if timeout is None:
-            await end
-        else:
-            await asyncio.wait([end], timeout=timeout)
-
-    async def _unpack(self, payload: Payload, run: Run | None = None) -> bytes | msgspec.Raw:
-        blobs = await self._store.get_blobs([payload.blob]) if payload.blob else {}
-        return self._packer.unpack(payload, blobs, owners=() if run is None else (tree_mark(run.nonce),))
-
-    def _result_codec(self, run: Run) -> ValueCodec:
-        try:
-            return self._registry.workflow(run.workflow, run.version).signature.result
-        except WorkflowNotFoundError:
-            return TAGGED
-
-    def _registered(self, run: Run) -> tuple[type[BaseException], ...]:
-        try:
-            return self._registry.workflow(run.workflow, run.version).registered
-        except WorkflowNotFoundError:
-            return ()

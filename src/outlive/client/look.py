@@ -1,0 +1,186 @@
+"""What a client can find out about runs: everything here only reads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from outlive._define.registry import Registry
+from outlive._journal.codec import open_journal
+from outlive._journal.event import AnyEvent
+from outlive._journal.failure import exception_of
+from outlive._journal.history import blobs_of, write_history
+from outlive._journal.packing import Packer, tree_mark
+from outlive._journal.redaction import Redaction
+from outlive._journal.value import TAGGED, ValueCodec
+from outlive._model import Payload, Run, RunFilter, RunStatus
+from outlive._store.contract import Store
+from outlive.client.shown import Shown
+from outlive.client.waiters import Waiters
+from outlive.client.why import why
+from outlive.errors import (
+    EngineClosedError,
+    EngineForkedError,
+    ResultTimeoutError,
+    RunCancelled,
+    RunContinuedError,
+    RunFailed,
+    RunNotFoundError,
+    RunTimedOut,
+    StoreError,
+    WorkflowNotFoundError,
+)
+
+
+class LookingClient:
+    """The verbs that change nothing."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        packer: Packer,
+        registry: Registry,
+        redaction: Redaction,
+        waiters: Waiters,
+        moves_here: Callable[[str], bool],
+    ) -> None:
+        self._open_store: Store | None = store
+        self._process = os.getpid()
+        self._packer = packer
+        self._registry = registry
+        self._shown = Shown(store, packer=packer, registry=registry, redaction=redaction)
+        self._waiters = waiters
+        self._moves_here = moves_here
+
+    @property
+    def _store(self) -> Store:
+        return self._check_usable()
+
+    def _check_usable(self) -> Store:
+        if self._open_store is None:
+            raise EngineClosedError("this")
+        if self._process != os.getpid():
+            raise EngineForkedError(self._process, os.getpid())
+        return self._open_store
+
+    async def info(self, run_id: str) -> Run:
+        """The run as its row says it.
+
+        Raises:
+            RunNotFoundError: no run has this id.
+        """
+        run = await self._store.find_run(run_id)
+        if run is None:
+            raise RunNotFoundError(run_id)
+        return run
+
+    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified. See `Engine.history`."""
+        run = await self.info(run_id)
+        rows = await self._store.read_journal(run.journal)
+        events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        return await self._shown.events(events) if redacted else events
+
+    async def export(self, run_id: str) -> str:
+        """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
+        run = await self.info(run_id)
+        rows = await self._store.read_journal(run.journal)
+        open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        ids = blobs_of(rows)
+        blobs = await self._store.get_blobs(sorted(ids)) if ids else {}
+        return write_history(run, rows, blobs)
+
+    async def list(
+        self,
+        *,
+        status: RunStatus | str | None = None,
+        workflow: str | None = None,
+        tags: dict[str, str] | None = None,
+        roots_only: bool = False,
+        limit: int = 100,
+        before: Run | None = None,
+    ) -> list[Run]:
+        """Runs that fit, newest first."""
+        statuses = () if status is None else (RunStatus(status),)
+        wanted = RunFilter(statuses=statuses, workflow=workflow, tags=tags or {}, roots_only=roots_only)
+        cursor = None if before is None else (before.created_at, before.id)
+        return await self._store.list_runs(wanted, limit=limit, before=cursor)
+
+    async def published(self, run_id: str) -> dict[str, Any]:
+        """What a run shows of itself. See `RunHandle.published`."""
+        run = await self.info(run_id)
+        if run.published is None:
+            return {}
+        fields: dict[str, Any] = TAGGED.decode(await self._unpack(run.published), f"what run {run_id} published")
+        return fields
+
+    async def why(self, run_id: str) -> str:
+        """One sentence: what a run waits for, or how it ended."""
+        run = await self.info(run_id)
+        root = run if run.number == 0 else await self.info(run.root_id)
+        run, root = self._shown.run(run), self._shown.run(root)
+        return why(run, root, await self._store.list_workers(), now_at=self._store.now())
+
+    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+        """Wait for the end of a run. See `RunHandle.result`."""
+        run = await self._ended(run_id, timeout)
+        if run.status is RunStatus.SUCCEEDED:
+            assert run.result is not None
+            return self._result_codec(run).decode(await self._unpack(run.result, run), f"result of run {run_id}")
+        if run.status is RunStatus.CANCELLED:
+            raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
+        if run.status is RunStatus.TIMED_OUT:
+            raise RunTimedOut(run_id, "did not end within its timeout")
+        if run.status is RunStatus.CONTINUED:
+            raise RunContinuedError(run_id)
+        assert run.failure is not None
+        cause = exception_of(run.failure, registered=self._registered(run), step=run.workflow)
+        raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
+
+    async def _ended(self, run_id: str, timeout: float | None) -> Run:
+        self._check_usable()
+        with self._waiters.waiting(run_id) as end:
+            # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
+            # process needs no look: its worker will announce its end.
+            if not self._moves_here(run_id):
+                try:
+                    run = await self.info(run_id)
+                except StoreError:
+                    if end.done():
+                        return end.result()  # The engine has stopped meanwhile, and that is what it says.
+                    raise
+                if run.status.is_terminal:
+                    return run
+            await self._wait(end, timeout)
+            if end.done():
+                return end.result()
+            assert timeout is not None
+            raise ResultTimeoutError(run_id, timeout, await self.why(run_id))
+
+    async def _wait(self, end: asyncio.Future[Run], timeout: float | None) -> None:
+        """Wait for the end of a run; in tests time is another's."""
+        if timeout is None:
+            await end
+        else:
+            await asyncio.wait([end], timeout=timeout)
+
+    async def _unpack(self, payload: Payload, run: Run | None = None) -> bytes | msgspec.Raw:
+        blobs = await self._store.get_blobs([payload.blob]) if payload.blob else {}
+        return self._packer.unpack(payload, blobs, owners=() if run is None else (tree_mark(run.nonce),))
+
+    def _result_codec(self, run: Run) -> ValueCodec:
+        try:
+            return self._registry.workflow(run.workflow, run.version).signature.result
+        except WorkflowNotFoundError:
+            return TAGGED
+
+    def _registered(self, run: Run) -> tuple[type[BaseException], ...]:
+        try:
+            return self._registry.workflow(run.workflow, run.version).registered
+        except WorkflowNotFoundError:
+            return ()
