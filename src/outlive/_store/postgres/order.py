@@ -1,0 +1,56 @@
+"""Whether changes that are written at once would come out as if they were written one after the other.
+
+The statement writes the parts of all changes together: first all root rows, then all renames, then all births. That is
+as good as one change after the other, unless one of them renames or inherits something that another one of them
+touches: an id that one gives up and another one wants, or a tree that ends in a later change. Such a batch is rare, and
+is written change by change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from outlive._model import Run
+from outlive._store.contract import Change
+from outlive._store.postgres.batch import all_of
+from outlive._store.postgres.connection import Session
+
+
+async def is_order_indifferent(session: Session, changes: Sequence[Change]) -> bool:
+    """Whether these changes may be written at once."""
+    if len(changes) == 1:
+        return True
+    parts = [all_of([change]) for change in changes]
+    if not any(part.renames or part.heir_of for each in parts for part in each):
+        return True
+    ids = await _find_ids(session, [run for each in parts for part in each for run in part.renames])
+    users: dict[object, set[int]] = {}
+    moved: set[object] = set()
+    for place, each in enumerate(parts):
+        mine = _moved(each, ids)
+        moved |= mine
+        for name in mine | _touched(each):
+            users.setdefault(name, set()).add(place)
+    return all(len(users[name]) == 1 for name in moved)
+
+
+async def _find_ids(session: Session, runs: Sequence[Run]) -> dict[tuple[int, int], str]:
+    """The ids that these runs have now."""
+    rows = await session.fetch("find_ids", [run.journal for run in runs], [run.number for run in runs]) if runs else []
+    return {(journal, number): id for journal, number, id in rows}
+
+
+def _touched(parts: Sequence[Change]) -> set[object]:
+    """The trees that a change writes to, and the ids that it takes and sends to."""
+    ids: set[object] = {run.id for part in parts if not part.journal for run in part.runs}
+    ids |= {message.run_id for part in parts for message in part.messages}
+    return ids | {part.journal for part in parts if part.journal}
+
+
+def _moved(parts: Sequence[Change], ids: Mapping[tuple[int, int], str]) -> set[object]:
+    """The trees that are renamed or inherited from, the ids that their runs give up, and those that they take."""
+    found: set[object] = {part.heir_of for part in parts if part.heir_of}
+    for part in parts:
+        for run in part.renames:
+            found |= {run.journal, run.id, ids.get((run.journal, run.number), run.id)}
+    return found
