@@ -2,8 +2,8 @@
 
 The statement writes the parts of all changes together: first all root rows, then all renames, then all births. That is
 as good as one change after the other, unless one of them renames or inherits something that another one of them
-touches: an id that one gives up and another one wants, or a tree that ends in a later change. Such a batch is rare, and
-is written change by change.
+touches: an id that one gives up and another one wants, a tree that ends in a later change, or mail that a later one
+consumes. Such a batch is rare, and is written change by change.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ async def is_order_indifferent(session: Session, changes: Sequence[Change]) -> b
     """Whether these changes may be written at once."""
     if len(changes) == 1:
         return True
+    if _consumes_late(changes):
+        return False
     parts = [all_of([change]) for change in changes]
     if not any(part.renames or part.heir_of for each in parts for part in each):
         return True
@@ -32,6 +34,17 @@ async def is_order_indifferent(session: Session, changes: Sequence[Change]) -> b
         for name in mine | _touched(each):
             users.setdefault(name, set()).add(place)
     return all(len(users[name]) == 1 for name in moved)
+
+
+def _consumes_late(changes: Sequence[Change]) -> bool:
+    """Whether a change consumes mail that was still there when an earlier one let go of the same tree."""
+    let_go: set[int] = set()
+    for change in changes:
+        if change.consumed and change.journal in let_go:
+            return True
+        if change.journal and any(run.number == 0 and not run.owner for run in change.runs):
+            let_go.add(change.journal)
+    return False
 
 
 async def _find_ids(session: Session, runs: Sequence[Run]) -> dict[tuple[int, int], str]:
