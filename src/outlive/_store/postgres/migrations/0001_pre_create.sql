@@ -436,11 +436,16 @@ BEGIN
             ON CONFLICT (id) DO NOTHING
             RETURNING key, owner
         )
-        SELECT array_agg(wanted.key) FILTER (WHERE planted.key IS NULL), coalesce(bool_or(planted.owner = ''), false)
-        INTO lost, v_is_planted
-        FROM unnest(p_run_key) AS wanted (key)
-        LEFT JOIN planted ON planted.key = wanted.key
-        WHERE wanted.key IS NOT NULL;
+        SELECT array_agg(planted.key), coalesce(bool_or(planted.owner = ''), false)
+        INTO v_found, v_is_planted
+        FROM planted;
+        -- Counted first: comparing them is only needed when an id was taken.
+        IF coalesce(cardinality(v_found), 0) < cardinality(array_remove(p_run_key, NULL)) THEN
+            SELECT array_agg(wanted.key)
+            INTO lost
+            FROM unnest(p_run_key) AS wanted (key)
+            WHERE wanted.key IS NOT NULL AND wanted.key <> ALL (coalesce(v_found, '{}'));
+        END IF;
         v_is_due := v_is_due OR v_is_planted;
         -- A tree that brings more than itself takes all of that along when its id is taken: somebody has to look.
         IF lost IS NOT NULL AND v_has_rest AND p_rest ? 'must' AND EXISTS (
