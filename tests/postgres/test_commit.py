@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
-from outlive._journal.event import RunParked, RunSuspended
+from outlive._journal.event import RunParked, RunSucceeded, RunSuspended
+from outlive._model import Run
 from outlive._store.contract import ItemResult, Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.batch import Batch
@@ -134,6 +136,51 @@ async def test_mail_that_crosses_with_suspending_wakes_the_run(
     await in_time(under_way)
 
     assert await claim(store, "worker-a") == ["run-1"]
+
+
+async def test_child_that_is_born_in_the_last_change_moves_aside_with_its_tree(store: PostgresStore) -> None:
+    """Continue-as-new in one change: a child, the end, the heir under the same id, and a child of the heir."""
+    tree = await begin(store)
+    old = get_runs_aside(tree.fold.root, "run-1~old")
+    heir = new_tree(store, "run-1")
+    heir.renames, heir.heir_of = [replace(run, journal=tree.journal) for run in old], tree.journal
+    child = tree.change(created(store, run=1, call="child")).runs[-1]
+    heir.runs = [*heir.runs, child]
+    last = tree.change(
+        created(store, run=1, call="child"), RunSucceeded(at=store.now(), result=value(1)), starts=[heir]
+    )
+
+    ((outcome, _),) = await store.commit([last])
+
+    assert outcome is Outcome.COMMITTED
+    found = await store.find_runs(["run-1", "run-1~1", "run-1~old", "run-1~old~1"])
+    assert {run_id: run.journal == tree.journal for run_id, run in found.items()} == {
+        "run-1": False,
+        "run-1~1": False,
+        "run-1~old": True,
+        "run-1~old~1": True,
+    }
+
+
+def get_runs_aside(root: Run, run_id: str) -> list[Run]:
+    """The rows of a tree with one child, under another id."""
+    return [
+        replace(root, id=run_id, root_id=run_id),
+        replace(root, id=f"{run_id}~1", root_id=run_id, parent_id=run_id, number=1),
+    ]
+
+
+async def test_id_that_two_changes_of_a_batch_want_goes_to_the_first(store: PostgresStore) -> None:
+    """Renames are written before births, but not at the price of the order."""
+    tree = await begin(store, "old")
+    await tree.succeed()
+    newcomer = new_tree(store, "new")
+    newcomer.renames = [replace(tree.fold.root, id="wanted", root_id="wanted", journal=tree.journal)]
+
+    outcomes = await store.commit([new_tree(store, "wanted"), newcomer])
+
+    assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED, Outcome.CONFLICT]
+    assert (await get_run(store, "old")).journal == tree.journal
 
 
 async def test_cancelled_commit_is_done_all_the_same(store: PostgresStore, postgres_url: str) -> None:

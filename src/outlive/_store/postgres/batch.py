@@ -121,7 +121,7 @@ class Batch:
                 else:
                     self._plant(change, run, journal)
             if run.tags and (run.number or not change.journal):
-                self._note("tagged", {"id": run.id, "journal": journal})
+                self._note("tagged", {"journal": journal, "number": run.number})
         self._rows.add(change, journal, is_last=is_last)
         self._blobs += [(journal, None, blob.id, blob.data) for blob in change.blobs]
         for message_id in change.consumed:

@@ -25,6 +25,7 @@ from outlive._store.contract import Change, Delivery, Message, Outcome
 from outlive._store.postgres.batch import NO_LIMIT, Batch, count_births, plan_rows
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import RETRIED, Conflict, sqlstate_of
+from outlive._store.postgres.order import is_order_indifferent
 
 OPTIMISTIC_TRIES_MAX = 3
 DEADLOCK_TRIES_MAX = 5
@@ -81,11 +82,22 @@ async def _commit_at_once(session: Session, changes: Sequence[Change], writing: 
     if rows is not None:
         await _again(lambda: session.put("commit_rows", *rows))
         return [(Outcome.COMMITTED, change.journal) for change in changes]
+    return await _again(lambda: write_at_once(session, changes, writing))
+
+
+async def write_at_once(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
+    """Write changes with one call of the function, also in a transaction that is open.
+
+    Raises:
+        Conflict: one of them conflicts, or has to be looked at; nothing of the call was written.
+    """
+    if not await is_order_indifferent(session, changes):
+        raise Conflict("these changes have to be written in their order")
     count = count_births(changes)
     batch = Batch(await writing.reserve(session, count) if count else ())
     for change in changes:
         batch.add(change)
-    lost, _ = await _again(lambda: _write(session, batch, writing))
+    lost, _ = await _write(session, batch, writing)
     return batch.outcomes(lost)
 
 

@@ -51,7 +51,9 @@ def tree_of(change: Change) -> str:
     ]
     runs = [dict(zip(RUN_COLUMNS, birth_of(run, key=None, journal=0), strict=True)) for run in change.runs]
     blobs = [{"id": blob.id, "data": _base64(blob.data)} for blob in change.blobs]
-    return to_json({"rows": rows, "runs": runs, "blobs": blobs, "tagged": [run.id for run in change.runs if run.tags]})
+    return to_json(
+        {"rows": rows, "runs": runs, "blobs": blobs, "tagged": [run.number for run in change.runs if run.tags]}
+    )
 
 
 def _base64(data: bytes) -> str:

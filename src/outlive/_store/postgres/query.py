@@ -76,6 +76,7 @@ def _words(schema: str) -> dict[str, str]:
         "run_columns": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
         "run_names": ", ".join(RUN_COLUMNS),
         "run_arrays": ", ".join(f"p_run_{name}" for name in RUN_COLUMNS),
+        "run_parameters": ", ".join(f"p_run_{name} {kind}[]" for name, kind in RUN.items()),
         "run_fields": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
         "run_definitions": ", ".join(f"{name} {kind}" for name, kind in RUN.items()),
         "run_aggregates": ", ".join(

@@ -13,8 +13,8 @@ from typing import Any
 import asyncpg
 
 from outlive._store.contract import Change, Outcome
-from outlive._store.postgres.batch import Batch, count_births
-from outlive._store.postgres.commit import Outcomes, Writing
+from outlive._store.postgres.batch import count_births
+from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
 from outlive._store.postgres.connection import Pool, Session
 from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
@@ -106,16 +106,17 @@ class PostgresTransaction:
 
     async def _append(self, session: Session, changes: Sequence[Change]) -> Outcomes | None:
         """Write the changes; None if one of them conflicts."""
-        count = count_births(changes)
+        has_births = count_births(changes) > 0
+        if has_births:
+            await session.run("SAVEPOINT changes")
         try:
-            batch = Batch(await self._writing.reserve(session, count) if count else ())
-            for change in changes:
-                batch.add(change)
-            values = batch.values(now=self._writing.time(), channel=self._writing.channel)
-            ((lost, _),) = await session.put("commit_changes", *values)
+            outcomes = await write_at_once(session, changes, self._writing)
         except Conflict:
-            return None
-        outcomes = batch.outcomes(lost)
+            if not has_births:
+                return None
+            # Perhaps only a tree that they start has to be left out: somebody has to look.
+            await session.run("ROLLBACK TO changes")
+            outcomes = [await commit_carefully(session, change, self._writing) for change in changes]
         return outcomes if all(outcome is Outcome.COMMITTED for outcome, _ in outcomes) else None
 
     def _explain(self, error: BaseException, *, is_committing: bool) -> StoreError:

@@ -211,6 +211,47 @@ CREATE FUNCTION {schema}.wake_for_mail(p_now bigint, p_journals bigint[]) RETURN
         )
 $body$;
 
+-- Child runs, new ones and others, either of trees that exist or of new ones (`p_is_new`) that are not `p_lost`.
+CREATE FUNCTION {schema}.put_children(
+    {run_parameters},
+    p_lost bigint[],
+    p_is_new boolean
+) RETURNS void LANGUAGE plpgsql VOLATILE AS $body$
+BEGIN
+    IF array_position(p_run_key, NULL) IS NULL THEN
+        RETURN; -- Only a child has no key.
+    END IF;
+    INSERT INTO {schema}.runs (
+        id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags, status, waits,
+        wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure, published
+    )
+    SELECT
+        new.id, new.journal, new.number, new.root_id, new.parent_id, new.workflow, new.version, new.nonce,
+        new.created_at, new.tags, new.status, new.waits, new.wake_at, new.owner, new.epoch, new.attempts,
+        new.updated_at, new.finished_at, new.timeout_at, new.reason, new.result, new.failure, new.published
+    FROM unnest({run_arrays}) AS new ({run_names})
+    WHERE
+        new.number > 0
+        AND (array_position(p_run_key, new.journal) IS NOT NULL) = p_is_new
+        AND (p_lost IS NULL OR new.journal <> ALL (p_lost))
+    ORDER BY new.journal, new.number
+    ON CONFLICT (journal, number) WHERE number > 0 DO UPDATE SET
+        status = excluded.status,
+        waits = excluded.waits,
+        wake_at = excluded.wake_at,
+        owner = excluded.owner,
+        epoch = excluded.epoch,
+        attempts = excluded.attempts,
+        updated_at = excluded.updated_at,
+        finished_at = excluded.finished_at,
+        timeout_at = excluded.timeout_at,
+        reason = excluded.reason,
+        result = excluded.result,
+        failure = excluded.failure,
+        published = excluded.published;
+END
+$body$;
+
 -- Everything that a batch of changes writes, in one call; what a change conflicts with fails the whole of it.
 --
 -- Each part is a set of arrays of equal length, one per column, NULL when there is nothing of it. The parts are written
@@ -361,6 +402,10 @@ BEGIN
         END IF;
     END IF;
 
+    -- Children of trees that exist come before the renames, which may be of them; those of new trees after the births.
+    IF p_run_key IS NOT NULL THEN
+        PERFORM {schema}.put_children({run_arrays}, NULL, false);
+    END IF;
     IF v_has_rest AND p_rest ? 'renames' THEN
         -- Runs of ended trees make room for their successors; a run of any other tree stays as it is.
         UPDATE {schema}.runs AS run
@@ -391,11 +436,16 @@ BEGIN
             ON CONFLICT (id) DO NOTHING
             RETURNING key, owner
         )
-        SELECT array_agg(wanted.key) FILTER (WHERE planted.key IS NULL), coalesce(bool_or(planted.owner = ''), false)
-        INTO lost, v_is_planted
-        FROM unnest(p_run_key) AS wanted (key)
-        LEFT JOIN planted ON planted.key = wanted.key
-        WHERE wanted.key IS NOT NULL;
+        SELECT array_agg(planted.key), coalesce(bool_or(planted.owner = ''), false)
+        INTO v_found, v_is_planted
+        FROM planted;
+        -- Counted first: comparing them is only needed when an id was taken.
+        IF coalesce(cardinality(v_found), 0) < cardinality(array_remove(p_run_key, NULL)) THEN
+            SELECT array_agg(wanted.key)
+            INTO lost
+            FROM unnest(p_run_key) AS wanted (key)
+            WHERE wanted.key IS NOT NULL AND wanted.key <> ALL (coalesce(v_found, '{}'));
+        END IF;
         v_is_due := v_is_due OR v_is_planted;
         -- A tree that brings more than itself takes all of that along when its id is taken: somebody has to look.
         IF lost IS NOT NULL AND v_has_rest AND p_rest ? 'must' AND EXISTS (
@@ -403,6 +453,10 @@ BEGIN
         ) THEN
             RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'an id is taken';
         END IF;
+    END IF;
+
+    IF p_run_key IS NOT NULL THEN
+        PERFORM {schema}.put_children({run_arrays}, lost, true);
     END IF;
 
     -- The fence. `format` comes through the event that the change builds on. If that event does not exist, or ended its
@@ -428,34 +482,6 @@ BEGIN
     WHERE lost IS NULL OR new.journal <> ALL (lost)
     ORDER BY new.journal, new.seq;
 
-    IF p_run_key IS NOT NULL AND array_position(p_run_key, NULL) IS NOT NULL THEN
-        INSERT INTO {schema}.runs (
-            id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags, status, waits,
-            wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure, published
-        )
-        SELECT
-            new.id, new.journal, new.number, new.root_id, new.parent_id, new.workflow, new.version, new.nonce,
-            new.created_at, new.tags, new.status, new.waits, new.wake_at, new.owner, new.epoch, new.attempts,
-            new.updated_at, new.finished_at, new.timeout_at, new.reason, new.result, new.failure, new.published
-        FROM unnest({run_arrays}) AS new ({run_names})
-        WHERE new.number > 0 AND (lost IS NULL OR new.journal <> ALL (lost))
-        ORDER BY new.journal, new.number
-        ON CONFLICT (journal, number) WHERE number > 0 DO UPDATE SET
-            status = excluded.status,
-            waits = excluded.waits,
-            wake_at = excluded.wake_at,
-            owner = excluded.owner,
-            epoch = excluded.epoch,
-            attempts = excluded.attempts,
-            updated_at = excluded.updated_at,
-            finished_at = excluded.finished_at,
-            timeout_at = excluded.timeout_at,
-            reason = excluded.reason,
-            result = excluded.result,
-            failure = excluded.failure,
-            published = excluded.published;
-    END IF;
-
     IF p_blob_journal IS NOT NULL THEN
         -- Equal content is stored once.
         INSERT INTO {schema}.blobs (id, data)
@@ -468,11 +494,18 @@ BEGIN
 
     IF v_has_rest THEN
         IF p_rest ? 'tagged' THEN
-            -- Make runs findable by their tags; `tagged` has their ids and journals.
+            -- Make runs findable by their tags. Not by id: it may have been another one a moment ago.
             INSERT INTO {schema}.tags (name, value, created_at, run_key)
             SELECT tag.key, tag.value, run.created_at, run.key
-            FROM jsonb_to_recordset(p_rest -> 'tagged') AS new (id text, journal bigint)
-            JOIN {schema}.runs AS run ON run.id = new.id AND run.journal = new.journal
+            FROM jsonb_to_recordset(p_rest -> 'tagged') AS new (journal bigint, number integer)
+            JOIN {schema}.runs AS run ON run.key = CASE
+                WHEN new.number = 0 THEN new.journal
+                ELSE (
+                    SELECT child.key
+                    FROM {schema}.runs AS child
+                    WHERE child.journal = new.journal AND child.number = new.number AND child.number > 0
+                )
+            END
             CROSS JOIN json_each_text(run.tags::json) AS tag
             WHERE run.tags IS NOT NULL
             ON CONFLICT DO NOTHING;
@@ -519,7 +552,7 @@ $body$;
 
 -- One new tree, given as one JSON text so that any driver can pass it; NULL if its id is taken, else its handle.
 --
--- {rows: [{seq, format, crc, is_last, body}], runs: [...], blobs: [{id, data}], tagged: [id]}; bytes are base64.
+-- {rows: [{seq, format, crc, is_last, body}], runs: [...], blobs: [{id, data}], tagged: [number]}; bytes are base64.
 CREATE FUNCTION {schema}.join_tree(p_now bigint, p_channel text, p_tree text) RETURNS bigint LANGUAGE plpgsql VOLATILE
 AS $body$
 DECLARE
@@ -556,7 +589,7 @@ BEGIN
             {run_fields},
             blob.journal, blob.message, blob.id, blob.data,
             jsonb_build_object('tagged', (
-                SELECT coalesce(jsonb_agg(jsonb_build_object('id', value, 'journal', v_key)), '[]')
+                SELECT coalesce(jsonb_agg(jsonb_build_object('journal', v_key, 'number', value::integer)), '[]')
                 FROM jsonb_array_elements_text(v_tree -> 'tagged')
             ))
         ) AS made;
