@@ -9,6 +9,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from tests.golden.more_stories import MORE_STORIES
 from tests.golden.stories import STORIES
 
 FOLDER = Path(__file__).parent
@@ -16,7 +17,7 @@ FOLDER = Path(__file__).parent
 
 def main() -> None:
     """Tell every story that has no file."""
-    for name, tell in STORIES.items():
+    for name, tell in (STORIES | MORE_STORIES).items():
         path = FOLDER / f"{name}.jsonl"
         if not path.exists():
             with tempfile.TemporaryDirectory() as folder:
