@@ -53,7 +53,7 @@ async def ask_the_other() -> list[str]:
 
 
 @outlive.workflow
-async def asking() -> list[str]:
+async def asking_many() -> list[str]:
     return await ask_the_other()
 
 
@@ -90,7 +90,7 @@ async def test_a_step_of_one_engine_may_use_another(tmp_path: Path) -> None:
     """Each step knows its own run, before and after."""
     places = [Place(tmp_path / "a.db"), Place(None)]
     async with places[0].engine() as first, places[1].engine() as stage.values["other"]:
-        run = await first.start(asking, id="ours")
+        run = await first.start(asking_many, id="ours")
 
         assert await in_time(run.result()) == ["ours", "theirs", "ours"]
 
