@@ -330,7 +330,9 @@ class NotADatabaseError(StoreError):
 
     def __init__(self, path: str, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path} is not an Outlive database ({reason}); it was left as it is: name another file or schema")
+        super().__init__(
+            f"{path} is not an Outlive database ({reason}); it was left as it is: name another file or schema"
+        )
 
 
 class SchemaTooNewError(StoreError):
