@@ -183,6 +183,22 @@ async def test_id_that_two_changes_of_a_batch_want_goes_to_the_first(store: Post
     assert (await get_run(store, "old")).journal == tree.journal
 
 
+async def test_id_that_two_starts_of_a_change_want_goes_to_the_first(store: PostgresStore) -> None:
+    """Also when the second one only pushes its ancestor there: then the tree cannot end."""
+    tree = await begin(store, "old")
+    heir = new_tree(store, "old")
+    heir.renames = [replace(tree.fold.root, id="wanted", root_id="wanted", journal=tree.journal)]
+    heir.heir_of = tree.journal
+
+    outcome = await tree.try_write(
+        RunSucceeded(at=store.now(), result=value(1)), starts=[new_tree(store, "wanted"), heir]
+    )
+
+    assert outcome is Outcome.CONFLICT
+    assert await store.find_run("wanted") is None
+    assert (await get_run(store, "old")).journal == tree.journal
+
+
 async def test_cancelled_commit_is_done_all_the_same(store: PostgresStore, postgres_url: str) -> None:
     """The caller stops waiting; the connection is not disturbed."""
     tree = await begin(store, worker="worker-a")

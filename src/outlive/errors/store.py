@@ -24,7 +24,9 @@ class NotADatabaseError(StoreError):
 
     def __init__(self, path: str, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path} is not an Outlive database ({reason}); it was left as it is: name another place")
+        super().__init__(
+            f"{path} is not an Outlive database ({reason}); it was left as it is: name another file or schema"
+        )
 
 
 class SchemaTooNewError(StoreError):

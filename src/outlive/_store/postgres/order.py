@@ -8,32 +8,89 @@ consumes. Such a batch is rare, and is written change by change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from outlive._model import Run
 from outlive._store.contract import Change
-from outlive._store.postgres.batch import all_of
 from outlive._store.postgres.connection import Session
+
+Ids = Mapping[tuple[int, int], str]
+"""The ids that runs have now, by journal and number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A change, or a start in it."""
+
+    change: Change
+    makers: tuple[Part, ...] = ()
+    """The change that starts it, and so on: they are written before it, and their messages after it, in any case."""
+
+    @property
+    def births(self) -> set[str]:
+        """The ids that it takes."""
+        return set() if self.change.journal else {run.id for run in self.change.runs}
+
+    @property
+    def letters(self) -> set[str]:
+        """The ids that it sends to."""
+        return {message.run_id for message in self.change.messages}
+
+    @property
+    def is_mover(self) -> bool:
+        """Whether it renames runs or inherits."""
+        return bool(self.change.renames or self.change.heir_of)
+
+    def moved_trees(self) -> set[int]:
+        """The trees that it renames runs of, or inherits from."""
+        return {run.journal for run in self.change.renames} | {self.change.heir_of} - {0}
+
+    def moved_ids(self, ids: Ids) -> set[str]:
+        """The ids that runs give up for it, and those that they take."""
+        renames = self.change.renames
+        return {run.id for run in renames} | {ids.get((run.journal, run.number), run.id) for run in renames}
 
 
 async def is_order_indifferent(session: Session, changes: Sequence[Change]) -> bool:
     """Whether these changes may be written at once."""
-    if len(changes) == 1:
-        return True
     if _consumes_late(changes):
         return False
-    parts = [all_of([change]) for change in changes]
-    if not any(part.renames or part.heir_of for each in parts for part in each):
+    if not any(change.renames or change.heir_of or change.starts for change in changes):
         return True
-    ids = await _find_ids(session, [run for each in parts for part in each for run in part.renames])
-    users: dict[object, set[int]] = {}
-    moved: set[object] = set()
-    for place, each in enumerate(parts):
-        mine = _moved(each, ids)
-        moved |= mine
-        for name in mine | _touched(each):
-            users.setdefault(name, set()).add(place)
-    return all(len(users[name]) == 1 for name in moved)
+    parts = [part for change in changes for part in _parts_of(change, ())]
+    movers = [part for part in parts if part.is_mover]
+    if not movers or len(parts) == 1:
+        return True
+    ids: Ids = {}
+    if any(_has_names_beside(mover, parts) for mover in movers):
+        ids = await _find_ids(session, [run for mover in movers for run in mover.change.renames])
+    return all(_is_alone(mover, parts, ids) for mover in movers)
+
+
+def _parts_of(change: Change, makers: tuple[Part, ...]) -> Iterator[Part]:
+    part = Part(change, makers)
+    yield part
+    for start in change.starts:
+        yield from _parts_of(start, (*makers, part))
+
+
+def _has_names_beside(mover: Part, parts: Sequence[Part]) -> bool:
+    """Whether another part takes an id or sends to one, so that it matters which ids are given up."""
+    return any(other.births or other.letters or other.is_mover for other in parts if other is not mover)
+
+
+def _is_alone(mover: Part, parts: Sequence[Part], ids: Ids) -> bool:
+    """Whether no other part touches what this one moves."""
+    trees, names = mover.moved_trees(), mover.moved_ids(ids)
+    for other in parts:
+        if other is mover:
+            continue
+        if other.births & names or other.moved_trees() & trees or other.moved_ids(ids) & names:
+            return False
+        if other not in mover.makers and (other.change.journal in trees or other.letters & names):
+            return False
+    return True
 
 
 def _consumes_late(changes: Sequence[Change]) -> bool:
@@ -47,23 +104,7 @@ def _consumes_late(changes: Sequence[Change]) -> bool:
     return False
 
 
-async def _find_ids(session: Session, runs: Sequence[Run]) -> dict[tuple[int, int], str]:
+async def _find_ids(session: Session, runs: Sequence[Run]) -> Ids:
     """The ids that these runs have now."""
     rows = await session.fetch("find_ids", [run.journal for run in runs], [run.number for run in runs]) if runs else []
     return {(journal, number): id for journal, number, id in rows}
-
-
-def _touched(parts: Sequence[Change]) -> set[object]:
-    """The trees that a change writes to, and the ids that it takes and sends to."""
-    ids: set[object] = {run.id for part in parts if not part.journal for run in part.runs}
-    ids |= {message.run_id for part in parts for message in part.messages}
-    return ids | {part.journal for part in parts if part.journal}
-
-
-def _moved(parts: Sequence[Change], ids: Mapping[tuple[int, int], str]) -> set[object]:
-    """The trees that are renamed or inherited from, the ids that their runs give up, and those that they take."""
-    found: set[object] = {part.heir_of for part in parts if part.heir_of}
-    for part in parts:
-        for run in part.renames:
-            found |= {run.journal, run.id, ids.get((run.journal, run.number), run.id)}
-    return found
