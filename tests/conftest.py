@@ -37,6 +37,11 @@ def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
 
 EMPTY = """
 DO $$ BEGIN
+    EXECUTE ( -- What steps have made.
+        SELECT coalesce(string_agg(format('DROP TABLE %s CASCADE', oid::regclass), ';'), 'SELECT 1')
+        FROM pg_class
+        WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+    );
     EXECUTE (
         SELECT coalesce(string_agg(format('DELETE FROM %s', oid::regclass), ';'), 'SELECT 1')
         FROM pg_class
