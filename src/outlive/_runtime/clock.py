@@ -96,6 +96,18 @@ class SystemClock:
         threading.Thread(target=target, name=name, daemon=True).start()
 
 
+class StoreClock(SystemClock):
+    """The real ones, but for the time, which is the store's: all the machines of a fleet agree on that one."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__()
+        self._now = now
+
+    def now(self) -> int:
+        """See `Clock`."""
+        return self._now()
+
+
 def _reseed_clocks() -> None:
     # A forked child would otherwise go on with the same numbers, and so with the same ids, as its parent.
     for clock in list(_clocks):

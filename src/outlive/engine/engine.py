@@ -25,7 +25,7 @@ from outlive._model.approval import Approval
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._runtime.bell import Bell
-from outlive._runtime.clock import Clock, SystemClock
+from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.station import Station
 from outlive._store.contract import Store
@@ -38,7 +38,7 @@ from outlive.client.handle import RunHandle
 from outlive.client.waiters import Waiters
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.sync import SyncEngine
-from outlive.engine.url import store_for
+from outlive.engine.url import has_own_clock, store_for
 from outlive.errors import ConfigurationError, EngineClosedError, EngineForkedError, NotDurableError
 from outlive.telemetry import Counters
 
@@ -103,6 +103,9 @@ class Engine:
         self._packer = Packer(self.limits, codecs)
         self._redaction = Redaction(redact)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
+        if clock is None and has_own_clock(url):
+            # What the store judges by its clock, others must stamp by the same.
+            self._clock = StoreClock(self._store.now)
         self._committer: Committer | None = None
         self._client: Client | None = None
         self._waiters: Waiters | None = None

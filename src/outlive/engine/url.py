@@ -9,6 +9,9 @@ from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
 from outlive.errors import MissingExtraError, StoreUrlError
 
+SERVERS = ("postgresql", "postgres")
+"""Schemes of stores that are servers."""
+
 
 def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = False) -> Store:
     """The store that a URL names; nothing is opened yet.
@@ -28,9 +31,14 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
         return MemoryStore(clock=clock)
     if scheme == "sqlite":
         return _sqlite(url, rest, clock)
-    if scheme in ("postgresql", "postgres"):
+    if scheme in SERVERS:
         return _postgres(url, clock, is_test_clock=is_test_clock)
     raise StoreUrlError(url, f"no store has the scheme {scheme!r}")
+
+
+def has_own_clock(url: str) -> bool:
+    """Whether the store's time is that of a server, which may differ from this machine's."""
+    return url.partition(":")[0] in SERVERS
 
 
 def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
