@@ -23,7 +23,7 @@ from outlive._store.postgres.fault import (
     CONFLICTS,
     ERRORS,
     Conflict,
-    is_lost,
+    is_useless,
     sqlstate_of,
     translate,
     translate_connect,
@@ -199,7 +199,7 @@ class Pool:
         try:
             yield session
         except ERRORS as error:
-            if is_lost(error):
+            if is_useless(error):
                 self.drop(session)
             else:
                 self.give(session)

@@ -22,11 +22,13 @@ RETRIED = ("40001", "40P01")
 """The server chose us to make way: doing the same again works."""
 _LOST = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
 """Last words of a session that the server closes."""
-_AWAY_CLASSES = ("08", "25", "40", "53", "54", "55", "57", "58", "F0")
+_READ_ONLY = "25006"
+_AWAY_CLASSES = ("08", "25", "40", "53", "55", "57", "58", "F0")
+"""Not 54, a limit of the program: it is no state of the server, but something in the statement that never fits."""
 _HINTS = {
     "53100": "make room on its disk",
     "53300": "raise max_connections of the server, or use a pooler",
-    "25006": "it is a replica or was made read-only; name the primary",
+    _READ_ONLY: "it is a replica or was made read-only; name the primary",
     "42501": "this user needs all rights on the schema",
     "3F000": "the schema is gone; restart",
     "42P01": "a table is gone; restore it, or restart",
@@ -50,6 +52,11 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         return (error.sqlstate or "").startswith("08") or error.sqlstate in _LOST
     return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError)
+
+
+def is_useless(error: BaseException) -> bool:
+    """Whether another connection may do better: this one is lost, or its server has become a replica."""
+    return is_lost(error) or sqlstate_of(error) == _READ_ONLY
 
 
 def translate(error: BaseException, place: Place, *, is_write: bool) -> StoreError:
