@@ -156,6 +156,8 @@ class Pool:
         self._slots = asyncio.Semaphore(size)
         self._failures = 0
         self._not_before = 0.0
+        self._is_closed = False
+        self._washing: set[asyncio.Task[None]] = set()
         self.pids: set[int] = set()
         """The server's processes that serve us."""
 
@@ -179,7 +181,7 @@ class Pool:
 
     def give(self, session: Session) -> None:
         """Let others have it."""
-        if not session.is_open or session.is_in_transaction:
+        if not session.is_open or session.is_in_transaction or self._is_closed:
             self.drop(session)
             return
         self._free.append(session)
@@ -190,6 +192,26 @@ class Pool:
         session.connection.terminate()
         self.pids.discard(session.pid)
         self._slots.release()
+
+    def wash(self, session: Session) -> None:
+        """Let others have it, once nothing is left in it of what a user has set; nobody waits for that."""
+        if self._place.pgbouncer or not session.is_open:
+            self.give(session)  # A pooler's sessions are the pooler's to wash.
+            return
+        task = asyncio.get_running_loop().create_task(self._wash(session), name="outlive-postgres-wash")
+        self._washing.add(task)
+        task.add_done_callback(self._washing.discard)
+
+    async def _wash(self, session: Session) -> None:
+        try:
+            await session.run(session.sql["wash_session"])
+        except ERRORS:
+            self.drop(session)
+        except BaseException:
+            self.drop(session)
+            raise
+        else:
+            self.give(session)
 
     @asynccontextmanager
     async def session(self, *, is_write: bool) -> AsyncIterator[Session]:
@@ -210,14 +232,11 @@ class Pool:
         else:
             self.give(session)
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """One's turn, without a session: everybody who came before has been served."""
-        async with self._slots:
-            yield
-
     async def close(self) -> None:
-        """Close what is free; nobody may hold a session any more."""
+        """Close what is free; what somebody still holds is closed when he gives it back."""
+        self._is_closed = True
+        if self._washing:
+            await asyncio.wait(self._washing)
         free, self._free = self._free, []
         for session in free:
             try:
