@@ -53,6 +53,49 @@ def test_no_error_shows_the_password() -> None:
     assert "secret" not in str(place_of("postgresql://me:secret@host/db"))
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://host/db?password=s3cret&schema=",
+        "postgresql://me@host/db?sslpassword=s3cret&pgbouncer=perhaps",
+        "postgresql://me:s3cret#x@host/db",
+        "postgresql://me:s3cret/x@host/db",
+        "postgresql://me:s3cret?x@host/db",
+        "postgresql://me:s3cret@[::1/db",
+    ],
+)
+def test_no_address_that_is_refused_shows_a_password(url: str) -> None:
+    """Also one that was not written as it must be; silently connecting to somewhere else would show it, too."""
+    with pytest.raises(StoreUrlError) as caught:
+        place_of(url)
+
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:p%40%2F%23%3F@host/db",
+        "postgresql://me@[::1]:5432,[::2]:5433/db",
+        "postgresql://one:5432,two:5433/db?target_session_attrs=primary",
+        "postgresql:///db?host=%2Fvar%2Frun%2Fpostgresql",
+        "postgresql://host",
+    ],
+)
+def test_what_the_driver_understands_is_given_to_it(url: str) -> None:
+    """Character by character."""
+    assert place_of(url).dsn == url
+
+
+def test_address_of_another_tool_does_not_show_its_password() -> None:
+    """As SQLAlchemy writes it, for one."""
+    with pytest.raises(StoreUrlError, match="postgresql\\+asyncpg://me") as caught:
+        store_for("postgresql+asyncpg://me:s3cr:e@t@host/db", clock=ManualClock())
+
+    assert "s3cr" not in str(caught.value)
+    assert "t@host" not in str(caught.value)
+
+
 def test_engine_makes_a_store_of_both_schemes() -> None:
     """As other tools write them."""
     for scheme in ("postgresql", "postgres"):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
 
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
 from outlive.errors import MissingExtraError, StoreUrlError
+
+_PASSWORD = re.compile(r"(//[^:/@]*:).*@")
 
 
 def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = False) -> Store:
@@ -30,7 +33,8 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
         return _sqlite(url, rest, clock)
     if scheme in ("postgresql", "postgres"):
         return _postgres(url, clock, is_test_clock=is_test_clock)
-    raise StoreUrlError(url, f"no store has the scheme {scheme!r}")
+    # Without the password: the error ends up in logs.
+    raise StoreUrlError(_PASSWORD.sub(r"\1***@", url), f"no store has the scheme {scheme!r}")
 
 
 def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
