@@ -63,7 +63,10 @@ async def connect(
     Raises:
         StoreUnavailableError: there is none to be had.
     """
-    options: dict[str, Any] = {"server_settings": _SETTINGS if settings is None else settings}
+    settings = dict(_SETTINGS if settings is None else settings)
+    if "application_name=" in place.dsn:
+        del settings["application_name"]  # The driver takes the one from the address only if we have none.
+    options: dict[str, Any] = {"server_settings": settings}
     if place.pgbouncer:
         options = {"statement_cache_size": 0}
     try:

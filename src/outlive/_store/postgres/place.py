@@ -65,6 +65,9 @@ def place_of(url: str, *, schema: str | None = None) -> Place:
         raise StoreUrlError(
             _hidden(url), f"schema={name!r} is no name for a schema (1 to {SCHEMA_BYTES_MAX} bytes, not pg_...)"
         )
+    if "," in parts.netloc + dict(theirs).get("host", "") and "target_session_attrs" not in dict(theirs):
+        # The driver would be content with the first host that answers, also with a replica.
+        theirs.append(("target_session_attrs", "read-write"))
     # Put together by hand: urlunsplit drops the slashes before an empty host.
     dsn = f"postgresql://{parts.netloc}{parts.path}{'?' if theirs else ''}{urlencode(theirs)}"
     return Place(dsn, name, _flag(url, "pgbouncer", ours), _flag(url, "allow_unsafe", ours))
