@@ -20,7 +20,7 @@ from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.batch import count_births
 from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
 from outlive._store.postgres.connection import Pool, Session
-from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, sqlstate_of, translate
+from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, is_useless, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.place import Place
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
@@ -105,6 +105,8 @@ class PostgresTransaction:
             is_committing = True
             await session.run("COMMIT")
         except ERRORS as error:
+            if is_useless(error):
+                session.connection.terminate()
             explained = self._explain(error, is_committing=is_committing)
             if is_committing and type(explained) is StoreError:
                 raise  # What the user's constraints and triggers say at the end: their step fails with it.
