@@ -5,7 +5,13 @@
 -- the index of claiming, and walks over all runs that are asleep for that.
 SELECT
     {run_columns},
-    (SELECT max(event.seq) FROM {schema}.events AS event WHERE event.journal = run.key) AS tail,
+    (
+        SELECT CASE WHEN NOT event.is_last THEN event.seq END
+        FROM {schema}.events AS event
+        WHERE event.journal = run.key
+        ORDER BY event.seq DESC
+        LIMIT 1
+    ) AS tail,
     run.owner <> '' AS is_interrupted
 FROM {schema}.runs AS run
 WHERE
