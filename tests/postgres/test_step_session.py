@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from outlive._store.contract import Outcome
-from outlive._store.postgres import PostgresStore
+from outlive._store.postgres import PostgresStore, connection
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import TransactionOverError
 from outlive.testing.conformance.builders import begin, stepped
@@ -53,8 +53,8 @@ async def test_no_step_finds_what_another_one_has_set(store: PostgresStore, stat
 @pytest.mark.parametrize("statement", ["SET LOCAL ROLE tenant", "SELECT set_config('role', 'tenant', true)"])
 async def test_step_may_work_as_somebody_else(store: PostgresStore, postgres_url: str, statement: str) -> None:
     """The journal is written by us all the same: the other one has no rights on it."""
-    async with connected(postgres_url) as connection:
-        await connection.execute(ROLE)
+    async with connected(postgres_url) as admin:
+        await admin.execute(ROLE)
     tree = await begin(store)
     transaction = await store.begin()
     await transaction.handle.execute(statement)
@@ -64,13 +64,25 @@ async def test_step_may_work_as_somebody_else(store: PostgresStore, postgres_url
 
 async def test_transaction_whose_time_is_up_lets_go_of_its_locks(store: PostgresStore, postgres_url: str) -> None:
     """Also in the middle of a statement, which the server would go on with for as long as it takes."""
-    async with connected(postgres_url) as connection:
+    async with connected(postgres_url) as other:
         transaction = await store.begin(seconds_max=0.2)
         with pytest.raises(TransactionOverError, match="took more than"):
             await transaction.handle.execute("SELECT pg_advisory_xact_lock(8), pg_sleep(600)")
 
         async with asyncio.timeout(10):
-            await connection.execute("SELECT pg_advisory_lock(8)")
+            await other.execute("SELECT pg_advisory_lock(8)")
+
+
+async def test_statement_of_a_step_may_take_longer_than_ours(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The only limit is that of the transaction."""
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.2)
+    transaction = await store.begin(seconds_max=30)
+
+    assert await transaction.handle.fetchval("SELECT pg_sleep(0.5) IS NULL") is False
+
+    await transaction.rollback()
 
 
 async def test_transaction_that_ends_after_the_store_was_closed_leaves_no_connection(
@@ -83,10 +95,10 @@ async def test_transaction_that_ends_after_the_store_was_closed_leaves_no_connec
 
     await transaction.rollback()
 
-    async with connected(postgres_url) as connection:
+    async with connected(postgres_url) as other:
 
         async def is_gone() -> bool:
-            return not await connection.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid)
+            return not await other.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid)
 
         await until(is_gone)
 

@@ -58,11 +58,12 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 async def connect(
     place: Place, *, settings: dict[str, str] | None = None, timeout: float = CONNECT_SECONDS
 ) -> Connection:
-    """Make one connection.
+    """Make one connection. A statement that a user sends over it with `USER_SETTINGS` takes as long as it takes.
 
     Raises:
         StoreUnavailableError: there is none to be had.
     """
+    patience = None if settings is USER_SETTINGS else PATIENCE_SECONDS
     settings = dict(_SETTINGS if settings is None else settings)
     if "application_name=" in place.dsn:
         del settings["application_name"]  # The driver takes the one from the address only if we have none.
@@ -73,7 +74,7 @@ async def connect(
         return await asyncpg.connect(
             place.dsn,
             timeout=timeout,
-            command_timeout=PATIENCE_SECONDS,
+            command_timeout=patience,
             max_cached_statement_lifetime=0,
             **options,
         )
@@ -108,12 +109,12 @@ class Session:
     async def fetch(self, name: str, *values: Any) -> list[asyncpg.Record]:
         """Run the statement in the file of this name; its rows."""
         self.calls += 1
-        return await self.connection.fetch(self.sql[name], *values)
+        return await self.connection.fetch(self.sql[name], *values, timeout=PATIENCE_SECONDS)
 
     async def run(self, statement: str) -> None:
         """Run a statement without parameters, such as BEGIN."""
         self.calls += 1
-        await self.connection.execute(statement)
+        await self.connection.execute(statement, timeout=PATIENCE_SECONDS)
 
     async def put(self, name: str, *values: Any) -> list[asyncpg.Record]:
         """The same as `fetch` for what may conflict.
