@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.connection import connect
 from outlive._store.postgres.place import Place, place_of
 from outlive.engine.url import store_for
 from outlive.errors import MissingExtraError, StoreUrlError
@@ -53,6 +54,50 @@ def test_no_error_shows_the_password() -> None:
     assert "secret" not in str(place_of("postgresql://me:secret@host/db"))
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://host/db?password=s3cret&schema=",
+        "postgresql://me@host/db?sslpassword=s3cret&pgbouncer=perhaps",
+        "postgresql://me:s3cret#x@host/db",
+        "postgresql://me:s3cret/x@host/db",
+        "postgresql://me:s3cret?x@host/db",
+        "postgresql://me:s3cret@[::1/db",
+    ],
+)
+def test_no_address_that_is_refused_shows_a_password(url: str) -> None:
+    """Also one that was not written as it must be; silently connecting to somewhere else would show it, too."""
+    with pytest.raises(StoreUrlError) as caught:
+        place_of(url)
+
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:p%40%2F%23%3F@host/db",
+        "postgresql://me@[::1]:5432/db",
+        "postgresql://me@[::1]:5432,[::2]:5433/db?target_session_attrs=any",
+        "postgresql://one:5432,two:5433/db?target_session_attrs=primary",
+        "postgresql:///db?host=%2Fvar%2Frun%2Fpostgresql",
+        "postgresql://host",
+    ],
+)
+def test_what_the_driver_understands_is_given_to_it(url: str) -> None:
+    """Character by character."""
+    assert place_of(url).dsn == url
+
+
+def test_address_of_another_tool_does_not_show_its_password() -> None:
+    """As SQLAlchemy writes it, for one."""
+    with pytest.raises(StoreUrlError, match="postgresql\\+asyncpg://me") as caught:
+        store_for("postgresql+asyncpg://me:s3cr:e@t@host/db", clock=ManualClock())
+
+    assert "s3cr" not in str(caught.value)
+    assert "t@host" not in str(caught.value)
+
+
 def test_engine_makes_a_store_of_both_schemes() -> None:
     """As other tools write them."""
     for scheme in ("postgresql", "postgres"):
@@ -91,3 +136,19 @@ def test_the_driver_is_not_loaded_without_a_server() -> None:
     """A process that never opens one needs none."""
     program = "import outlive, sys; sys.exit('asyncpg' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_of_several_hosts_the_one_that_takes_writes_is_wanted() -> None:
+    """After a failover the first one may be a replica, and the driver would be content with it."""
+    place = place_of("postgresql://one:5432,two:5433/db")
+
+    assert place.dsn == "postgresql://one:5432,two:5433/db?target_session_attrs=read-write"
+
+
+async def test_name_of_the_application_may_be_the_users(postgres_url: str) -> None:
+    """It is what they look for in pg_stat_activity."""
+    connection = await connect(place_of(f"{postgres_url}&application_name=orders"))
+
+    assert await connection.fetchval("SHOW application_name") == "orders"
+    assert await connection.fetchval("SHOW jit") == "off"
+    await connection.close()

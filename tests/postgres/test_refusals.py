@@ -186,3 +186,41 @@ async def test_nobody_at_the_address_is_unavailable() -> None:
     """Nothing listens there."""
     with pytest.raises(StoreUnavailableError, match=r"127\.0\.0\.1:1"):
         await open_and_close("postgresql://outlive@127.0.0.1:1/db")
+
+
+ROLE = "DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN duplicate_object THEN END $$"
+
+
+def as_guest(url: str) -> str:
+    """The same place for a user without rights."""
+    return url.replace("//outlive@", "//guest@")
+
+
+async def test_user_who_may_not_create_the_schema_is_told_what_to_grant(
+    postgres_server: PostgresServer, database: str
+) -> None:
+    """Ready to be pasted, and it helps."""
+    postgres_server.execute(ROLE)
+    url = as_guest(postgres_server.store_url(database))
+
+    with pytest.raises(UnfitServerError, match="may not create the schema") as caught:
+        await open_and_close(url)
+
+    postgres_server.execute(caught.value.remedy.partition(": ")[2], database=database)
+    await open_and_close(url)
+
+
+async def test_user_without_rights_on_the_tables_is_told_what_to_grant(
+    postgres_server: PostgresServer, database: str
+) -> None:
+    """Somebody else has made the schema."""
+    postgres_server.execute(ROLE)
+    await open_and_close(postgres_server.store_url(database))
+    url = as_guest(postgres_server.store_url(database))
+
+    with pytest.raises(UnfitServerError, match="may not use the schema") as caught:
+        await open_and_close(url)
+
+    async with connected(postgres_server.url(database)) as connection:
+        await connection.execute(caught.value.remedy.partition(": ")[2])
+    await open_and_close(url)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import asyncpg
 import pytest
 
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.connection import Session
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import CommitUnknownError, TransactionOverError, TransactionRefusedError
 from outlive.testing.conformance.builders import begin, stepped
 from tests.postgres.conftest import Opener
-from tests.postgres.proxy import Proxy, wired
+from tests.postgres.proxy import wired
 from tests.postgres.support import in_time
 
 MAKE = "CREATE TABLE IF NOT EXISTS ledger (entry text)"
@@ -51,6 +51,7 @@ async def count(store: PostgresStore, entry: str) -> int:
         "-- nothing\nEND;",
         "PREPARE TRANSACTION 'x'",
         "start transaction",
+        r"SELECT E'\''; COMMIT; SELECT '1'",
     ],
 )
 async def test_nothing_in_a_step_can_end_its_transaction(ledger: PostgresStore, query: str) -> None:
@@ -95,6 +96,41 @@ async def test_constraint_that_is_judged_at_the_end_is_the_steps_own_error(ledge
     assert len(await ledger.read_journal(tree.journal)) == 1
 
 
+TRIGGERED = """
+CREATE TEMPORARY TABLE late (n int) ON COMMIT DROP;
+CREATE FUNCTION pg_temp.refuse() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'the books do not balance'; END $$;
+CREATE CONSTRAINT TRIGGER balance AFTER INSERT ON late
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.refuse();
+INSERT INTO late VALUES (1)
+"""
+
+
+async def test_trigger_that_speaks_at_the_end_is_the_steps_own_error(ledger: PostgresStore) -> None:
+    """Whatever it raises: it is no error of the store."""
+    tree = await begin(ledger)
+    transaction = await ledger.begin()
+    await transaction.handle.execute(TRIGGERED)
+
+    with pytest.raises(asyncpg.RaiseError, match="do not balance"):
+        await transaction.commit([tree.change(stepped(ledger))])
+
+    assert len(await ledger.read_journal(tree.journal)) == 1
+
+
+async def test_step_that_ended_its_transaction_after_all_is_told(ledger: PostgresStore) -> None:
+    """Nobody can read every statement; but the journal must not say that its rows commit with it."""
+    tree = await begin(ledger)
+    transaction = await ledger.begin()
+    assert transaction._session is not None
+    await transaction._session.run("COMMIT")
+
+    with pytest.raises(TransactionOverError, match="has ended it"):
+        await transaction.commit([tree.change(stepped(ledger))])
+
+    assert len(await ledger.read_journal(tree.journal)) == 1
+
+
 async def test_failed_statement_cannot_be_swallowed(ledger: PostgresStore) -> None:
     """PostgreSQL would roll back at the commit; the journal must not say that the step succeeded."""
     tree = await begin(ledger)
@@ -110,29 +146,25 @@ async def test_failed_statement_cannot_be_swallowed(ledger: PostgresStore) -> No
     assert len(await ledger.read_journal(tree.journal)) == 1
 
 
-class CutAtCommit:
-    """A driver's transaction whose wire is cut when the server answers its COMMIT."""
-
-    def __init__(self, inner: Any, proxy: Proxy) -> None:
-        self._inner, self._proxy = inner, proxy
-
-    async def commit(self) -> None:
-        """Commit, and never hear of it."""
-        self._proxy.cuts_answers = True
-        await self._inner.commit()
-
-
-async def test_lost_commit_is_unknown(ledger: PostgresStore, open_store: Opener, postgres_url: str) -> None:
+async def test_lost_commit_is_unknown(
+    ledger: PostgresStore, open_store: Opener, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server has committed both, and the answer never came."""
     async with wired(postgres_url) as (proxy, url):
         far = await open_store(url)
         tree = await begin(far)
         transaction = await far.begin()
         await transaction.handle.execute(ADD, "there")
-        transaction._transaction = CutAtCommit(transaction._transaction, proxy)
+        run = Session.run
 
-        with pytest.raises(CommitUnknownError):
-            await transaction.commit([tree.change(stepped(far))])
+        async def run_and_never_hear(self: Session, statement: str) -> None:
+            proxy.cuts_answers = statement == "COMMIT"
+            await run(self, statement)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "run", run_and_never_hear)
+            with pytest.raises(CommitUnknownError):
+                await transaction.commit([tree.change(stepped(far))])
 
         proxy.mend()
         assert await count(ledger, "there") == 1

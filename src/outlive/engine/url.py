@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
 
 from outlive._store.contract import Store
@@ -11,6 +12,8 @@ from outlive.errors import MissingExtraError, StoreUrlError
 
 SERVERS = ("postgresql", "postgres")
 """Schemes of stores that are servers."""
+
+_PASSWORD = re.compile(r"(//[^:/@]*:).*@")
 
 
 def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = False) -> Store:
@@ -33,7 +36,8 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
         return _sqlite(url, rest, clock)
     if scheme in SERVERS:
         return _postgres(url, clock, is_test_clock=is_test_clock)
-    raise StoreUrlError(url, f"no store has the scheme {scheme!r}")
+    # Without the password: the error ends up in logs.
+    raise StoreUrlError(_PASSWORD.sub(r"\1***@", url), f"no store has the scheme {scheme!r}")
 
 
 def has_own_clock(url: str) -> bool:

@@ -21,6 +21,9 @@ from outlive._store.tables.handle import TaskHandle
 from outlive._store.tables.statement import Answer, run
 from outlive.errors import TransactionOverError
 
+STEPS_PER_LOOK = 10_000
+"""Steps of SQLite's machine between two looks at the clock, in a statement that takes long."""
+
 Outcomes = list[tuple[Outcome, int]]
 Commit = Callable[[Sequence[Change]], tuple[Outcomes, Callable[[], None]]]
 """Writes all changes or none, and gives a way back."""
@@ -80,7 +83,11 @@ class MemoryTransaction:
         self._over = ""
         self.handle = TaskHandle(self._ask)
         tables.connection.execute("BEGIN")
-        self._timer = asyncio.get_running_loop().call_later(seconds_max, self._expire)
+        self._loop = asyncio.get_running_loop()
+        self._deadline = self._loop.time() + seconds_max
+        self._timer = self._loop.call_later(seconds_max, self._expire)
+        # The loop cannot end a statement that keeps its thread: the statement has to look at the clock itself.
+        tables.connection.set_progress_handler(self._is_late, STEPS_PER_LOOK)
 
     async def commit(self, changes: Sequence[Change]) -> Outcomes:
         """See `Transaction`."""
@@ -111,11 +118,18 @@ class MemoryTransaction:
                 self._end(reason, "ROLLBACK")
 
     def _expire(self) -> None:
-        self.abandon(f"it was open for {self._seconds:g} s and was rolled back; do what takes long in another step")
+        self.abandon(self._lateness())
+
+    def _is_late(self) -> bool:
+        return self._loop.time() >= self._deadline
+
+    def _lateness(self) -> str:
+        return f"it was open for {self._seconds:g} s and was rolled back; do what takes long in another step"
 
     def _end(self, reason: str, statement: str) -> None:
         self._over = reason
         self._timer.cancel()
+        self._tables.connection.set_progress_handler(None)
         if self._tables.connection.in_transaction:
             self._tables.connection.execute(statement)
         self._tables.release(self)
@@ -128,6 +142,12 @@ class MemoryTransaction:
                 if self._over:
                     raise TransactionOverError(self._over)
                 future.set_result(run(self._tables.connection, query, args))
+            except apsw.InterruptError:
+                # The timer, which is late too, lets the next one begin: this may be any thread.
+                self._over = self._lateness()
+                if self._tables.connection.in_transaction:
+                    self._tables.connection.execute("ROLLBACK")
+                future.set_exception(TransactionOverError(self._over))
             except Exception as error:
                 future.set_exception(error)
                 if not self._over and not self._tables.connection.in_transaction:

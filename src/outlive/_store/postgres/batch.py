@@ -180,7 +180,7 @@ class Batch:
 
 def _message(message: Message) -> dict[str, Any]:
     return {
-        "run_id": message.run_id,
+        "run_id": to_text(message.run_id),
         "kind": message.kind.value,
         "at": message.at,
         "name": to_text(message.name),

@@ -39,11 +39,13 @@ async def claim_runs(
     locked, so that of many who look at once each takes something else.
     """
     names = sorted({to_text(name) for name in definitions})
-    for _ in range(CLAIM_TRIES_MAX):
+    damaged: set[int] = set()
+    tries = 0
+    while tries < CLAIM_TRIES_MAX:
         rows = await session.fetch("find_due", writing.time(), worker_id, names, limit + SPARE)
         now_at = rows[0][0]
         found = [(wake_at, key) for _, wake_at, key in rows if key is not None]
-        due = [key for wake_at, key in found if wake_at <= now_at]
+        due = [key for wake_at, key in found if wake_at <= now_at and key not in damaged]
         claims: list[Claim] = []
         if due and limit > 0:
             try:
@@ -51,7 +53,11 @@ async def claim_runs(
                     locked = await session.fetch("lock_due", now_at, worker_id, names, due, limit)
                     claims = await _take_over(session, locked, worker_id=worker_id, now=now_at, writing=writing)
             except Conflict:
+                tries += 1
                 continue  # Somebody wrote between our looking and our locking.
+            if locked and not claims:
+                damaged |= {row["key"] for row in locked}
+                continue  # They were the first in the line, and there may be others behind them.
         taken = {claim.run.journal for claim in claims}
         # When not all that was wanted could be had, the rest of what is due is being taken by others.
         is_full = len(claims) >= limit

@@ -202,17 +202,18 @@ async def deliver(
     try:
         _, verdicts = await _again(lambda: _write(session, batch, writing))
     except Conflict:
-        if start is None:
-            raise
+        # The tree cannot be created like this, or a run was born between our looking and our writing and has got the
+        # same message from somebody else; now it is there to be locked.
         return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
     return [Delivery(verdict) for verdict in verdicts or ()]
 
 
 async def _deliver_carefully(
-    session: Session, messages: Sequence[Message], start: Change, messages_max: int, writing: Writing
+    session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
 ) -> list[Delivery]:
     async with session.transaction():
-        await commit_carefully(session, start, writing)
+        if start is not None:
+            await commit_carefully(session, start, writing)
         return await put_messages(session, messages, writing, messages_max=messages_max)
 
 

@@ -23,7 +23,7 @@ from outlive._store.postgres.fault import (
     CONFLICTS,
     ERRORS,
     Conflict,
-    is_lost,
+    is_useless,
     sqlstate_of,
     translate,
     translate_connect,
@@ -58,19 +58,23 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 async def connect(
     place: Place, *, settings: dict[str, str] | None = None, timeout: float = CONNECT_SECONDS
 ) -> Connection:
-    """Make one connection.
+    """Make one connection. A statement that a user sends over it with `USER_SETTINGS` takes as long as it takes.
 
     Raises:
         StoreUnavailableError: there is none to be had.
     """
-    options: dict[str, Any] = {"server_settings": _SETTINGS if settings is None else settings}
+    patience = None if settings is USER_SETTINGS else PATIENCE_SECONDS
+    settings = dict(_SETTINGS if settings is None else settings)
+    if "application_name=" in place.dsn:
+        del settings["application_name"]  # The driver takes the one from the address only if we have none.
+    options: dict[str, Any] = {"server_settings": settings}
     if place.pgbouncer:
         options = {"statement_cache_size": 0}
     try:
         return await asyncpg.connect(
             place.dsn,
             timeout=timeout,
-            command_timeout=PATIENCE_SECONDS,
+            command_timeout=patience,
             max_cached_statement_lifetime=0,
             **options,
         )
@@ -105,12 +109,12 @@ class Session:
     async def fetch(self, name: str, *values: Any) -> list[asyncpg.Record]:
         """Run the statement in the file of this name; its rows."""
         self.calls += 1
-        return await self.connection.fetch(self.sql[name], *values)
+        return await self.connection.fetch(self.sql[name], *values, timeout=PATIENCE_SECONDS)
 
     async def run(self, statement: str) -> None:
         """Run a statement without parameters, such as BEGIN."""
         self.calls += 1
-        await self.connection.execute(statement)
+        await self.connection.execute(statement, timeout=PATIENCE_SECONDS)
 
     async def put(self, name: str, *values: Any) -> list[asyncpg.Record]:
         """The same as `fetch` for what may conflict.
@@ -156,6 +160,8 @@ class Pool:
         self._slots = asyncio.Semaphore(size)
         self._failures = 0
         self._not_before = 0.0
+        self._is_closed = False
+        self._washing: set[asyncio.Task[None]] = set()
         self.pids: set[int] = set()
         """The server's processes that serve us."""
 
@@ -179,7 +185,7 @@ class Pool:
 
     def give(self, session: Session) -> None:
         """Let others have it."""
-        if not session.is_open or session.is_in_transaction:
+        if not session.is_open or session.is_in_transaction or self._is_closed:
             self.drop(session)
             return
         self._free.append(session)
@@ -191,6 +197,26 @@ class Pool:
         self.pids.discard(session.pid)
         self._slots.release()
 
+    def wash(self, session: Session) -> None:
+        """Let others have it, once nothing is left in it of what a user has set; nobody waits for that."""
+        if self._place.pgbouncer or not session.is_open:
+            self.give(session)  # A pooler's sessions are the pooler's to wash.
+            return
+        task = asyncio.get_running_loop().create_task(self._wash(session), name="outlive-postgres-wash")
+        self._washing.add(task)
+        task.add_done_callback(self._washing.discard)
+
+    async def _wash(self, session: Session) -> None:
+        try:
+            await session.run(session.sql["wash_session"])
+        except ERRORS:
+            self.drop(session)
+        except BaseException:
+            self.drop(session)
+            raise
+        else:
+            self.give(session)
+
     @asynccontextmanager
     async def session(self, *, is_write: bool) -> AsyncIterator[Session]:
         """A session for one verb; errors come out as the contract names them."""
@@ -199,7 +225,7 @@ class Pool:
         try:
             yield session
         except ERRORS as error:
-            if is_lost(error):
+            if is_useless(error):
                 self.drop(session)
             else:
                 self.give(session)
@@ -210,14 +236,11 @@ class Pool:
         else:
             self.give(session)
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """One's turn, without a session: everybody who came before has been served."""
-        async with self._slots:
-            yield
-
     async def close(self) -> None:
-        """Close what is free; nobody may hold a session any more."""
+        """Close what is free; what somebody still holds is closed when he gives it back."""
+        self._is_closed = True
+        if self._washing:
+            await asyncio.wait(self._washing)
         free, self._free = self._free, []
         for session in free:
             try:

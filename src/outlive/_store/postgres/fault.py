@@ -20,13 +20,19 @@ CONFLICTS = (CONFLICT, "23505", "23502", "21000")
 """Of a change with what lies in the database: ours, a unique key, the fence, and twice the same row."""
 RETRIED = ("40001", "40P01")
 """The server chose us to make way: doing the same again works."""
-_LOST = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
-"""Last words of a session that the server closes."""
-_AWAY_CLASSES = ("08", "25", "40", "53", "54", "55", "57", "58", "F0")
+_LOST = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "40003")
+"""Last words of a session that the server closes, or of a server that does not know itself what it did."""
+_USELESS = ("25006", "26000", "42P05")
+"""A server that has become a replica, and a session that is not the one in which we prepared our statements."""
+_POOLER = "another program seems to share our sessions; if it is PgBouncer, add ?pgbouncer=true to the address"
+_AWAY_CLASSES = ("08", "25", "40", "53", "55", "57", "58", "F0")
+"""Not 54, a limit of the program: it is no state of the server, but something in the statement that never fits."""
 _HINTS = {
     "53100": "make room on its disk",
     "53300": "raise max_connections of the server, or use a pooler",
     "25006": "it is a replica or was made read-only; name the primary",
+    "26000": _POOLER,
+    "42P05": _POOLER,
     "42501": "this user needs all rights on the schema",
     "3F000": "the schema is gone; restart",
     "42P01": "a table is gone; restore it, or restart",
@@ -50,6 +56,11 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         return (error.sqlstate or "").startswith("08") or error.sqlstate in _LOST
     return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError)
+
+
+def is_useless(error: BaseException) -> bool:
+    """Whether another connection may do better."""
+    return is_lost(error) or sqlstate_of(error) in _USELESS
 
 
 def translate(error: BaseException, place: Place, *, is_write: bool) -> StoreError:

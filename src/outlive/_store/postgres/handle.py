@@ -11,7 +11,7 @@ from outlive._store.postgres.fault import ERRORS
 from outlive.errors import TransactionRefusedError
 
 _OPAQUE = re.compile(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/",
+    r"\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/",
     re.DOTALL,
 )
 """Texts, names and comments: what stands in them is not SQL."""
@@ -20,6 +20,8 @@ _ENDING = re.compile(
     r"|ROLLBACK(?!\s+(?:WORK\s+|TRANSACTION\s+)?TO\b))\b",
     re.IGNORECASE,
 )
+_ALTERING = re.compile(r"role|authorization|set_config|synchronous_commit|reset|discard", re.IGNORECASE)
+"""What may change who writes the journal, and how safely; a statement that only looks so costs little."""
 
 
 class StepHandle:
@@ -28,6 +30,8 @@ class StepHandle:
     def __init__(self, connection: Callable[[], Any]) -> None:
         self._get = connection
         self._loop = asyncio.get_running_loop()
+        self.is_altered = False
+        """Whether the session may not be what it was."""
 
     @property
     def sync(self) -> SyncStepHandle:
@@ -59,6 +63,7 @@ class StepHandle:
         for statement in _OPAQUE.sub(" ", query).split(";"):
             if ending := _ENDING.match(statement.strip()):
                 raise TransactionRefusedError(ending[1].upper())
+        self.is_altered = self.is_altered or _ALTERING.search(query) is not None
         try:
             return await getattr(connection, verb)(query, *args, **options)
         except ERRORS:

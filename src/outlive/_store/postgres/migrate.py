@@ -7,8 +7,10 @@ others find it done, and a process that is killed anywhere leaves a version, nev
 
 from __future__ import annotations
 
+import asyncpg
+
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.query import migration_for, migrations
+from outlive._store.postgres.query import migration_for, migrations, quoted
 from outlive.errors import NotADatabaseError, SchemaTooNewError, UnfitServerError
 
 VERSION_MIN = 14
@@ -22,13 +24,31 @@ async def open_database(session: Session) -> None:
         NotADatabaseError: the schema is somebody else's.
         SchemaTooNewError: a later release was here.
     """
-    await check_server(session)
-    if await _read_version(session) < len(migrations()):
-        await _migrate(session)
+    database, user = await check_server(session)
+    try:
+        if await _read_version(session) < len(migrations()):
+            await _migrate(session)
+    except asyncpg.InsufficientPrivilegeError as error:
+        ((exists, _, _),) = await session.fetch("read_identity", session.place.schema)
+        raise _lack_of_rights(session, database=database, user=user, exists=exists) from error
 
 
-async def check_server(session: Session) -> None:
-    """Refuse a server that would lose what it has confirmed, or that takes no writes."""
+def _lack_of_rights(session: Session, *, database: str, user: str, exists: bool) -> UnfitServerError:
+    """What its owner has to do, ready to be pasted."""
+    place, schema = str(session.place), quoted(session.place.schema)
+    if not exists:
+        grant = f"GRANT CREATE ON DATABASE {database} TO {user}"
+        return UnfitServerError(place, f"user {user} may not create the schema", f"let the owner run: {grant}")
+    things = ("SCHEMA", "ALL TABLES IN SCHEMA", "ALL SEQUENCES IN SCHEMA")
+    grants = "; ".join(f"GRANT ALL ON {thing} {schema} TO {user}" for thing in things)
+    return UnfitServerError(place, f"user {user} may not use the schema", f"let its owner run: {grants}")
+
+
+async def check_server(session: Session) -> tuple[str, str]:
+    """Refuse a server that would lose what it has confirmed, or that takes no writes; else who we are, and where.
+
+    Both are names as SQL has them.
+    """
     place = session.place
     (server,) = await session.fetch("read_server")
     if server["version"] < VERSION_MIN * 10_000:
@@ -50,15 +70,14 @@ async def check_server(session: Session) -> None:
             f"its transactions are {server['isolation']}",
             "set default_transaction_isolation='read committed' for this user",
         )
-    if place.allow_unsafe:
-        return
     for name in ("fsync", "synchronous_commit", "full_page_writes"):
-        if server[name] == "off":
+        if server[name] == "off" and not place.allow_unsafe:
             raise UnfitServerError(
                 str(place),
                 f"{name} is off, so it forgets what it has confirmed when the power fails",
                 f"set {name}=on, or add ?allow_unsafe=true to the address where that does not matter",
             )
+    return server["database"], server["user"]
 
 
 async def _read_version(session: Session) -> int:

@@ -6,14 +6,16 @@ the driver sees the address; everything else (`sslmode`, `application_name`, ...
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from outlive.errors import StoreUrlError
 
 SCHEMA_BYTES_MAX = 63
 """PostgreSQL cuts off longer names, and two of them could become one."""
 _FLAGS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
+_SECRET = re.compile(r"((?:^|&)(?:ssl)?password=)[^&]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,14 @@ def place_of(url: str, *, schema: str | None = None) -> Place:
     Raises:
         StoreUrlError: it is none, or has a parameter that makes no sense.
     """
-    parts = urlsplit(url)
+    parts = _split(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise StoreUrlError(_hidden(url), f"no PostgreSQL store has the scheme {parts.scheme!r}")
+    if parts.fragment or "@" in parts.path + parts.query.partition("=")[0]:
+        # What follows would be taken for something else, and perhaps shown.
+        raise StoreUrlError(
+            "postgresql://...", "a password with one of # / ? @ has to be percent-encoded (%23 %2F %3F %40)"
+        )
     theirs, ours = [], {"schema": "outlive", "pgbouncer": "false", "allow_unsafe": "false"}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name in ours:
@@ -58,9 +65,19 @@ def place_of(url: str, *, schema: str | None = None) -> Place:
         raise StoreUrlError(
             _hidden(url), f"schema={name!r} is no name for a schema (1 to {SCHEMA_BYTES_MAX} bytes, not pg_...)"
         )
+    if "," in parts.netloc + dict(theirs).get("host", "") and "target_session_attrs" not in dict(theirs):
+        # The driver would be content with the first host that answers, also with a replica.
+        theirs.append(("target_session_attrs", "read-write"))
     # Put together by hand: urlunsplit drops the slashes before an empty host.
     dsn = f"postgresql://{parts.netloc}{parts.path}{'?' if theirs else ''}{urlencode(theirs)}"
     return Place(dsn, name, _flag(url, "pgbouncer", ours), _flag(url, "allow_unsafe", ours))
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise StoreUrlError("postgresql://...", f"{error}; an IPv6 address stands in brackets: [::1]") from None
 
 
 def _flag(url: str, name: str, values: dict[str, str]) -> bool:
@@ -75,4 +92,5 @@ def _hidden(url: str) -> str:
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     name, colon, _ = user.partition(":")
-    return urlunsplit((parts.scheme, name + (":***" if colon else "") + at + host, parts.path, parts.query, ""))
+    query = _SECRET.sub(r"\1***", parts.query)
+    return urlunsplit((parts.scheme, name + (":***" if colon else "") + at + host, parts.path, query, ""))

@@ -32,9 +32,7 @@ async def read_journals(session: Session, journals: Sequence[int]) -> dict[int, 
 
 async def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     """Runs by id."""
-    # No id of a run has a NUL, and the server would not even look at one.
-    wanted = [run_id for run_id in run_ids if "\0" not in run_id]
-    runs = [to_run(tuple(row)) for row in await session.fetch("get_runs", wanted)]
+    runs = [to_run(tuple(row)) for row in await session.fetch("get_runs", list(map(to_text, run_ids)))]
     return {run.id: run for run in runs}
 
 
@@ -42,13 +40,13 @@ async def list_runs(session: Session, wanted: RunFilter, limit: int, before: Cur
     """Runs that pass a filter, by the index that fits best."""
     values = [
         None if before is None else before[0],
-        None if before is None else before[1],
+        None if before is None else to_text(before[1]),
         limit,
         [status.value for status in wanted.statuses] or None,
-        None if wanted.workflow is None else to_text(wanted.workflow),
-        wanted.root_id,
-        wanted.parent_id,
-        wanted.owner,
+        *(
+            None if name is None else to_text(name)
+            for name in (wanted.workflow, wanted.root_id, wanted.parent_id, wanted.owner)
+        ),
         wanted.roots_only,
         tags_to_json(wanted.tags),
     ]
@@ -80,9 +78,9 @@ async def find_mail(session: Session, worker_id: str) -> list[int]:
 
 async def get_blobs(session: Session, ids: Sequence[str]) -> dict[str, bytes]:
     """Blobs by id."""
-    return {id: data for id, data in await session.fetch("get_blobs", list(ids))}  # noqa: C416 (rows are no pairs)
+    return {id: data for id, data in await session.fetch("get_blobs", list(map(to_text, ids)))}  # noqa: C416 (rows are no pairs)
 
 
 async def read_items(session: Session, run_id: str, after: int, limit: int) -> list[ItemResult]:
     """Item results of a run after an index."""
-    return [to_item(tuple(row)) for row in await session.fetch("read_items", run_id, after, limit)]
+    return [to_item(tuple(row)) for row in await session.fetch("read_items", to_text(run_id), after, limit)]

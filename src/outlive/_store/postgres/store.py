@@ -74,6 +74,7 @@ class PostgresStore:
         channel = None if self._place.pgbouncer else self._place.schema
         self._writing = commit.Writing(self._time.given, channel, [])
         self._verbs: set[asyncio.Task[Any]] = set()
+        self._commits: set[asyncio.Task[Any]] = set()
         self._writer: Pool | None = None
         self._shared: Pool | None = None
         self._steps: Pool | None = None
@@ -136,6 +137,14 @@ class PostgresStore:
         verb: Callable[..., Coroutine[Any, Any, T]],
         *arguments: Any,
     ) -> T:
+        return await asyncio.shield(self._spawn(session, verb, *arguments))
+
+    def _spawn(
+        self,
+        session: AbstractAsyncContextManager[Session],
+        verb: Callable[..., Coroutine[Any, Any, T]],
+        *arguments: Any,
+    ) -> asyncio.Task[T]:
         async def do() -> T:
             async with session as own:
                 return await verb(own, *arguments)
@@ -143,10 +152,11 @@ class PostgresStore:
         task = asyncio.get_running_loop().create_task(do(), name="outlive-postgres-verb")
         self._verbs.add(task)
         task.add_done_callback(self._forget)
-        return await asyncio.shield(task)
+        return task
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._verbs.discard(task)
+        self._commits.discard(task)
         if not task.cancelled():
             task.exception()  # Nobody may be waiting for it any more.
 
@@ -169,17 +179,27 @@ class PostgresStore:
         writer = self._pool(self._writer)
         if not changes:
             return []
-        return await self._do(writer.session(is_write=True), commit.commit, changes, self._writing)
+        task = self._spawn(writer.session(is_write=True), commit.commit, changes, self._writing)
+        self._commits.add(task)
+        return await asyncio.shield(task)
 
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""
-        transaction = PostgresTransaction(self._place, self._pool(self._steps), self._writing, self._flush)
+        transaction = PostgresTransaction(
+            self._place, self._pool(self._steps), self._writing, flush=self._flush, end=self._end_backend
+        )
         return await transaction.begin(seconds_max=seconds_max)
 
     async def _flush(self) -> None:
         """Return when every commit that was asked for before has been answered."""
-        async with self._pool(self._writer).turn():
-            pass
+        self._pool(self._writer)
+        if self._commits:
+            await asyncio.wait(self._commits)
+
+    def _end_backend(self, pid: int) -> None:
+        """Let the server end a session that is lost to us, and may be in the middle of a statement."""
+        if self._shared is not None and not self._place.pgbouncer:
+            self._spawn(self._shared.session(is_write=False), _end_backend, pid)
 
     async def join(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""
@@ -272,3 +292,7 @@ class PostgresStore:
     async def list_workers(self) -> list[WorkerInfo]:
         """See `Store`."""
         return await self._read(claim.list_workers, self._time.given())
+
+
+async def _end_backend(session: Session, pid: int) -> None:
+    await session.fetch("end_backend", pid)

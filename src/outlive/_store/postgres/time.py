@@ -13,7 +13,7 @@ from outlive._store.postgres.connection import Session
 
 MEASURE_EVERY_MICROSECONDS = 10_000_000
 ROUND_TRIP_MAX_MICROSECONDS = 200_000
-"""An answer that took longer says little about when it was given; it counts only while there is no other."""
+"""An answer that took longer says little about when it was given; it counts only if answers always take that long."""
 
 
 class StoreTime:
@@ -23,7 +23,9 @@ class StoreTime:
         self._local = local
         self._is_given = is_given
         self._offset = 0
-        self._measured_at: int | None = None
+        self._asked_at: int | None = None
+        self._round_trip = 0
+        """How long the last answer that counted took."""
 
     def given(self) -> int | None:
         """The instant that statements judge by; None: the server's clock."""
@@ -38,10 +40,13 @@ class StoreTime:
         if self._is_given:
             return
         sent_at = self._local()
-        if self._measured_at is not None and 0 <= sent_at - self._measured_at < MEASURE_EVERY_MICROSECONDS:
+        if self._asked_at is not None and 0 <= sent_at - self._asked_at < MEASURE_EVERY_MICROSECONDS:
             return
         ((server_at,),) = await session.fetch("read_clock")
         heard_at = self._local()
-        if self._measured_at is None or 0 <= heard_at - sent_at <= ROUND_TRIP_MAX_MICROSECONDS:
+        round_trip = heard_at - sent_at
+        usual = max(ROUND_TRIP_MAX_MICROSECONDS, 2 * self._round_trip)
+        if self._asked_at is None or 0 <= round_trip <= usual:
             self._offset = server_at - (sent_at + heard_at) // 2
-            self._measured_at = heard_at
+            self._round_trip = round_trip
+        self._asked_at = heard_at

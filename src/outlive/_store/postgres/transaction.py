@@ -1,7 +1,11 @@
 """A transaction that is half a user's: a step writes its rows in it, and the journal its event, all or nothing.
 
 The step is given a handle (`handle`) that can do everything but end the transaction. A transaction that takes too long
-is ended for it, together with its connection: whatever statement it is in the middle of ends too.
+is ended for it, together with its connection. The server would not notice before the end of the statement that it is in
+the middle of, and keep all locks until then: so it is told (`end`).
+
+Whatever a step sets in its session (a role, a search path, a temporary table) is its own: the journal is written
+without it, and the next step does not find it.
 """
 
 from __future__ import annotations
@@ -16,27 +20,34 @@ from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.batch import count_births
 from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
 from outlive._store.postgres.connection import Pool, Session
-from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, sqlstate_of, translate
+from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, is_useless, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.place import Place
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
 
+SLACK_SECONDS = 5
 _FAILED = "25P02"
 """The SQLSTATE of a transaction in which a statement has failed."""
-_BROKEN = "23"
-"""How every SQLSTATE of a broken constraint begins."""
 
 
 class PostgresTransaction:
     """See `Transaction`."""
 
-    def __init__(self, place: Place, pool: Pool, writing: Writing, flush: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        place: Place,
+        pool: Pool,
+        writing: Writing,
+        *,
+        flush: Callable[[], Awaitable[None]],
+        end: Callable[[int], None],
+    ) -> None:
         self._place = place
         self._pool = pool
         self._writing = writing
         self._flush = flush
+        self._end = end
         self._session: Session | None = None
-        self._transaction: Any = None
         self._timer: asyncio.TimerHandle | None = None
         self._over = "it has not begun"
         self.handle = StepHandle(self._connection)
@@ -45,15 +56,18 @@ class PostgresTransaction:
         """Begin; waits for a connection if all are in use."""
         session = await self._pool.take()
         try:
-            transaction = session.connection.transaction(isolation="read_committed")
-            await transaction.start()
+            # The server ends it if we vanish while it waits for us; else we are the first to know.
+            limit = round((seconds_max + SLACK_SECONDS) * 1000)
+            await session.run(
+                f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = {limit}"
+            )
         except ERRORS as error:
             self._pool.drop(session)
             raise StoreUnavailableError(str(self._place), str(translate(error, self._place, is_write=False))) from error
         except BaseException:
             self._pool.drop(session)
             raise
-        self._session, self._transaction, self._over = session, transaction, ""
+        self._session, self._over = session, ""
         self._timer = asyncio.get_running_loop().call_later(seconds_max, self._expire, seconds_max)
         return self
 
@@ -72,6 +86,7 @@ class PostgresTransaction:
         if session is not None:
             self._over = f"it took more than {seconds_max:g} s and was rolled back"
             self._pool.drop(session)
+            self._end(session.pid)
 
     async def commit(self, changes: Sequence[Change]) -> Outcomes:
         """See `Transaction`."""
@@ -80,15 +95,22 @@ class PostgresTransaction:
         try:
             # What was given to the store before comes before.
             await self._flush()
+            if session.is_open and not session.is_in_transaction:
+                raise TransactionOverError("one of its statements has ended it")
+            if self.handle.is_altered:
+                await session.run(session.sql["be_oneself"])
             outcomes = await self._append(session, changes)
             if outcomes is None:
                 return [(Outcome.CONFLICT, change.journal) for change in changes]
             is_committing = True
-            await self._transaction.commit()
+            await session.run("COMMIT")
         except ERRORS as error:
-            if is_committing and sqlstate_of(error).startswith(_BROKEN):
-                raise  # A constraint of the user's that is judged at the end: their step fails with it.
-            raise self._explain(error, is_committing=is_committing) from error
+            if is_useless(error):
+                session.connection.terminate()
+            explained = self._explain(error, is_committing=is_committing)
+            if is_committing and type(explained) is StoreError:
+                raise  # What the user's constraints and triggers say at the end: their step fails with it.
+            raise explained from error
         else:
             return outcomes
         finally:
@@ -134,11 +156,11 @@ class PostgresTransaction:
     async def _let_go(self, session: Session) -> None:
         try:
             if session.is_in_transaction:
-                await self._transaction.rollback()
+                await session.run("ROLLBACK")
         except ERRORS:
             self._pool.drop(session)
         except BaseException:
             self._pool.drop(session)
             raise
         else:
-            self._pool.give(session)
+            self._pool.wash(session)

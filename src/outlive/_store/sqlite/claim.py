@@ -58,12 +58,19 @@ class Workers:
         dead = {owner.id for owner in owners if not self._is_live(owner, now)}
         if worker_id in dead:
             return Claims([], None)
-        streams = session.fetch_json("find_due", to_json(["", *dead]), to_json(sorted(set(definitions))), now, limit)
-        found = sorted(chain.from_iterable(decode_streams(streams)))
-        due = [key for wake_at, key in found if wake_at <= now][:limit]
-        later = found[len(due) :]
-        claims = take_over(session, due, worker_id=worker_id, now=now) if due else []
-        return Claims(claims, later[0][0] if later else None)
+        owned_by, names = to_json(["", *dead]), to_json(sorted(set(definitions)))
+        spare = 0
+        while True:
+            found = sorted(
+                chain.from_iterable(decode_streams(session.fetch_json("find_due", owned_by, names, now, limit + spare)))
+            )
+            due = [key for wake_at, key in found if wake_at <= now][spare : spare + limit]
+            claims = take_over(session, due, worker_id=worker_id, now=now) if due else []
+            if claims or len(due) < limit or not limit:
+                later = found[spare + len(due) :]
+                return Claims(claims, later[0][0] if later else None)
+            # All of them are damaged; there may be others behind them.
+            spare += limit
 
     def _is_live(self, worker: Lease | WorkerRow, now: int) -> bool:
         if worker.expires_at is None or worker.expires_at <= now or worker.is_retired:

@@ -32,7 +32,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._is_on = False
-        self._is_dropping = False
+        self._is_reshaping = False
         self.refusal = ""
         """What the statement was refused for; empty if it was not."""
         self.verb = ""
@@ -49,7 +49,7 @@ class Guard:
     @contextmanager
     def switched_on(self) -> Iterator[None]:
         """Watch what is prepared inside."""
-        self._is_on, self._is_dropping, self.refusal, self.verb = True, False, "", ""
+        self._is_on, self._is_reshaping, self.refusal, self.verb = True, False, "", ""
         try:
             yield
         finally:
@@ -61,7 +61,7 @@ class Guard:
         """Say whether it may."""
         if not self._is_on:
             return apsw.SQLITE_OK
-        self._is_dropping = self._is_dropping or action == apsw.SQLITE_DROP_TABLE
+        self._is_reshaping = self._is_reshaping or action in (apsw.SQLITE_DROP_TABLE, apsw.SQLITE_ALTER_TABLE)
         refusal = self._judge(action, (first or "").lower(), (second or "").lower())
         if refusal:
             self.refusal = self.refusal or refusal
@@ -85,6 +85,6 @@ class Guard:
         for name in (first, second):
             if name.startswith(OURS):
                 return f"the table {name}" if action != apsw.SQLITE_CREATE_TABLE else f"a table named {name}"
-        if first == "sqlite_sequence" and action in _WRITES and not self._is_dropping:
+        if first == "sqlite_sequence" and action in _WRITES and not self._is_reshaping:
             return "changes of sqlite_sequence"
         return ""

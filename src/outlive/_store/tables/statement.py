@@ -15,6 +15,8 @@ from outlive.errors import TransactionRefusedError
 _PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(\d+)""", re.DOTALL)
 """A parameter by number, or something that only looks as if it held one."""
 _WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w*)", re.DOTALL)
+_REACHING = re.compile(r"\b(references|rename\s+to)\W+outlive_", re.IGNORECASE)
+"""What SQLite does not ask a guard about: the table that a foreign key is to, and the new name of a table."""
 _DATA = {"INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "SELECT", "VALUES"}
 
 
@@ -34,6 +36,11 @@ def run(connection: apsw.Connection, query: str, args: tuple[Any, ...]) -> Answe
         apsw.Error: whatever SQLite says.
     """
     guard = Guard.of(connection)
+    if reaching := _REACHING.search(query):
+        is_key = reaching[1].lower() == "references"
+        raise TransactionRefusedError(
+            "a foreign key to tables named outlive_..." if is_key else "a table named outlive_..."
+        )
     try:
         with guard.switched_on():
             # Not cached: a statement from the cache was prepared before, and the guard would not be asked.

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from outlive._model import RunFilter, RunStatus
-from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive._store.contract import PAGE_SIZE_MAX, Delivery, Store
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin, claim, hire, new_tree
+from outlive.testing.conformance.builders import begin, claim, hire, message, new_tree, send
 from outlive.testing.conformance.facet import Facet
 
 
@@ -23,6 +23,20 @@ class QueriesConformance(Facet):
         assert await list_ids(store) == []
         assert await list_ids(store, roots_only=True) == []
         assert await claim(store, "worker-a") == []
+
+    @pytest.mark.parametrize("run_id", ["no\0body", "", "nobody'; --", "\U0001f600"])
+    async def test_ids_that_nobody_can_have_are_unknown(self, store: Store, run_id: str) -> None:
+        """Whoever asks for one is told so, and a tree that sends a message to one goes on."""
+        tree = await begin(store)
+
+        assert await store.find_run(run_id) is None
+        assert await store.read_items(run_id) == []
+        assert await store.get_blobs([run_id]) == {}
+        for field in ("root_id", "parent_id", "workflow"):
+            assert await list_ids(store, **{field: run_id}) == []
+        assert await store.list_runs(RunFilter(), before=(0, run_id)) == []
+        assert await send(store, message(store, run_id)) == [Delivery.UNKNOWN_RUN]
+        await tree.step(messages=[message(store, run_id)])
 
     async def test_runs_are_listed_by_status(self, store: Store) -> None:
         """One status, several, or all. [SF-M6]"""

@@ -16,6 +16,7 @@ from outlive.testing.conformance.builders import Writer, begin, message, new_tre
 from outlive.testing.conformance.facet import Facet
 
 MAKE_NOTES = "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT)"
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"
 ADD_NOTE = "INSERT INTO notes (id, text) VALUES ($1, $2)"
 CALLS_MAX = 1_000_000
 """More than anybody can make before the time of a transaction is up."""
@@ -276,6 +277,17 @@ class TransactionsConformance(Facet):
 
         await expect_over(transaction, tree)
         assert await read_notes(store) == []
+
+    async def test_statement_that_never_ends_ends_with_its_transaction(self, store: Store) -> None:
+        """Whoever waits for it is told, and everything goes on. [OL-T9]"""
+        tree = await begin(store)
+        transaction = await store.begin(seconds_max=0.05)
+
+        with pytest.raises(TransactionOverError):
+            await transaction.handle.fetchval(ENDLESS)
+
+        await expect_over(transaction, tree)
+        await tree.step()
 
 
 async def begin_noting(store: Store, text: str | None = None, *, id: int = 1) -> Transaction:

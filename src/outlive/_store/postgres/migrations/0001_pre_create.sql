@@ -325,26 +325,36 @@ AS $body$
 DECLARE
     v_now bigint := {schema}.instant(p_now);
     v_found bigint[];
-    v_locked bigint[] := p_root_key;
+    v_locked bigint[] := '{}';
     v_count bigint;
     v_is_due boolean := false;
     v_is_planted boolean;
     v_has_rest boolean := p_rest IS NOT NULL;
 BEGIN
-    IF p_root_key IS NOT NULL THEN
-        PERFORM FROM {schema}.runs WHERE key = ANY (p_root_key) ORDER BY key FOR NO KEY UPDATE;
-    END IF;
-    IF v_has_rest AND p_rest ? 'messages' THEN
-        -- A run that we wait for may give its id to another one meanwhile; then that one is locked too.
+    IF v_has_rest AND p_rest ?| '{messages,renames,heirs}' THEN
+        -- All trees that this call touches are locked together: one after the other would be in another order than that
+        -- of a call which goes the other way. A run that we wait for may give its id to another one meanwhile; then that
+        -- one is locked too.
         LOOP
-            SELECT array_agg(DISTINCT run.journal)
+            SELECT array_agg(DISTINCT tree.key)
             INTO v_found
-            FROM {schema}.runs AS run
-            WHERE run.id IN (SELECT value ->> 'run_id' FROM jsonb_array_elements(p_rest -> 'messages'));
-            EXIT WHEN v_found IS NULL OR v_found <@ coalesce(v_locked, '{}');
+            FROM (
+                SELECT unnest(p_root_key)
+                UNION ALL
+                SELECT (value ->> 'journal')::bigint FROM jsonb_array_elements(p_rest -> 'renames')
+                UNION ALL
+                SELECT (value ->> 'heir_of')::bigint FROM jsonb_array_elements(p_rest -> 'heirs')
+                UNION ALL
+                SELECT run.journal
+                FROM {schema}.runs AS run
+                WHERE run.id IN (SELECT value ->> 'run_id' FROM jsonb_array_elements(p_rest -> 'messages'))
+            ) AS tree (key);
+            EXIT WHEN v_found IS NULL OR v_found <@ v_locked;
             PERFORM FROM {schema}.runs WHERE key = ANY (v_found) ORDER BY key FOR NO KEY UPDATE;
             v_locked := v_locked || v_found;
         END LOOP;
+    ELSIF p_root_key IS NOT NULL THEN
+        PERFORM FROM {schema}.runs WHERE key = ANY (p_root_key) ORDER BY key FOR NO KEY UPDATE;
     END IF;
     IF v_has_rest AND p_rest ? 'consumed' THEN
         -- Messages that became facts; a tree can consume only its own.

@@ -1,14 +1,23 @@
 -- The first $5 of the runs $4 that are still due and free at $1, locked, with where their journals end. Locked ones are
 -- somebody else's by now.
+--
+-- Columns are wrapped (`+ 0`, `|| ''`) so that no index but that of the keys fits: the planner likes to combine it with
+-- the index of claiming, and walks over all runs that are asleep for that.
 SELECT
     {run_columns},
-    (SELECT max(event.seq) FROM {schema}.events AS event WHERE event.journal = run.key) AS tail,
+    (
+        SELECT CASE WHEN NOT event.is_last THEN event.seq END
+        FROM {schema}.events AS event
+        WHERE event.journal = run.key
+        ORDER BY event.seq DESC
+        LIMIT 1
+    ) AS tail,
     run.owner <> '' AS is_interrupted
 FROM {schema}.runs AS run
 WHERE
     run.key = ANY ($4::bigint[])
-    AND run.wake_at <= $1 AND run.number = 0 AND run.status IN {alive}
-    AND run.definition = ANY ($3::text[])
+    AND run.wake_at + 0 <= $1 AND run.number + 0 = 0 AND run.status || '' IN {alive}
+    AND run.definition || '' = ANY ($3::text[])
     AND (
         run.owner = '' OR NOT EXISTS (
             SELECT FROM {schema}.workers AS worker

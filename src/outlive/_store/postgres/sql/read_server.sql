@@ -7,6 +7,8 @@ SELECT
     current_setting('fsync') AS fsync,
     current_setting('synchronous_commit') AS synchronous_commit,
     current_setting('full_page_writes') AS full_page_writes,
-    current_setting('transaction_isolation') AS isolation
+    current_setting('transaction_isolation') AS isolation,
+    quote_ident(current_database()) AS database,
+    quote_ident(current_user) AS user
 FROM pg_database
 WHERE datname = current_database()

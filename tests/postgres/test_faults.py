@@ -1,0 +1,102 @@
+"""What the server's refusals mean: who tries again, on which connection, and what a person is told."""
+
+from __future__ import annotations
+
+import secrets
+
+import asyncpg
+import pytest
+
+from outlive._store.contract import Outcome
+from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.connection import Session
+from outlive._store.postgres.fault import ERRORS, is_lost, translate
+from outlive._store.postgres.place import Place
+from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
+from outlive.testing.conformance.builders import begin, new_tree, stepped
+
+
+async def writer_session(store: PostgresStore) -> Session:
+    """The connection that commits; it is free again at once."""
+    assert store._writer is not None
+    session = await store._writer.take()
+    store._writer.give(session)
+    return session
+
+
+async def test_server_that_became_a_replica_is_left(store: PostgresStore) -> None:
+    """It never takes a write again on this connection, however often one tries; the address may lead elsewhere now."""
+    tree = await begin(store)
+    session = await writer_session(store)
+    await session.run("SET default_transaction_read_only = on")
+
+    with pytest.raises(StoreUnavailableError, match="replica"):
+        await store.commit([tree.change(stepped(store))])
+
+    assert await tree.try_write(stepped(store)) is Outcome.COMMITTED
+    assert not session.is_open
+
+
+async def test_what_no_server_can_hold_is_not_taken_for_an_outage(store: PostgresStore) -> None:
+    """Whoever waits for a server to come back would wait for ever, and everybody's commits behind it."""
+    with pytest.raises(StoreError, match="exceeds") as caught:
+        await store.commit([new_tree(store, "run-1", workflow=secrets.token_hex(3_000))])
+
+    assert not isinstance(caught.value, StoreUnavailableError)
+    assert await store.find_run("run-1") is None
+
+
+async def test_session_that_forgot_its_statements_is_left(store: PostgresStore) -> None:
+    """So it is behind a pooler that nobody told us of; whoever reads the log is told what to write."""
+    tree = await begin(store)
+    await tree.step()
+    session = await writer_session(store)
+    await session.run("DEALLOCATE ALL")
+
+    with pytest.raises(StoreUnavailableError, match="pgbouncer=true"):
+        await store.commit([tree.change(stepped(store))])
+
+    assert await tree.try_write(stepped(store)) is Outcome.COMMITTED
+
+
+async def test_step_that_makes_its_session_forget_does_not_harm_the_next(store: PostgresStore) -> None:
+    """The session is thrown away; the step is done again, on another one."""
+    tree = await begin(store)
+    for _ in range(2):
+        transaction = await store.begin()
+        await transaction.handle.execute("SELECT 1")
+        await transaction.commit([tree.change(stepped(store))])
+        await tree.catch_up()
+    transaction = await store.begin()
+    await transaction.handle.execute("DEALLOCATE ALL")
+    with pytest.raises(StoreUnavailableError):
+        await transaction.commit([tree.change(stepped(store))])
+
+    transaction = await store.begin()
+    assert await transaction.commit([tree.change(stepped(store))]) == [(Outcome.COMMITTED, tree.journal)]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        asyncpg.StatementCompletionUnknownError,
+        asyncpg.TransactionResolutionUnknownError,
+        asyncpg.AdminShutdownError,
+    ],
+)
+def test_server_that_does_not_know_itself_leaves_it_unknown(kind: type[asyncpg.PostgresError]) -> None:
+    """Saying that nothing happened would be a lie."""
+    explained = translate(kind("who knows"), Place("postgresql://host/db"), is_write=True)
+
+    assert isinstance(explained, CommitUnknownError)
+
+
+def test_every_error_of_the_driver_has_a_meaning() -> None:
+    """None of them comes out raw, and only a lost connection leaves anything unknown."""
+    kinds = [kind for kind in vars(asyncpg.exceptions).values() if isinstance(kind, type)]
+    for kind in kinds:
+        if issubclass(kind, Exception) and not issubclass(kind, Warning):
+            assert issubclass(kind, ERRORS), kind
+            explained = translate(kind("trouble"), Place("postgresql://host/db"), is_write=True)
+            assert isinstance(explained, StoreError)
+            assert isinstance(explained, CommitUnknownError) == is_lost(kind("trouble")), kind
