@@ -35,17 +35,6 @@ def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.drop_database(name)
 
 
-EMPTY = """
-DO $$ BEGIN
-    EXECUTE (
-        SELECT coalesce(string_agg(format('DELETE FROM %s', oid::regclass), ';'), 'SELECT 1')
-        FROM pg_class
-        WHERE relnamespace = to_regnamespace('place') AND relkind = 'r' AND relname <> 'migrations'
-    );
-END $$
-"""
-
-
 @pytest.fixture(scope="session")
 def postgres_place(postgres_server: PostgresServer) -> str:
     """The database of `postgres_url`; its name."""
@@ -55,5 +44,5 @@ def postgres_place(postgres_server: PostgresServer) -> str:
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer, postgres_place: str) -> str:
     """An empty place for one test: a schema that is made once, which takes long, and emptied for each."""
-    postgres_server.execute(EMPTY, database=postgres_place)
+    postgres_server.empty_store(postgres_place, schema="place")
     return postgres_server.store_url(postgres_place, schema="place")

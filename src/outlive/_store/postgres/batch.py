@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from outlive._model import Run
 from outlive._store.contract import Change, Message, Outcome
 from outlive._store.postgres.fault import Conflict
@@ -95,6 +97,7 @@ class Batch:
         self._rest: dict[str, list[Any]] = {}
         self._journals: list[int] = []
         self._ids: set[str] = set()
+        self._renamed: set[int] = set()
 
     def add(self, change: Change) -> None:
         """Take a change."""
@@ -116,12 +119,14 @@ class Batch:
                 self._children[journal, run.number] = run
             else:
                 is_last = run.status.is_terminal
+                if is_last and journal in self._renamed:
+                    raise Conflict("a run that ended after it was to be renamed")
                 if change.journal:
                     self._roots[journal] = run
                 else:
                     self._plant(change, run, journal)
-            if run.tags and (run.number or not change.journal):
-                self._note("tagged", {"id": run.id, "journal": journal})
+                    if run.tags:
+                        self._note("tagged", {"id": run.id, "journal": journal})
         self._rows.add(change, journal, is_last=is_last)
         self._blobs += [(journal, None, blob.id, blob.data) for blob in change.blobs]
         for message_id in change.consumed:
@@ -131,6 +136,8 @@ class Batch:
             fields = {"journal": journal, "run": item.run, "index": item.index, "result": result, "failure": failure}
             self._note("items", fields)
         for run in change.renames:
+            self._check_rename(change, run)
+            self._rename_child(run)
             fields = {"journal": run.journal, "number": run.number, "id": run.id}
             self._note("renames", fields | {"root_id": run.root_id, "parent_id": run.parent_id})
         if change.heir_of and not change.journal:
@@ -139,6 +146,21 @@ class Batch:
             self._add(start)
         self.post(change.messages)
         return journal
+
+    def _check_rename(self, change: Change, renamed: Run) -> None:
+        """The statement renames before it plants: it will not do if that is another order than the batch's."""
+        planted = self._ids - {run.id for run in change.runs if not change.journal}
+        root = self._roots.get(renamed.journal)
+        if renamed.id in planted or (planted if root is None else root.id in planted):
+            raise Conflict("an id that is given up after somebody wanted it, or wanted before")
+        self._renamed.add(renamed.journal)
+
+    def _rename_child(self, renamed: Run) -> None:
+        """A child that is born in this batch, in which its tree ends, has no row yet that could take another id."""
+        place = renamed.journal, renamed.number
+        child, root = self._children.get(place), self._roots.get(renamed.journal)
+        if child is not None and root is not None and root.status.is_terminal:
+            self._children[place] = replace(child, id=renamed.id, root_id=renamed.root_id, parent_id=renamed.parent_id)
 
     def _plant(self, change: Change, root: Run, journal: int) -> None:
         if root.id in self._ids:
@@ -151,11 +173,19 @@ class Batch:
     def _note(self, kind: str, what: Any) -> None:
         self._rest.setdefault(kind, []).append(what)
 
+    @property
+    def has_demanding_births(self) -> bool:
+        """Whether a new tree brings more than itself, so that the whole batch fails if its id is taken."""
+        return "must" in self._rest
+
     def values(self, *, now: int | None, channel: str | None) -> Values:
         """The parameters of commit_changes.sql."""
         children = [birth_of(run, key=None, journal=journal) for (journal, _), run in self._children.items()]
         roots = [(key, *state_of(run)) for key, run in sorted(self._roots.items())]
+        tagged = [{"id": run.id, "journal": journal} for (journal, _), run in self._children.items() if run.tags]
         rest: dict[str, Any] = dict(self._rest)
+        if tagged:
+            rest["tagged"] = [*rest.get("tagged", ()), *tagged]
         if self._messages:
             rest |= {"messages": self._messages, "messages_max": self._messages_max}
         return [

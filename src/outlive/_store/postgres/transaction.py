@@ -14,7 +14,7 @@ import asyncpg
 
 from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.batch import Batch, count_births
-from outlive._store.postgres.commit import Outcomes, Writing
+from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully
 from outlive._store.postgres.connection import Pool, Session
 from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
@@ -106,17 +106,29 @@ class PostgresTransaction:
 
     async def _append(self, session: Session, changes: Sequence[Change]) -> Outcomes | None:
         """Write the changes; None if one of them conflicts."""
+        outcomes = await self._append_at_once(session, changes) or await self._append_carefully(session, changes)
+        return outcomes if all(outcome is Outcome.COMMITTED for outcome, _ in outcomes) else None
+
+    async def _append_at_once(self, session: Session, changes: Sequence[Change]) -> Outcomes | None:
+        """One statement, for nearly everything; None if that cannot tell a conflict from a start that is left out."""
         count = count_births(changes)
+        batch = Batch(await self._writing.reserve(session, count) if count else ())
         try:
-            batch = Batch(await self._writing.reserve(session, count) if count else ())
             for change in changes:
                 batch.add(change)
-            values = batch.values(now=self._writing.time(), channel=self._writing.channel)
-            ((lost, _),) = await session.put("commit_changes", *values)
         except Conflict:
             return None
-        outcomes = batch.outcomes(lost)
-        return outcomes if all(outcome is Outcome.COMMITTED for outcome, _ in outcomes) else None
+        if batch.has_demanding_births:
+            return None
+        values = batch.values(now=self._writing.time(), channel=self._writing.channel)
+        try:
+            ((lost, _),) = await session.put("commit_changes", *values)
+        except Conflict:
+            return [(Outcome.CONFLICT, change.journal) for change in changes]
+        return batch.outcomes(lost)
+
+    async def _append_carefully(self, session: Session, changes: Sequence[Change]) -> Outcomes:
+        return [await commit_carefully(session, change, self._writing) for change in changes]
 
     def _explain(self, error: BaseException, *, is_committing: bool) -> StoreError:
         if sqlstate_of(error) == _FAILED:
