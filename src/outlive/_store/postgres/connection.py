@@ -210,12 +210,6 @@ class Pool:
         else:
             self.give(session)
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """One's turn, without a session: everybody who came before has been served."""
-        async with self._slots:
-            yield
-
     async def close(self) -> None:
         """Close what is free; nobody may hold a session any more."""
         free, self._free = self._free, []

@@ -42,6 +42,8 @@ from outlive.errors import StoreError
 
 SHARED_SESSIONS_MAX = 4
 STEP_SESSIONS_MAX = 16
+POOLED_STEP_SESSIONS_MAX = 4
+"""Behind a pooler, whose connections (20, if nobody says otherwise) are for all engines together."""
 TRANSACTION_SECONDS_MAX = 30.0
 
 T = TypeVar("T")
@@ -74,6 +76,7 @@ class PostgresStore:
         channel = None if self._place.pgbouncer else self._place.schema
         self._writing = commit.Writing(self._time.given, channel, [])
         self._verbs: set[asyncio.Task[Any]] = set()
+        self._commits: set[asyncio.Task[Any]] = set()
         self._writer: Pool | None = None
         self._shared: Pool | None = None
         self._steps: Pool | None = None
@@ -98,7 +101,8 @@ class PostgresStore:
             raise
         self._writer = writer
         self._shared = Pool(self._place, size=SHARED_SESSIONS_MAX)
-        self._steps = Pool(self._place, size=STEP_SESSIONS_MAX, settings=USER_SETTINGS)
+        steps_max = POOLED_STEP_SESSIONS_MAX if self._place.pgbouncer else STEP_SESSIONS_MAX
+        self._steps = Pool(self._place, size=steps_max, settings=USER_SETTINGS)
         self._listener = Listener(self._place, is_own=self._is_own)
 
     async def close(self) -> None:
@@ -136,6 +140,14 @@ class PostgresStore:
         verb: Callable[..., Coroutine[Any, Any, T]],
         *arguments: Any,
     ) -> T:
+        return await asyncio.shield(self._begin(session, verb, *arguments))
+
+    def _begin(
+        self,
+        session: AbstractAsyncContextManager[Session],
+        verb: Callable[..., Coroutine[Any, Any, T]],
+        *arguments: Any,
+    ) -> asyncio.Task[T]:
         async def do() -> T:
             async with session as own:
                 return await verb(own, *arguments)
@@ -143,7 +155,7 @@ class PostgresStore:
         task = asyncio.get_running_loop().create_task(do(), name="outlive-postgres-verb")
         self._verbs.add(task)
         task.add_done_callback(self._forget)
-        return await asyncio.shield(task)
+        return task
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._verbs.discard(task)
@@ -169,7 +181,10 @@ class PostgresStore:
         writer = self._pool(self._writer)
         if not changes:
             return []
-        return await self._do(writer.session(is_write=True), commit.commit, changes, self._writing)
+        task = self._begin(writer.session(is_write=True), commit.commit, changes, self._writing)
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+        return await asyncio.shield(task)
 
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""
@@ -178,8 +193,8 @@ class PostgresStore:
 
     async def _flush(self) -> None:
         """Return when every commit that was asked for before has been answered."""
-        async with self._pool(self._writer).turn():
-            pass
+        if self._commits:
+            await asyncio.wait(self._commits)
 
     async def join(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""

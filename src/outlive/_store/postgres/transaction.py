@@ -21,6 +21,8 @@ from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.place import Place
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
 
+FLUSH_SECONDS_MAX = 2.0
+"""Behind a pooler: how long the commits before it may keep a transaction, and so one of the pooler's connections."""
 _FAILED = "25P02"
 """The SQLSTATE of a transaction in which a statement has failed."""
 _BROKEN = "23"
@@ -78,8 +80,7 @@ class PostgresTransaction:
         session = self._take("it was committed")
         is_committing = False
         try:
-            # What was given to the store before comes before.
-            await self._flush()
+            await self._wait_for_earlier()
             outcomes = await self._append(session, changes)
             if outcomes is None:
                 return [(Outcome.CONFLICT, change.journal) for change in changes]
@@ -93,6 +94,20 @@ class PostgresTransaction:
             return outcomes
         finally:
             await self._let_go(session)
+
+    async def _wait_for_earlier(self) -> None:
+        """What was given to the store before comes before.
+
+        Raises:
+            StoreUnavailableError: behind a pooler, all of its connections are taken, maybe by transactions that wait
+            as this one does. Whoever makes way lets the others go on.
+        """
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS_MAX if self._place.pgbouncer else None):
+                await self._flush()
+        except TimeoutError as error:
+            reason = "the pooler has no connection left for the commits before this one; raise its default_pool_size"
+            raise StoreUnavailableError(str(self._place), reason) from error
 
     def _take(self, over: str) -> Session:
         """The session, which from now on is nobody else's."""
