@@ -46,11 +46,11 @@ async def deposit(account: str, cents: int) -> int:
 
 
 @pytest.fixture
-def accounts(postgres_server: PostgresServer, postgres_place: str) -> PostgresServer:
-    """A table of the user's with one account."""
-    statements = "DROP TABLE IF EXISTS accounts; CREATE TABLE accounts (id text PRIMARY KEY, cents int)"
-    for statement in (*statements.split(";"), "INSERT INTO accounts VALUES ('a-1', 0)"):
-        postgres_server.execute(statement, database=postgres_place)
+def accounts(postgres_server: PostgresServer, postgres_place: str, pgbouncer_url: str) -> PostgresServer:
+    """A table of the user's with one account, in the place that `pgbouncer_url` has emptied."""
+    assert pgbouncer_url
+    postgres_server.execute("CREATE TABLE accounts (id text PRIMARY KEY, cents int)", database=postgres_place)
+    postgres_server.execute("INSERT INTO accounts VALUES ('a-1', 0)", database=postgres_place)
     return postgres_server
 
 
@@ -114,9 +114,7 @@ async def test_runs_of_two_engines(
     assert results[-1] == balance(accounts, postgres_place) == 2 * RUNS * 10 + 5_000
 
 
-async def test_engine_takes_over_from_another(
-    accounts: PostgresServer, pgbouncer_url: str, postgres_place: str
-) -> None:
+async def test_engine_goes_on_for_another(accounts: PostgresServer, pgbouncer_url: str, postgres_place: str) -> None:
     """One after the other."""
     async with outlive.Engine(pgbouncer_url, poll_seconds=0.02) as engine:
         await engine.start(deposit, "a-1", 5_000, id="big")

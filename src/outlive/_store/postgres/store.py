@@ -191,10 +191,9 @@ class PostgresStore:
         transaction = PostgresTransaction(self._place, self._pool(self._steps), self._writing, self._flush)
         return await transaction.begin(seconds_max=seconds_max)
 
-    async def _flush(self) -> None:
-        """Return when every commit that was asked for before has been answered."""
-        if self._commits:
-            await asyncio.wait(self._commits)
+    async def _flush(self, seconds_max: float | None) -> bool:
+        """Wait until every commit that was asked for before has been answered; False if that takes too long."""
+        return not self._commits or not (await asyncio.wait(self._commits, timeout=seconds_max))[1]
 
     async def join(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""

@@ -32,7 +32,9 @@ _BROKEN = "23"
 class PostgresTransaction:
     """See `Transaction`."""
 
-    def __init__(self, place: Place, pool: Pool, writing: Writing, flush: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, place: Place, pool: Pool, writing: Writing, flush: Callable[[float | None], Awaitable[bool]]
+    ) -> None:
         self._place = place
         self._pool = pool
         self._writing = writing
@@ -102,12 +104,9 @@ class PostgresTransaction:
             StoreUnavailableError: behind a pooler, all of its connections are taken, maybe by transactions that wait
             as this one does. Whoever makes way lets the others go on.
         """
-        try:
-            async with asyncio.timeout(FLUSH_SECONDS_MAX if self._place.pgbouncer else None):
-                await self._flush()
-        except TimeoutError as error:
+        if not await self._flush(FLUSH_SECONDS_MAX if self._place.pgbouncer else None):
             reason = "the pooler has no connection left for the commits before this one; raise its default_pool_size"
-            raise StoreUnavailableError(str(self._place), reason) from error
+            raise StoreUnavailableError(str(self._place), reason)
 
     def _take(self, over: str) -> Session:
         """The session, which from now on is nobody else's."""

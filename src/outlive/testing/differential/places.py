@@ -50,7 +50,6 @@ def opener_on(server: PostgresServer, database: str) -> OpenStore:
     @asynccontextmanager
     async def open_postgres(clock: ManualClock) -> AsyncIterator[Store]:
         server.empty_store(database, schema="differential")
-        server.execute("DROP TABLE IF EXISTS notes", database=database)
         store = PostgresStore(server.store_url(database, schema="differential"), clock=clock)
         await store.open()
         try:
