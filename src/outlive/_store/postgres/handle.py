@@ -61,8 +61,10 @@ class StepHandle:
                 raise TransactionRefusedError(ending[1].upper())
         try:
             return await getattr(connection, verb)(query, *args, **options)
-        except ERRORS:
-            self._get()  # A transaction that was ended for taking too long says so.
+        except (AttributeError, *ERRORS):
+            # A transaction that was ended for taking too long says so. Between two requests of one statement, which
+            # there are behind a pooler, the driver then stumbles over a protocol that is gone (AttributeError).
+            self._get()
             raise
 
 
