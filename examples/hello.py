@@ -18,7 +18,7 @@ async def hello(name: str) -> str:
 
 
 async def main() -> None:
-    async with outlive.Engine("sqlite:hello.db") as engine:  # or "memory:"
+    async with outlive.Engine("sqlite:hello.db") as engine:  # "memory:", "postgresql://..."
         run = await engine.start(hello, "world", id="hello-1")  # the same id again: the same run
         print(await run.result())
 

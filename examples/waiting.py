@@ -25,7 +25,7 @@ async def ask_warehouse(order_id: str, seconds: float) -> str:
 
 
 @outlive.step
-async def give_back(order_id: str) -> None:
+async def release_order(order_id: str) -> None:
     print(f"{order_id}: everything given back")
 
 
@@ -39,7 +39,7 @@ async def audit(order_id: str) -> str:
     return f"{order_id} is fine"
 
 
-@outlive.workflow(version=2, signals={"paid": Payment})
+@outlive.workflow(version=2)
 async def refund(order_id: str) -> str:
     payment = await outlive.wait_for_signal("paid", Payment)  # early signals are buffered, first in first out
     try:
@@ -63,7 +63,7 @@ async def reservation(order_id: str) -> str:
     try:
         return await outlive.wait_for_signal("confirmed", str)
     finally:
-        await give_back(order_id)  # runs when the run is cancelled, too
+        await release_order(order_id)  # runs when the run is cancelled, too
 
 
 async def main() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
 
 
@@ -35,22 +36,6 @@ def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.drop_database(name)
 
 
-EMPTY = """
-DO $$ BEGIN
-    EXECUTE ( -- What steps have made.
-        SELECT coalesce(string_agg(format('DROP TABLE %s CASCADE', oid::regclass), ';'), 'SELECT 1')
-        FROM pg_class
-        WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
-    );
-    EXECUTE (
-        SELECT coalesce(string_agg(format('DELETE FROM %s', oid::regclass), ';'), 'SELECT 1')
-        FROM pg_class
-        WHERE relnamespace = to_regnamespace('place') AND relkind = 'r' AND relname <> 'migrations'
-    );
-END $$
-"""
-
-
 @pytest.fixture(scope="session")
 def postgres_place(postgres_server: PostgresServer) -> str:
     """The database of `postgres_url`; its name."""
@@ -60,5 +45,26 @@ def postgres_place(postgres_server: PostgresServer) -> str:
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer, postgres_place: str) -> str:
     """An empty place for one test: a schema that is made once, which takes long, and emptied for each."""
-    postgres_server.execute(EMPTY, database=postgres_place)
+    postgres_server.empty_store(postgres_place, schema="place")
     return postgres_server.store_url(postgres_place, schema="place")
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(postgres_server: PostgresServer) -> Iterator[PgBouncer]:
+    """A PgBouncer in front of the server, in transaction mode; two connections to each database, so that they are
+    given from hand to hand all the time.
+    """
+    try:
+        bouncer = PgBouncer(postgres_server.url(), pool_size=2)
+    except PgBouncerNotFoundError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    with bouncer:
+        yield bouncer
+
+
+@pytest.fixture
+def pgbouncer_url(pgbouncer: PgBouncer, postgres_url: str, postgres_place: str) -> str:
+    """The empty place of `postgres_url`, through PgBouncer."""
+    return f"{pgbouncer.url(postgres_place)}?{postgres_url.partition('?')[2]}&pgbouncer=true"

@@ -12,7 +12,9 @@ from outlive._store.contract import Change, Claims, Delivery, Message, MessageKi
 from outlive._store.memory import MemoryStore, Tree
 from outlive.testing.clock import ManualClock
 from outlive.testing.differential import OPERATIONS_PER_EPISODE, STORES, OpenStore, find_difference, replay
+from outlive.testing.differential.places import opener_on
 from outlive.testing.differential.script import Letter, NewTree, Operation, Write
+from outlive.testing.postgres import PostgresServer
 
 OPERATIONS = 20_000
 SHARES = 10
@@ -25,9 +27,9 @@ EPISODES_MAX = 20
 
 
 @pytest.fixture
-def stores() -> dict[str, OpenStore]:
-    """All stores that can be had here."""
-    return dict(STORES)
+def stores(postgres_server: PostgresServer, postgres_database: str) -> dict[str, OpenStore]:
+    """All stores, on the server of the tests."""
+    return STORES | {"postgres": opener_on(postgres_server, postgres_database)}
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -139,7 +141,7 @@ async def test_store_that_raises_differs() -> None:
     assert "it failed: ZeroDivisionError()" in str(difference)
 
 
-async def test_script_is_played_again_as_it_was_printed() -> None:
+async def test_script_is_played_again_as_it_was_printed(stores: dict[str, OpenStore]) -> None:
     """What a failure prints is Python: it can be pasted into a test."""
     script = [
         Operation("commit", (NewTree(1, "a", tags={"size": "x"}),)),
@@ -149,4 +151,4 @@ async def test_script_is_played_again_as_it_was_printed() -> None:
     ]
 
     assert eval(repr(script), {kind.__name__: kind for kind in WORDS}) == script
-    assert await replay(STORES, script) is None
+    assert await replay(stores, script) is None

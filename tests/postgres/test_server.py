@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from outlive.testing.postgres import PostgresNotFoundError, PostgresServer, find_programs
+from outlive.testing.postgres import PostgresServer
+from outlive.testing.postgres_programs import PostgresNotFoundError, find_programs
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ async def test_transaction_comes_after_every_commit_that_was_asked_for_before(st
     """Also after one that has not been sent yet."""
     tree = await begin(store)
     commit = asyncio.ensure_future(store.commit([tree.change(stepped(store))]))
-    flush = asyncio.ensure_future(store._flush())
+    flush = asyncio.ensure_future(store._flush(None))
 
     await in_time(flush)
 

@@ -10,6 +10,7 @@ import pytest
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.connection import Session
+from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import CommitUnknownError, TransactionOverError, TransactionRefusedError
 from outlive.testing.conformance.builders import begin, stepped
@@ -192,3 +193,22 @@ async def test_step_plans_and_times_its_statements_itself(ledger: PostgresStore)
     assert await transaction.handle.fetchval("SELECT current_setting('enable_seqscan')") == "on"
     assert await transaction.handle.fetchval("SELECT current_setting('statement_timeout')") == "0"
     await transaction.rollback()
+
+
+async def test_transaction_that_ends_between_two_requests_of_a_statement_says_so() -> None:
+    """Not what the driver stumbles over."""
+
+    class Torn:
+        async def fetch(self, _query: str) -> None:
+            connections.clear()
+            raise AttributeError("'NoneType' object has no attribute 'bind_execute'")
+
+    def connection() -> Torn:
+        if not connections:
+            raise TransactionOverError("it took too long")
+        return connections[0]
+
+    connections = [Torn()]
+
+    with pytest.raises(TransactionOverError):
+        await StepHandle(connection).fetch("SELECT 1")

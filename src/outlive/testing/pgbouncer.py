@@ -19,6 +19,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+from outlive.errors import ConfigurationError
+
 START_SECONDS = 10.0
 
 _SETTINGS = """\
@@ -44,13 +46,20 @@ def find_pgbouncer() -> str | None:
     return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
+class PgBouncerNotFoundError(ConfigurationError):
+    """There is no PgBouncer on this machine that a test could start."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no pgbouncer here; on Debian or Ubuntu: apt-get install pgbouncer")
+
+
 class PgBouncer:
     """Pools the connections to one server."""
 
     def __init__(self, server_url: str, *, pool_size: int = 4) -> None:
         program = find_pgbouncer()
         if program is None:
-            raise FileNotFoundError("there is no pgbouncer here; on Debian: apt-get install pgbouncer")
+            raise PgBouncerNotFoundError
         self._program = program
         self._server = urlsplit(server_url)
         self._pool_size = pool_size

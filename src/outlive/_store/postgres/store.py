@@ -42,6 +42,8 @@ from outlive.errors import StoreError
 
 SHARED_SESSIONS_MAX = 4
 STEP_SESSIONS_MAX = 16
+POOLED_STEP_SESSIONS_MAX = 4
+"""Behind a pooler, whose connections (20, if nobody says otherwise) are for all engines together."""
 TRANSACTION_SECONDS_MAX = 30.0
 
 T = TypeVar("T")
@@ -99,7 +101,8 @@ class PostgresStore:
             raise
         self._writer = writer
         self._shared = Pool(self._place, size=SHARED_SESSIONS_MAX)
-        self._steps = Pool(self._place, size=STEP_SESSIONS_MAX, settings=USER_SETTINGS)
+        steps_max = POOLED_STEP_SESSIONS_MAX if self._place.pgbouncer else STEP_SESSIONS_MAX
+        self._steps = Pool(self._place, size=steps_max, settings=USER_SETTINGS)
         self._listener = Listener(self._place, is_own=self._is_own)
 
     async def close(self) -> None:
@@ -190,11 +193,10 @@ class PostgresStore:
         )
         return await transaction.begin(seconds_max=seconds_max)
 
-    async def _flush(self) -> None:
-        """Return when every commit that was asked for before has been answered."""
+    async def _flush(self, seconds_max: float | None) -> bool:
+        """Wait until every commit that was asked for before has been answered; False if that takes too long."""
         self._pool(self._writer)
-        if self._commits:
-            await asyncio.wait(self._commits)
+        return not self._commits or not (await asyncio.wait(self._commits, timeout=seconds_max))[1]
 
     def _end_backend(self, pid: int) -> None:
         """Let the server end a session that is lost to us, and may be in the middle of a statement."""

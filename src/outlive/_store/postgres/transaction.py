@@ -26,6 +26,8 @@ from outlive._store.postgres.place import Place
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
 
 SLACK_SECONDS = 5
+FLUSH_SECONDS_MAX = 2.0
+"""Behind a pooler: how long the commits before it may keep a transaction, and so one of the pooler's connections."""
 _FAILED = "25P02"
 """The SQLSTATE of a transaction in which a statement has failed."""
 
@@ -39,7 +41,7 @@ class PostgresTransaction:
         pool: Pool,
         writing: Writing,
         *,
-        flush: Callable[[], Awaitable[None]],
+        flush: Callable[[float | None], Awaitable[bool]],
         end: Callable[[int], None],
     ) -> None:
         self._place = place
@@ -93,8 +95,7 @@ class PostgresTransaction:
         session = self._take("it was committed")
         is_committing = False
         try:
-            # What was given to the store before comes before.
-            await self._flush()
+            await self._wait_for_earlier()
             if session.is_open and not session.is_in_transaction:
                 raise TransactionOverError("one of its statements has ended it")
             if self.handle.is_altered:
@@ -115,6 +116,17 @@ class PostgresTransaction:
             return outcomes
         finally:
             await self._let_go(session)
+
+    async def _wait_for_earlier(self) -> None:
+        """What was given to the store before comes before.
+
+        Raises:
+            StoreUnavailableError: behind a pooler, all of its connections are taken, maybe by transactions that wait
+            as this one does. Whoever makes way lets the others go on.
+        """
+        if not await self._flush(FLUSH_SECONDS_MAX if self._place.pgbouncer else None):
+            reason = "the pooler has no connection left for the commits before this one; raise its default_pool_size"
+            raise StoreUnavailableError(str(self._place), reason)
 
     def _take(self, over: str) -> Session:
         """The session, which from now on is nobody else's."""

@@ -81,17 +81,18 @@ class Episode:
             await self.look()
 
     async def look(self) -> None:
-        """Compare everything that can be seen."""
-        truth = self._prophet.look()
-        for name, seen in (await self._ask_all(Player.look)).items():
-            for part, expected in truth.items():
-                self._compare(name, part, seen[part], expected)
+        """Compare everything that changes."""
+        self._compare_all(self._prophet.look(), await self._ask_all(Player.look))
 
     async def end(self) -> None:
-        """Compare all for the last time, and what the steps wrote."""
+        """Compare all for the last time."""
         await self.look()
-        for name, notes in (await self._ask_all(Player.read_notes)).items():
-            self._compare(name, "notes", notes, self._prophet.read_notes())
+        self._compare_all(self._prophet.look_closely(), await self._ask_all(Player.look_closely))
+
+    def _compare_all(self, truth: dict[str, Any], answers: dict[str, Any]) -> None:
+        for name, seen in answers.items():
+            for part, expected in truth.items():
+                self._compare(name, part, seen[part], expected)
 
     async def _ask_all(self, ask: Callable[[Player], Awaitable[Any]]) -> dict[str, Any]:
         """The answers of all players, who play at the same time."""

@@ -88,6 +88,11 @@ def worker_of(operation: Operation, now: int) -> WorkerInfo:
     return WorkerInfo(id=operation.worker, name="me", definitions=(WORKFLOW,), started_at=now, expires_at=0)
 
 
+def list_with_items(oracle: Oracle) -> list[str]:
+    """The runs of all trees that have items."""
+    return [run.id for tree in oracle.world.trees.values() if tree.items for run in tree.runs.values()]
+
+
 # -- The words of an answer ----------------------------------------------------------------------------------
 
 
@@ -250,21 +255,20 @@ class Player:
         trees = self._oracle.world.trees.values()
         numbers = {await self._handle(tree.runs[0].nonce): tree.runs[0].nonce for tree in trees}
         journals = await self.store.read_journals(list(numbers))
-        with_items = [run.id for tree in trees if tree.items for run in tree.runs.values()]
         return {
             "runs": await self._pages(RunFilter(), 50, 100),
             "journals": {numbers[handle]: [tuple(row) for row in rows] for handle, rows in journals.items()},
             "inboxes": await self._read_inbox([tree.runs[0].nonce for tree in trees]),
-            "items": {id: plain(await self.store.read_items(id)) for id in with_items},
             "workers": plain(sorted(await self.store.list_workers(), key=lambda worker: worker.id)),
             "mail": {id: sorted(numbers.get(each, 0) for each in await self.store.find_mail(id)) for id in WORKERS},
             "blobs": await self.store.get_blobs(BLOBS),
         }
 
-    async def read_notes(self) -> list[str]:
-        """What the transactions wrote."""
+    async def look_closely(self) -> Any:
+        """What is never changed once it is there: items, and what the transactions wrote."""
+        items = {id: plain(await self.store.read_items(id)) for id in list_with_items(self._oracle)}
         transaction = await self.store.begin()
         await transaction.handle.execute(MAKE_NOTES)
         notes = [row["text"] for row in await transaction.handle.fetch(READ_NOTES)]
         await transaction.rollback()
-        return notes
+        return {"items": items, "notes": notes}

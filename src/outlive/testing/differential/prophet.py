@@ -17,6 +17,7 @@ from outlive.testing.differential.player import (
     Plan,
     definitions_of,
     filter_of,
+    list_with_items,
     plain,
     told_claims,
     told_mail,
@@ -104,12 +105,10 @@ class Prophet:
     def look(self) -> Any:
         """Everything that can be seen."""
         oracle, trees = self._oracle, self._oracle.world.trees.values()
-        with_items = [run.id for tree in trees if tree.items for run in tree.runs.values()]
         return {
             "runs": self._pages(RunFilter(), 50, 100),
             "journals": {tree.runs[0].nonce: tree.rows for tree in trees},
             "inboxes": {tree.runs[0].nonce: told_mail(tree.inbox) for tree in trees if tree.inbox},
-            "items": {id: plain(oracle.read_items(id, -1, 1_000)) for id in with_items},
             "workers": plain(sorted(oracle.list_workers(), key=lambda worker: worker.id)),
             "mail": {
                 id: sorted(tree.runs[0].nonce for tree in trees if tree.inbox and tree.runs[0].owner == id)
@@ -118,6 +117,10 @@ class Prophet:
             "blobs": {id: oracle.world.blobs[id] for id in BLOBS if id in oracle.world.blobs},
         }
 
-    def read_notes(self) -> list[str]:
-        """What the transactions wrote."""
-        return sorted(self._oracle.notes)
+    def look_closely(self) -> Any:
+        """What is never changed once it is there: items, and what the transactions wrote."""
+        with_items = list_with_items(self._oracle)
+        return {
+            "items": {id: plain(self._oracle.read_items(id, -1, 1_000)) for id in with_items},
+            "notes": sorted(self._oracle.notes),
+        }

@@ -1,0 +1,51 @@
+"""Scripts that once showed a defect of a store, as short as they were printed."""
+
+import pytest
+
+from outlive.testing.differential import STORES, OpenStore, replay
+from outlive.testing.differential.places import opener_on
+from outlive.testing.differential.script import Letter, NewTree, Operation, Write
+from outlive.testing.postgres import PostgresServer
+
+FOUND = {
+    "a child that is born in the change that ends its tree, and moves aside with it": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation("commit", (Write(1, ("spawn", "go on"), starts=(NewTree(2, "a", aside=(1, "a.1"), heir_of=1),)),)),
+        Operation("list", ids=("a.1",), numbers=(9, 0, 1, 0, 0, 0), tags={"size": "x"}),
+    ],
+    "two starts of one id in a transaction: the second one is left out": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation("transact", (Write(1, ("step",), starts=(NewTree(2, "b"), NewTree(3, "b"))),), name="n1"),
+    ],
+    "a start in a transaction that brings more than itself, and whose id is taken: it is left out": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation("commit", (Write(1, ("succeed",)), NewTree(2, "b"), NewTree(3, "c"))),
+        Operation("transact", (Write(2, ("step",), starts=(NewTree(4, "c", heir_of=1),)),), name="n1"),
+        Operation("transact", (Write(2, ("step",), starts=(NewTree(5, "c", aside=(1, "a.1")),)),), name="n2"),
+    ],
+    "a tree that moves aside to an id that was taken a moment before": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation(
+            "commit",
+            (Write(1, ("go on",), starts=(NewTree(2, "b"), NewTree(3, "a", aside=(1, "b"), heir_of=1))),),
+        ),
+    ],
+    "a tree that wants an id a moment before it becomes free": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation("commit", (Write(1, ("succeed",)),)),
+        Operation("commit", (NewTree(2, "a"), NewTree(3, "b", aside=(1, "a.1")))),
+    ],
+    "a tree that is to move aside a moment before it ends": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation("commit", (NewTree(2, "b", aside=(1, "a.1")), Write(1, ("succeed",)))),
+        Operation("deliver", letters=(Letter("a", "m1"),), numbers=(2,)),
+    ],
+}
+
+
+@pytest.mark.parametrize("script", FOUND.values(), ids=FOUND)
+async def test_stores_agree(script: list[Operation], postgres_server: PostgresServer, postgres_database: str) -> None:
+    """Whatever the batch, it is as if its changes were written one after the other."""
+    stores: dict[str, OpenStore] = STORES | {"postgres": opener_on(postgres_server, postgres_database)}
+
+    assert await replay(stores, script) is None

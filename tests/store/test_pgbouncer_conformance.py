@@ -1,0 +1,32 @@
+"""The PostgreSQL store keeps the contract behind PgBouncer, where no session is ours."""
+
+from functools import partial
+from itertools import count
+
+import pytest
+
+from outlive._store.postgres import PostgresStore
+from outlive.testing.conformance import StoreConformance, StoreFactory
+from outlive.testing.pgbouncer import PgBouncer
+from outlive.testing.postgres import PostgresServer
+from tests.store.test_postgres_conformance import PostgresFactory, transaction_of
+
+_schemas = count(1)
+
+
+class TestPostgresStoreBehindPgBouncer(StoreConformance):
+    """Two connections of the server for all clients."""
+
+    @pytest.fixture
+    def factory(
+        self, request: pytest.FixtureRequest, postgres_server: PostgresServer, postgres_place: str, pgbouncer: PgBouncer
+    ) -> StoreFactory:
+        """An empty schema for each test; a new one for tests of opening."""
+        postgres_server.execute("DROP TABLE IF EXISTS notes", database=postgres_place)
+        if "open" in request.node.name:
+            schema = f"bounced {next(_schemas)}"
+            url = f"{pgbouncer.url(postgres_place)}?schema={schema}&allow_unsafe=true&pgbouncer=true"
+        else:
+            url = request.getfixturevalue("pgbouncer_url")
+        user = partial(transaction_of, postgres_server.url(postgres_place))
+        return PostgresFactory(partial(PostgresStore, url), shared_transaction=user)
