@@ -87,7 +87,7 @@ class Client(LookingClient):
         self._ring = ring
         self._disown = disown
         self._creating: set[asyncio.Future[Outcome]] = set()
-        reader = Reader(store=usable, packer=packer, registry=registry, pause=waiters.pause)
+        reader = Reader(store=usable, packer=packer, registry=registry, new_pause=self._new_pause)
         self.batches = Batches(
             packer=packer, reader=reader, start=self.start, get=lambda run_id: RunHandle(self, run_id), new_id=new_id
         )
