@@ -245,6 +245,55 @@ def test_an_engine_can_be_entered_again() -> None:
             assert sync.list() == []
 
 
+def test_two_threads_cannot_enter_one_engine(tmp_path: Path) -> None:
+    """Also not when both look at it before either has started it."""
+    engine = outlive.Engine(f"sqlite:{tmp_path}/sync.db")
+    together = threading.Barrier(2)
+    told: list[str] = []
+
+    def enter() -> None:
+        together.wait()
+        try:
+            with engine.sync as sync:
+                told.append(sync.start(greeting, "world").result(timeout=20))
+                together.wait()
+        except ConfigurationError as error:
+            told.append(str(error))
+            together.wait()
+
+    threads = [threading.Thread(target=enter) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert any("running already" in text for text in told)
+    assert "Hello, world!" in told
+    with engine.sync as sync:
+        assert sync.start(greeting, "again").result(timeout=20) == "Hello, again!"
+
+
+def test_a_stream_that_outlives_its_engine_is_no_error() -> None:
+    """It is closed when it is forgotten, and nobody can catch what is raised then."""
+    with outlive.Engine("memory:").sync as engine:
+        stream = engine.start_batch(note, ["a", "b"]).items()
+        assert next(stream).index == 0
+
+    stream.close()
+
+
+def test_an_engine_that_is_left_before_it_was_entered_stops() -> None:
+    """Ctrl-C comes while the thread of the engine has not even a loop."""
+    host = _Host(outlive.Engine("memory:", worker=False))
+    stopping = threading.Thread(target=host.stop)
+    host._is_leaving = True
+    host._thread.start()
+    stopping.start()
+
+    stopping.join(20)
+    assert not stopping.is_alive()
+
+
 def test_what_goes_wrong_at_the_start_is_raised(tmp_path: Path) -> None:
     """In the thread that asked for it; nothing is left behind."""
     with pytest.raises(StoreError), outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db").sync:

@@ -178,9 +178,9 @@ def test_a_codec_that_gives_no_bytes_is_named() -> None:
     packer = Packer(LIMITS, [Careless()])
     written = Payload(data=base64.b64encode(b"1").decode(), via=("careless",))
 
-    with pytest.raises(UnserialisableError, match="payload codec 'careless'.*gave str, and no bytes"):
+    with pytest.raises(UnserialisableError, match=r"payload codec 'careless'.*gave str, and no bytes"):
         packer.pack(b"1", "a value")
-    with pytest.raises(UnreadableError, match="careless.*gave str, and no bytes"):
+    with pytest.raises(UnreadableError, match=r"careless.*gave str, and no bytes"):
         packer.unpack(written, {})
 
 

@@ -45,6 +45,8 @@ class Skipper:
         self._steps: list[tuple[int, int]] = []
         self._steps_since = 0.0
         self._waiting: list[asyncio.Future[None]] = []
+        self._seen: dict[asyncio.Future[None], int] = {}
+        """Of those who look again and again: the writes that they have seen."""
         self._task: asyncio.Task[None] | None = None
 
     # -- Resting ---------------------------------------------------------------------------------------------
@@ -132,6 +134,7 @@ class Skipper:
             yield over
         finally:
             self._waiting.remove(over)
+            self._seen.pop(over, None)
             over.cancel()
             if alarm is not None:
                 alarm.cancel()
@@ -147,11 +150,13 @@ class Skipper:
 
         async def pause() -> None:
             nonlocal seen
-            with self.waiting(None) as over:
-                while self.writes() == seen and not over.done():
-                    await asyncio.sleep(LOOK_SECONDS)
-                if self.writes() == seen:
-                    over.result()
+            if self.writes() == seen:
+                with self.waiting(None) as over:
+                    self._seen[over] = seen
+                    while self.writes() == seen and not over.done():
+                        await asyncio.wait([over], timeout=LOOK_SECONDS)
+                    if self.writes() == seen:
+                        over.result()
             seen = self.writes()
 
         return pause
@@ -167,7 +172,9 @@ class Skipper:
         while True:
             await self.rest()
             at = self.next_at()
-            if at is not None and skips < SKIPS_MAX:
+            if any(seen != self.writes() for seen in self._seen.values()):
+                await asyncio.sleep(LOOK_SECONDS)  # Somebody has something to see before time goes on.
+            elif at is not None and skips < SKIPS_MAX:
                 skips, still_since = skips + 1, None
                 self._clock.skip_to(at)
             elif at is not None:
