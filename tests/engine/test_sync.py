@@ -282,16 +282,33 @@ def test_a_stream_that_outlives_its_engine_is_no_error() -> None:
     stream.close()
 
 
-def test_an_engine_that_is_left_before_it_was_entered_stops() -> None:
-    """Ctrl-C comes while the thread of the engine has not even a loop."""
-    host = _Host(outlive.Engine("memory:", worker=False))
-    stopping = threading.Thread(target=host.stop)
-    host._is_leaving = True
-    host._thread.start()
-    stopping.start()
+class LateHost(_Host):
+    """Its thread has begun and does nothing until somebody waits for its end."""
 
-    stopping.join(20)
-    assert not stopping.is_alive()
+    def __init__(self, engine: outlive.Engine) -> None:
+        super().__init__(engine)
+        self.may_begin = threading.Event()
+
+    def _live(self) -> None:
+        assert self.may_begin.wait(20)
+        super()._live()
+
+
+def test_an_engine_that_is_left_before_it_was_entered_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes while the thread of the engine has not even a loop."""
+    host = LateHost(outlive.Engine("memory:", worker=False))
+    join = host._thread.join
+
+    def join_begun() -> None:
+        host.may_begin.set()
+        join(20)
+
+    monkeypatch.setattr(host._thread, "join", join_begun)
+    host._thread.start()
+
+    host.stop()
+
+    assert not host._thread.is_alive()
 
 
 def test_what_goes_wrong_at_the_start_is_raised(tmp_path: Path) -> None:
