@@ -101,3 +101,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(batch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is for users, for those who press Tab: the names, and the modules that have more of them."""
+    return [*__all__, "codecs", "errors", "testing"]

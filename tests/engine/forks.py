@@ -30,7 +30,7 @@ async def task(name: str) -> str:
     return await work(name)
 
 
-@outlive.workflow
+@outlive.workflow(signals={"typed": int})
 async def pause(name: str) -> str:
     await outlive.wait_for_signal("go")
     return await work(name)
@@ -79,6 +79,9 @@ def _use(engine: outlive.Engine, run: Any) -> None:
         inner.result,
         inner.why,
         lambda: inner.signal("go"),
+        lambda: inner.signal("typed", 1),
+        lambda: inner.approve("refund", by="ann"),
+        inner.approvals,
     ]
     for call in calls:
         try:

@@ -367,6 +367,10 @@ async def test_what_cannot_be_a_batch_is_refused_before_anything_is_stored(engin
         await engine.start_batch(double_row, [1], concurrency=0)
     with pytest.raises(InvalidRunIdError):
         await engine.start_batch(double_row, [1], id="no/slash")
+    rows = iter([1])
+    with pytest.raises(TypeError, match="tags are text"):
+        await engine.start_batch(double_row, rows, tags={"year": 2026})  # type: ignore[dict-item]
+    assert list(rows) == [1]
     with pytest.raises(UnserialisableError):
         await engine.start_batch(double_row, [object()])  # type: ignore[arg-type]
     assert await engine.list() == []

@@ -251,6 +251,11 @@ async def visit(user: str, password: str) -> str:
     return (await log_in(user, password))["token"]
 
 
+@outlive.step
+async def try_password(password: str) -> None:
+    raise ValueError(f"wrong password {password}")
+
+
 @pytest.mark.parametrize("codecs", [[], encryption()], ids=["plain", "encrypted"])
 async def test_people_do_not_see_what_is_redacted(place: Place, codecs: list[Any]) -> None:
     """In history and in the reason of a failure; the workflow sees everything."""
@@ -271,6 +276,16 @@ async def test_people_do_not_see_what_is_redacted(place: Place, codecs: list[Any
         assert MARKER not in text_of(await engine.history("failed", redacted=True))
         assert MARKER not in await failed.why()
         assert "wrong password [redacted]" in await failed.why()
+
+
+async def test_rows_of_a_batch_are_redacted_as_arguments(place: Place) -> None:
+    """In the rows, and in what a failed item says."""
+    async with place.engine(redact=("password",)) as engine:
+        batch = await engine.start_batch(try_password, [MARKER], id="batch")
+        await in_time(batch.result())
+
+        assert MARKER in text_of(await engine.history("batch~chunk1"))
+        assert MARKER not in text_of(await engine.history("batch~chunk1", redacted=True))
 
 
 async def test_a_history_is_whole_unless_people_are_to_see_it(place: Place) -> None:

@@ -55,7 +55,7 @@ async def test_a_forked_child_is_told_at_once_and_harms_nobody(run: Run, tmp_pat
     lines = await lines_of(process)
 
     child = [line for line in lines if line.startswith("child")]
-    assert len(child) == 11
+    assert len(child) == 14
     for line in child:
         assert line.startswith("child EngineForkedError this engine belongs to process"), line
         assert "make and enter an engine in the child" in line

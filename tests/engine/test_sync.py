@@ -245,6 +245,72 @@ def test_an_engine_can_be_entered_again() -> None:
             assert sync.list() == []
 
 
+def test_two_threads_cannot_enter_one_engine(tmp_path: Path) -> None:
+    """Also not when both look at it before either has started it."""
+    engine = outlive.Engine(f"sqlite:{tmp_path}/sync.db")
+    together = threading.Barrier(2)
+    told: list[str] = []
+
+    def enter() -> None:
+        together.wait()
+        try:
+            with engine.sync as sync:
+                told.append(sync.start(greeting, "world").result(timeout=20))
+                together.wait()
+        except ConfigurationError as error:
+            told.append(str(error))
+            together.wait()
+
+    threads = [threading.Thread(target=enter) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert any("running already" in text for text in told)
+    assert "Hello, world!" in told
+    with engine.sync as sync:
+        assert sync.start(greeting, "again").result(timeout=20) == "Hello, again!"
+
+
+def test_a_stream_that_outlives_its_engine_is_no_error() -> None:
+    """It is closed when it is forgotten, and nobody can catch what is raised then."""
+    with outlive.Engine("memory:").sync as engine:
+        stream = engine.start_batch(note, ["a", "b"]).items()
+        assert next(stream).index == 0
+
+    stream.close()
+
+
+class LateHost(_Host):
+    """Its thread has begun and does nothing until somebody waits for its end."""
+
+    def __init__(self, engine: outlive.Engine) -> None:
+        super().__init__(engine)
+        self.may_begin = threading.Event()
+
+    def _live(self) -> None:
+        assert self.may_begin.wait(20)
+        super()._live()
+
+
+def test_an_engine_that_is_left_before_it_was_entered_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes while the thread of the engine has not even a loop."""
+    host = LateHost(outlive.Engine("memory:", worker=False))
+    join = host._thread.join
+
+    def join_begun() -> None:
+        host.may_begin.set()
+        join(20)
+
+    monkeypatch.setattr(host._thread, "join", join_begun)
+    host._thread.start()
+
+    host.stop()
+
+    assert not host._thread.is_alive()
+
+
 def test_what_goes_wrong_at_the_start_is_raised(tmp_path: Path) -> None:
     """In the thread that asked for it; nothing is left behind."""
     with pytest.raises(StoreError), outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db").sync:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.value import Stored
 from outlive._model import Limits, Payload
-from outlive.errors import ConfigurationError, PayloadTooLargeError, UnreadableError
+from outlive.errors import ConfigurationError, PayloadTooLargeError, UnreadableError, UnserialisableError
 from tests.journal.values import QUICK
 
 INLINE_MAX, BYTES_MAX = 100, 1000
@@ -157,6 +157,31 @@ def test_a_value_is_read_with_the_codecs_that_wrote_it() -> None:
 
     assert bytes(memoryview(BOTH.unpack(old, {}))) == json_of(50)
     assert bytes(memoryview(BOTH.unpack(plain, {}))) == json_of(50)
+
+
+class Careless:
+    """Gives back something else than bytes."""
+
+    name = "careless"
+
+    def encode(self, data: bytes) -> bytes:
+        """Text."""
+        return data.decode()  # type: ignore[return-value]
+
+    def decode(self, data: bytes) -> bytes:
+        """Text."""
+        return data.decode()  # type: ignore[return-value]
+
+
+def test_a_codec_that_gives_no_bytes_is_named() -> None:
+    """When it writes the value is refused, when it reads it is unreadable; nobody is blamed but the codec."""
+    packer = Packer(LIMITS, [Careless()])
+    written = Payload(data=base64.b64encode(b"1").decode(), via=("careless",))
+
+    with pytest.raises(UnserialisableError, match=r"payload codec 'careless'.*gave str, and no bytes"):
+        packer.pack(b"1", "a value")
+    with pytest.raises(UnreadableError, match=r"careless.*gave str, and no bytes"):
+        packer.unpack(written, {})
 
 
 def test_two_codecs_of_one_name_are_a_mistake() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from outlive._journal.event import AnyEvent, RunCreated, RunFailed, RunParked, SignalReceived, StepSucceeded
 from outlive._journal.failure import failure_of
-from outlive._journal.redaction import HIDDEN, Redaction
+from outlive._journal.redaction import HIDDEN, Redaction, RowNames
 from outlive._journal.tagged import to_plain
 from outlive._model import Payload
 from outlive.errors import ConfigurationError
@@ -25,7 +25,9 @@ def payload(value: Any) -> Payload:
     return Payload(v=msgspec.Raw(msgspec.json.encode(value)))
 
 
-def shown(*events: AnyEvent, fields: tuple[str, ...], names: tuple[str, ...] | None = None) -> list[AnyEvent]:
+def shown(
+    *events: AnyEvent, fields: tuple[str, ...], names: tuple[str, ...] | RowNames | None = None
+) -> list[AnyEvent]:
     """Events as people see them."""
     return Redaction(fields).hide_events(
         events,
@@ -143,6 +145,24 @@ def test_positional_arguments_of_an_unknown_workflow_are_hidden() -> None:
 
     assert input_of(shown(event, fields=("password",))[0]) == [HIDDEN, {"user": "ann", "password": HIDDEN}, HIDDEN]
     assert input_of(shown(event, fields=())[0])[0] == SECRET
+
+
+@pytest.mark.parametrize("value", [{"$": 5}, {"$": ["dict", 5]}, {"$": ["dict", [5]]}, {"$": []}, {"$": None}], ids=str)
+def test_a_typed_dict_may_look_like_a_tag(value: Any) -> None:
+    """What is written by its type needs no tags, so `$` is a key like any other."""
+    assert Redaction(["secret"]).hide([value, {"secret": SECRET}]) == [value, {"secret": HIDDEN}]
+    assert Redaction(["secret"]).hide({"$": {"secret": SECRET}}) == {"$": {"secret": HIDDEN}}
+
+
+def test_rows_of_a_batch_are_arguments_of_its_items() -> None:
+    """Each row is named by the parameter of the step or workflow that takes it."""
+    event = created(0, [[SECRET], {"a": [SECRET], "k": {}}])
+    (known,) = shown(event, fields=("password",), names=RowNames(("password",)))
+    (other,) = shown(event, fields=("password",), names=RowNames(("user",)))
+    (unknown,) = shown(event, fields=("password",), names=RowNames(None))
+
+    assert input_of(known) == input_of(unknown) == [0, [[HIDDEN], {"a": [HIDDEN], "k": {}}]]
+    assert input_of(other)[1][0] == [SECRET]
 
 
 def test_a_signal_is_a_field_by_its_name() -> None:

@@ -82,6 +82,17 @@ async def audit(order: str) -> str:
     return await reserve(f"{order} {outlive.random()}")
 
 
+@outlive.workflow(name="crash.nothing")
+async def nothing() -> str:
+    """A tree of its own that ends as soon as it is moved."""
+    return f"{outlive.random()}"
+
+
+@outlive.workflow(name="crash.hurried")
+async def hurried() -> str:
+    return await (await outlive.start(nothing, detached=True)).result()
+
+
 @outlive.workflow(name="crash.starter")
 async def starter(order: str) -> str:
     """Start a tree of its own and wait for it."""
@@ -333,3 +344,11 @@ async def test_an_engine_that_forgets_outcomes_is_found(monkeypatch: pytest.Monk
 
     with pytest.raises(SurvivalError, match="ran again, and its outcome was in the journal"):
         await crash_everywhere(two_steps)
+
+
+async def test_a_tree_that_is_claimed_and_not_yet_moved_is_no_contradiction() -> None:
+    """The end of such a tree comes after its claim, and the process may die between the two."""
+    report = await crash_everywhere(hurried)
+
+    assert report.error == ""
+    assert any(write.startswith("claim of crash.nothing") for write in report.writes)

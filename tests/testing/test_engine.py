@@ -345,3 +345,22 @@ async def test_engines_with_one_clock_wait_for_each_other(tmp_path: Path) -> Non
 def test_pytest_does_not_take_it_for_a_test() -> None:
     """Its name begins like one."""
     assert TestEngine.__test__ is False
+
+
+@outlive.workflow(name="skip.asking")
+async def asking(name: str) -> str:
+    said: str = await outlive.wait_for_signal(name)
+    return said
+
+
+async def test_time_skips_for_who_looks_at_a_batch() -> None:
+    """A timer of an item is skipped to, and items that cannot end are told as a run is."""
+    async with TestEngine(patience_seconds=0.05) as engine:
+        began = engine.now()
+        batch = await engine.start_batch(nap, [2, 1])
+        assert [item.index async for item in batch.items()] == [1, 0]
+        assert engine.now() - began == timedelta(days=2)
+
+        stuck = await engine.start_batch(asking, ["never"])
+        with pytest.raises(StandstillError, match="nothing moves"):
+            [item async for item in stuck.items()]

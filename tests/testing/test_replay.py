@@ -51,6 +51,12 @@ def changed(original: Workflow[..., Any], fn: Any) -> Workflow[..., Any]:
     return other
 
 
+@outlive.workflow(name="replay.at_once")
+async def at_once(number: int) -> int:
+    """Has nothing to do."""
+    return number + 1
+
+
 @pytest.fixture
 async def history(tmp_path: Path) -> Path:
     """A story that was told, with a blob."""
@@ -143,6 +149,15 @@ async def test_a_run_under_way_replays_and_code_that_ends_there_does_not(tmp_pat
     assert replay(tmp_path / "open.jsonl")
     with pytest.raises(ReplayError, match="the code has ended"):
         replay(tmp_path / "open.jsonl", workflows=[changed(story, other)])
+
+
+async def test_a_run_that_nobody_has_moved_yet_replays(tmp_path: Path) -> None:
+    """It waits for a worker, and its code would end at once."""
+    async with TestEngine(worker=False) as engine:
+        run = await engine.start(at_once, 3)
+        await run.export(tmp_path / "pending.jsonl")
+
+    replay(tmp_path / "pending.jsonl")
 
 
 def test_a_missing_version_is_told(history: Path) -> None:

@@ -53,7 +53,8 @@ class Step(Generic[P, R]):
         fn: Callable[..., Any] = self.spec.fn
         return fn
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+    # Without `Any`, of which type checkers make that `asyncio.gather` of two steps gives anything.
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[object, None, R]:
         """In a run: ask for the step. Outside: call the plain function (which, if it is sync, returns its value)."""
         execution = current_execution()
         if execution is None:

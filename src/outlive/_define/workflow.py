@@ -44,7 +44,7 @@ class Workflow(Generic[P, R]):
         fn: Callable[P, Coroutine[Any, Any, R]] = self.spec.fn
         return fn
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[object, None, R]:
         """In a run: a child run in the same tree. Outside: the plain function."""
         execution = current_execution()
         if execution is None:

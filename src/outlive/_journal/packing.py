@@ -66,10 +66,10 @@ class _Link:
             raise ConfigurationError(f"payload codec {self.name!r}: encode and decode must both take context, or none")
 
     def encode(self, data: bytes, *, context: bytes) -> bytes:
-        return self._encode(data, **({"context": context} if self.is_binding else {}))
+        return _bytes_of(self._encode(data, **({"context": context} if self.is_binding else {})))
 
     def decode(self, data: bytes, **given: Any) -> bytes:
-        return self._decode(data, **{name: given[name] for name in self._decode_wants})
+        return _bytes_of(self._decode(data, **{name: given[name] for name in self._decode_wants}))
 
 
 class Packer:
@@ -166,6 +166,15 @@ class Packer:
                 "a payload", "a blob", f"blob {payload.blob} is damaged: its content has another hash"
             )
         return data
+
+
+def _bytes_of(made: Any) -> bytes:
+    """What a codec made. It is the user's code: nothing but bytes can be stored, or read on."""
+    if isinstance(made, bytes):
+        return made
+    if isinstance(made, bytearray | memoryview):
+        return bytes(made)
+    raise TypeError(f"it gave {type(made).__qualname__}, and no bytes")
 
 
 def _wants(method: Callable[..., Any]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any, TypeVar
 
@@ -30,7 +31,16 @@ SECRET_CHARACTERS_MIN = 4
 
 T = TypeVar("T")
 Unpack = Callable[[Payload], Any]
-Names = Callable[[str, int], Sequence[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RowNames:
+    """The workflow runs a chunk of a batch: each of its rows holds the arguments of an item with such parameters."""
+
+    names: Sequence[str] | None
+
+
+Names = Callable[[str, int], Sequence[str] | RowNames | None]
 """The names of the parameters of a workflow, by its name and version; None if nobody here knows them."""
 
 
@@ -96,7 +106,12 @@ class Redaction:
                 changed[field] = Payload(v=msgspec.Raw(msgspec.json.encode(plain)))
         return msgspec.structs.replace(event, **changed) if changed else event
 
-    def _hide_arguments(self, plain: Any, names: Sequence[str] | None, secrets: set[str]) -> Any:
+    def _hide_arguments(self, plain: Any, names: Sequence[str] | RowNames | None, secrets: set[str]) -> Any:
+        if isinstance(names, RowNames):
+            if not isinstance(plain, list):
+                return plain  # It could not be read, and says so.
+            first, rows = plain
+            return [first, [self._hide_arguments(row, names.names, secrets) for row in rows]]
         if isinstance(plain, dict) and plain.keys() == {"a", "k"}:
             return {"a": self._hide_positional(plain["a"], names, secrets), "k": self.hide(plain["k"], secrets)}
         return self._hide_positional(plain, names, secrets) if isinstance(plain, list) else plain
@@ -129,12 +144,14 @@ class Redaction:
         return {key: self._hide_field(key, each, path, secrets) for key, each in plain.items()}
 
     def _hide_tagged(self, tagged: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
-        """What stands for more than JSON has: a dict with other keys than text is a list of pairs."""
-        tag, body = tagged
-        if tag == "dict":
-            pairs = [[key, self._hide_field(str(key), each, path, secrets)] for key, each in body]
-            return {"$": [tag, pairs]}
-        return {"$": [tag, self._hide(body, path, secrets)]}
+        """What stands for more than JSON has: a dict with other keys than text is a list of pairs.
+
+        A typed dict may have the one key `$` as well, with anything behind it.
+        """
+        if isinstance(tagged, list) and len(tagged) == 2 and tagged[0] == "dict" and _are_pairs(tagged[1]):
+            pairs = [[key, self._hide_field(str(key), each, path, secrets)] for key, each in tagged[1]]
+            return {"$": ["dict", pairs]}
+        return {"$": self._hide(tagged, path, secrets)}
 
     def _hide_field(self, key: str, value: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
         inside = (*path, key.lower())
@@ -155,6 +172,10 @@ def _pattern(field: object) -> list[re.Pattern[str]]:
     if not all(parts):
         raise ConfigurationError(f'redact={field!r} is no field: use "password", "card.number", "*_token"')
     return [re.compile(translate(part)) for part in parts]
+
+
+def _are_pairs(body: Any) -> bool:
+    return isinstance(body, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in body)
 
 
 def _chain(failure: Failure | None) -> Iterator[Failure]:

@@ -31,7 +31,6 @@ from outlive.errors import (
     ApprovalFormError,
     ApprovalNotFoundError,
     ConfigurationError,
-    EngineClosedError,
     RunFinishedError,
     RunNotFoundError,
     UnreadableError,
@@ -41,21 +40,15 @@ from outlive.errors import (
 class ApprovalDesk:
     """Lists what runs ask people for, and takes decisions."""
 
-    def __init__(self, store: Store, *, packer: Packer, post: Post, new_id: Callable[[], str]) -> None:
-        self._open_store: Store | None = store
+    def __init__(self, store: Callable[[], Store], *, packer: Packer, post: Post, new_id: Callable[[], str]) -> None:
+        self._open_store = store
         self._packer = packer
         self._post = post
         self._new_id = new_id
 
     @property
     def _store(self) -> Store:
-        if self._open_store is None:
-            raise EngineClosedError("this")
-        return self._open_store
-
-    def close(self) -> None:
-        """The engine has stopped: whoever decides from now on is told."""
-        self._open_store = None
+        return self._open_store()
 
     async def entries(self, run_id: str) -> list[ApprovalEntry]:
         """What a run has asked for, oldest first; for a root, what its whole tree has."""

@@ -57,10 +57,11 @@ class Reader:
         store: Callable[[], Store],
         packer: Packer,
         registry: Registry,
-        pause: Callable[[], Coroutine[Any, Any, None]],
+        new_pause: Callable[[], Callable[[], Coroutine[Any, Any, None]]],
     ) -> None:
         self._store = store
-        self.pause = pause
+        self.new_pause = new_pause
+        """For each who looks again and again: what they wait for between two looks."""
         self._packer = packer
         self._registry = registry
 
@@ -161,6 +162,7 @@ class Batch(Generic[R]):
             RunFailed: after the last one, if the batch failed, or was cancelled (`RunCancelled`).
         """
         reader = self._reader
+        pause = reader.new_pause()
         plan = await reader.plan_of(await self.run.info())
         chunks = _Chunks(self.id, plan)
         while chunks:
@@ -177,7 +179,7 @@ class Batch(Generic[R]):
             if is_over and not is_new:
                 break
             if not is_new:
-                await reader.pause()
+                await pause()
         await self.run.result()
 
     def __repr__(self) -> str:

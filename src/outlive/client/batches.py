@@ -11,7 +11,7 @@ from outlive._define.batch import BATCH, Plan, chunk_name
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
 from outlive._journal.packing import Packer
-from outlive._model import check_run_id
+from outlive._model import check_run_id, check_tags
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.client.batch import Batch, Reader
 from outlive.client.cutting import Rows, cut
@@ -69,6 +69,7 @@ class Batches:
         if concurrency < 1:
             raise ConfigurationError(f"start_batch(concurrency={concurrency!r}): it must be 1 or more")
         run_id = self._new_id() if id is None else check_run_id(id)
+        check_tags(tags)  # Before the rows are read, which can be done once only.
         if id is None or await self._reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
             chunks = await cut(item, rows, batch_id=run_id, packer=self._packer, store=self._reader.store)

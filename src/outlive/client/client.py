@@ -75,15 +75,19 @@ class Client(LookingClient):
             waiters=waiters,
             moves_here=moves_here,
         )
-        self._post = Post(store, inbox_messages_max=limits.inbox_messages_max, ring=ring)
-        self.desk = ApprovalDesk(store, packer=packer, post=self._post, new_id=new_id)
+
+        def usable() -> Store:
+            return self._store  # Raises if the engine has stopped, or belongs to the parent of this process.
+
+        self._post = Post(usable, inbox_messages_max=limits.inbox_messages_max, ring=ring)
+        self.desk = ApprovalDesk(usable, packer=packer, post=self._post, new_id=new_id)
         self._nonce = nonce
         self._new_id = new_id
         self._begin = begin
         self._ring = ring
         self._disown = disown
         self._creating: set[asyncio.Future[Outcome]] = set()
-        reader = Reader(store=lambda: self._store, packer=packer, registry=registry, pause=waiters.pause)
+        reader = Reader(store=usable, packer=packer, registry=registry, new_pause=self._new_pause)
         self.batches = Batches(
             packer=packer, reader=reader, start=self.start, get=lambda run_id: RunHandle(self, run_id), new_id=new_id
         )
@@ -91,7 +95,6 @@ class Client(LookingClient):
     def close(self) -> None:
         """The engine has stopped: whoever still waits for a start, or uses a handle from now on, is told."""
         self._open_store = None
-        self.desk.close()
         for waiting in self._creating:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))

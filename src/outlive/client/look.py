@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -168,6 +168,10 @@ class LookingClient:
             await end
         else:
             await asyncio.wait([end], timeout=timeout)
+
+    def _new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
+        """What somebody waits for between two looks at the store; in tests time is another's."""
+        return self._waiters.pause
 
     async def _unpack(self, payload: Payload, run: Run | None = None) -> bytes | msgspec.Raw:
         blobs = await self._store.get_blobs([payload.blob]) if payload.blob else {}

@@ -25,7 +25,7 @@ SENDS_MAX = 5
 class Post:
     """Delivers messages, and says in so many words why one was refused."""
 
-    def __init__(self, store: Store, *, inbox_messages_max: int, ring: Callable[[], None]) -> None:
+    def __init__(self, store: Callable[[], Store], *, inbox_messages_max: int, ring: Callable[[], None]) -> None:
         self._store = store
         self._inbox_messages_max = inbox_messages_max
         self._ring = ring
@@ -42,7 +42,7 @@ class Post:
             case Delivery.UNKNOWN_RUN:
                 raise RunNotFoundError(message.run_id)
             case Delivery.FINISHED:
-                run = await self._store.find_run(message.run_id)
+                run = await self._store().find_run(message.run_id)
                 raise RunFinishedError(message.run_id, run.status.value if run is not None else "ended")
             case Delivery.FULL:
                 raise InboxFullError(message.run_id, self._inbox_messages_max)
@@ -54,7 +54,7 @@ class Post:
         while True:
             sends -= 1
             try:
-                deliveries = await self._store.deliver(
+                deliveries = await self._store().deliver(
                     [message], start=start, inbox_messages_max=self._inbox_messages_max
                 )
             except CommitUnknownError:
@@ -86,7 +86,7 @@ class Post:
             return None
         key = None if spec is None else (spec.name, spec.version)
         if key is None:
-            run = await self._store.find_run(run_id)
+            run = await self._store().find_run(run_id)
             key = None if run is None else (run.workflow, run.version)
         codec = SIGNALS.get(key, {}).get(name) if key else None
         return None if codec is None or key is None else (key[0], codec)

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from outlive._define.batch import OF_STEP, OF_WORKFLOW
 from outlive._define.registry import Registry
 from outlive._journal.event import AnyEvent
 from outlive._journal.packing import Packer
-from outlive._journal.redaction import Redaction
+from outlive._journal.redaction import Redaction, RowNames
 from outlive._model import Payload, Run
 from outlive._store.contract import Store
 from outlive.errors import UnreadableError, WorkflowNotFoundError
@@ -44,7 +45,10 @@ class Shown:
 
         return self._redaction.hide_events(events, unpack=unpack, names=self._names)
 
-    def _names(self, workflow: str, version: int) -> Sequence[str] | None:
+    def _names(self, workflow: str, version: int) -> Sequence[str] | RowNames | None:
+        if workflow.startswith((OF_STEP, OF_WORKFLOW)):
+            item = self._registry.find_item(workflow, version)
+            return RowNames(None if item is None else item.signature.names)
         try:
             return self._registry.workflow(workflow, version).signature.names
         except WorkflowNotFoundError:

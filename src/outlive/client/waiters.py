@@ -55,11 +55,8 @@ class Waiters:
         """Let everybody go: the engine stops."""
         if self._poller is not None:
             self._poller.cancel()
-        for futures in self._waiting.values():
-            for future in futures:
-                if not future.done():
-                    future.set_exception(EngineClosedError("waiting for a result"))
-        self._waiting.clear()
+        for run_id in list(self._waiting):
+            self._fail(run_id, EngineClosedError("waiting for a result"))
 
     async def _poll(self) -> None:
         try:
@@ -76,6 +73,8 @@ class Waiters:
             runs = await self._store.find_runs(ids)
         except StoreUnavailableError:
             return
+        except Exception:  # One row that cannot be read must not leave the others waiting.
+            runs = await self._find_each(ids)
         for run_id in ids:
             run = runs.get(run_id)
             if run is not None and run.status.is_terminal and run.status is not RunStatus.CONTINUED:
@@ -83,3 +82,22 @@ class Waiters:
             elif run_id in self._waiting:
                 # To the end of the line.
                 self._waiting[run_id] = self._waiting.pop(run_id)
+
+    async def _find_each(self, ids: list[str]) -> dict[str, Run]:
+        """Look for one run at a time; who waits for one that cannot be looked at is told."""
+        runs: dict[str, Run] = {}
+        for run_id in ids:
+            try:
+                run = await self._store.find_run(run_id)
+            except StoreUnavailableError:
+                break
+            except Exception as error:
+                self._fail(run_id, error)
+            else:
+                runs |= {} if run is None else {run_id: run}
+        return runs
+
+    def _fail(self, run_id: str, error: Exception) -> None:
+        for future in self._waiting.pop(run_id, ()):
+            if not future.done():
+                future.set_exception(error)

@@ -58,11 +58,10 @@ class Engine:
     Several engines may live in one process; an engine belongs to the event loop that entered it.
 
     Args:
-        url: `memory:`, `sqlite:orders.db` or `sqlite:/var/lib/orders.db`.
+        url: `memory:`, `sqlite:orders.db`, `sqlite:/var/lib/orders.db` or `postgresql://user@host/database`.
         worker: whether this engine runs workflows; without, it only talks to the store.
         lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process
-        is
-            noticed at once by others on the same machine; the lease is for hangs.)
+            is noticed at once by others on the same machine; the lease is for hangs.)
         poll_seconds: how often the worker asks the store for what other processes made due.
         grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
@@ -111,6 +110,7 @@ class Engine:
         self._waiters: Waiters | None = None
         self._station: Station | None = None
         self._process = 0
+        self._is_entered = False
         self._sync = SyncEngine(self)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -119,12 +119,12 @@ class Engine:
     # -- Life ------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        if self._client is not None:
+        if self._is_entered:
             raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
         refuse_while_imported()
-        await self._store.open()
-        self._process = os.getpid()
+        self._is_entered, self._process = True, os.getpid()
         try:
+            await self._store.open()
             self._committer = Committer(self._store, counters=self.counters, batch_max=self.limits.commit_batch_max)
             self._waiters = Waiters(self._store, pause=self._pause)
             if self._has_worker:
@@ -162,6 +162,7 @@ class Engine:
         await self._store.close()
         if client is not None:
             client.close()
+        self._is_entered = False
 
     async def _pause(self) -> None:
         await Bell().sleep(self._poll_seconds)
@@ -263,8 +264,7 @@ class Engine:
         Args:
             id: the same id again is the same run; made up unless given.
             on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `reject` raises
-            `RunExistsError`, `replace` cancels it (it
-                stays in the store as `<id>~old1`) and starts anew.
+                `RunExistsError`, `replace` cancels it (it stays in the store as `<id>~old1`) and starts anew.
             timeout: seconds that the run may take as a whole.
             tags: text for searching.
             connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open

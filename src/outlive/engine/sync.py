@@ -26,7 +26,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 from outlive._define.workflow import Bound, Workflow
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus
+from outlive._model.approval import Approval
 from outlive._replay.ask import current_execution
+from outlive.client.audit import ApprovalEntry
 from outlive.client.client import OnConflict
 from outlive.client.handle import RunHandle
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
@@ -96,7 +98,9 @@ class Bridge:
             return
         finally:
             if isinstance(items, AsyncGenerator):
-                self.call(items.aclose)
+                # With its engine it has ended already, and whoever only forgets it must not hear of that.
+                with suppress(EngineClosedError):
+                    self.call(items.aclose)
 
     def _loop(self) -> asyncio.AbstractEventLoop:
         if current_execution() is not None:
@@ -220,6 +224,19 @@ class SyncEngine(Blocking):
         ) -> None:
             """See `Engine`."""
 
+        def approve(
+            self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+        ) -> Approval[Any]:
+            """See `Engine`."""
+
+        def reject(
+            self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+        ) -> Approval[Any]:
+            """See `Engine`."""
+
+        def approvals(self, run_id: str) -> list[ApprovalEntry]:
+            """See `Engine`."""
+
         def cancel(self, run_id: str, *, reason: str = "") -> None:
             """See `Engine`."""
 
@@ -239,6 +256,7 @@ class _Host:
         self._left: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leave: asyncio.Event | None = None
+        self._is_leaving = False
         # A daemon: a program that is told twice to stop stops.
         self._thread = threading.Thread(target=self._live, name="outlive-sync", daemon=True)
 
@@ -253,6 +271,7 @@ class _Host:
 
     def stop(self) -> None:
         """Leave the engine and wait until it has stopped."""
+        self._is_leaving = True
         # Not in a fork, which has the loop of its parent and not the thread.
         if self._loop is not None and self._leave is not None and self._thread.is_alive():
             with suppress(RuntimeError):  # It ends by itself, and has closed its loop just now.
@@ -269,7 +288,8 @@ class _Host:
         try:
             async with self._engine:
                 self._entered.set_result(None)
-                await self._leave.wait()
+                if not self._is_leaving:  # Ctrl-C may have come before there was an event to set.
+                    await self._leave.wait()
         except BaseException as error:  # Whoever waits for this thread raises it.
             (self._left if self._entered.done() else self._entered).set_exception(error)
 

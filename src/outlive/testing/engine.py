@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -41,6 +42,9 @@ class SkippingClient(Client):
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not end.done():
                 over.result()
+
+    def _new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
+        return self.skipper.new_pause()
 
     async def result(self, run_id: str, timeout: float | None = None) -> Any:
         """Wait for the end of a run, while time skips.

@@ -1,6 +1,6 @@
 """When time may skip, and how far.
 
-The rule: time moves only while somebody waits for it, in `run.result()`, `engine.skip()` or `engine.settle()`, and only
+The rule: time moves only while somebody waits for it, in `run.result()`, `batch.items()` or `engine.skip()`, and only
 when nothing else can happen: no attempt of a step runs, no verb of the store is under way, no commit waits, and nothing
 is due. Then it moves to the earliest of: the next timer or retry of a run in memory, the next wake-up of a run in the
 store, the deadline of a `result(timeout=...)`. A step that really waits for something (a socket, a thread, a real
@@ -14,8 +14,9 @@ callbacks that are ready to run, so a few turns of the event loop in which every
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from outlive._runtime.clock import MICROSECONDS
 from outlive.errors import StandstillError
@@ -44,6 +45,8 @@ class Skipper:
         self._steps: list[tuple[int, int]] = []
         self._steps_since = 0.0
         self._waiting: list[asyncio.Future[None]] = []
+        self._seen: dict[asyncio.Future[None], int] = {}
+        """Of those who look again and again: the writes that they have seen."""
         self._task: asyncio.Task[None] | None = None
 
     # -- Resting ---------------------------------------------------------------------------------------------
@@ -52,16 +55,17 @@ class Skipper:
         """Return when everything that can happen now has happened."""
         while True:
             await self._quiet()
-            writes = self._writes()
+            writes = self.writes()
             for member in self._clock.members:
                 member.look()
             await self._quiet()
             wake_at = self.next_at()
             # What a look has set in motion is at rest now, but the look was before that.
-            if self._writes() == writes and (wake_at is None or wake_at > self._clock.now()):
+            if self.writes() == writes and (wake_at is None or wake_at > self._clock.now()):
                 return
 
-    def _writes(self) -> int:
+    def writes(self) -> int:
+        """How often something was written by anybody here."""
         return sum(member.writes for member in self._clock.members)
 
     async def _quiet(self) -> None:
@@ -130,11 +134,32 @@ class Skipper:
             yield over
         finally:
             self._waiting.remove(over)
+            self._seen.pop(over, None)
             over.cancel()
             if alarm is not None:
                 alarm.cancel()
             if not self._waiting:
                 self.close()
+
+    def new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
+        """For one who looks at the store again and again: a pause lasts until something was written since the last.
+
+        A pause raises `StandstillError` when nothing can come any more.
+        """
+        seen = -1
+
+        async def pause() -> None:
+            nonlocal seen
+            if self.writes() == seen:
+                with self.waiting(None) as over:
+                    self._seen[over] = seen
+                    while self.writes() == seen and not over.done():
+                        await asyncio.wait([over], timeout=LOOK_SECONDS)
+                    if self.writes() == seen:
+                        over.result()
+            seen = self.writes()
+
+        return pause
 
     def close(self) -> None:
         """Time stands still."""
@@ -147,7 +172,9 @@ class Skipper:
         while True:
             await self.rest()
             at = self.next_at()
-            if at is not None and skips < SKIPS_MAX:
+            if any(seen != self.writes() for seen in self._seen.values()):
+                await asyncio.sleep(LOOK_SECONDS)  # Somebody has something to see before time goes on.
+            elif at is not None and skips < SKIPS_MAX:
                 skips, still_since = skips + 1, None
                 self._clock.skip_to(at)
             elif at is not None:

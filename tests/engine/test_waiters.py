@@ -1,0 +1,80 @@
+"""Waiting for runs that end elsewhere: a store that fails, or one bad run, must not leave the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import outlive
+from outlive._store.contract import Store
+from outlive.errors import CorruptJournalError
+from tests.engine.faults import FaultyStore
+from tests.engine.support import Place, in_time, until
+
+
+@outlive.workflow
+async def awaited() -> str:
+    said: str = await outlive.wait_for_signal("go", str)
+    return said
+
+
+class OneBadRow(FaultyStore):
+    """A store in which the row of one run cannot be read any more."""
+
+    bad_id = ""
+
+    async def _do(self, name: str, *args: object, **kwargs: object) -> object:
+        asked = args[0] if args else ()
+        if self.bad_id and name in {"find_run", "find_runs"} and self.bad_id in ([asked, *_listed(asked)]):
+            self.calls["refused"] += 1
+            raise CorruptJournalError(self.bad_id, 0, "another checksum")
+        return await super()._do(name, *args, **kwargs)
+
+
+def _listed(asked: object) -> list[object]:
+    return list(asked) if isinstance(asked, list | tuple) else []
+
+
+async def test_a_failed_look_does_not_end_the_wait(place: Place) -> None:
+    """What a look raises concerns that look: the next one finds the end."""
+    stores: list[FaultyStore] = []
+
+    def wrap(store: Store) -> FaultyStore:
+        stores.append(FaultyStore(store))
+        return stores[-1]
+
+    async with place.engine() as worker, place.engine(worker=False, wrap=wrap) as client:
+        run = await client.start(awaited, id="run-1")
+        stores[0].skip["find_runs"] = 1
+        stores[0].before["find_runs"].extend([RuntimeError("a bug in a driver")] * 2)
+        waiting = asyncio.create_task(run.result())
+
+        async def has_failed() -> bool:
+            return not stores[0].before["find_runs"]
+
+        await until(has_failed)
+        await worker.signal("run-1", "go", "on")
+
+        assert await in_time(waiting) == "on"
+
+
+async def test_a_row_that_cannot_be_read_fails_its_own_waiters_only(place: Place) -> None:
+    """One bad run hurts only itself."""
+    stores: list[OneBadRow] = []
+
+    def wrap(store: Store) -> OneBadRow:
+        stores.append(OneBadRow(store))
+        return stores[-1]
+
+    async with place.engine() as worker, place.engine(worker=False, wrap=wrap) as client:
+        runs = [await client.start(awaited, id=f"run-{number}") for number in range(3)]
+        waiting = [asyncio.create_task(run.result()) for run in runs]
+        await asyncio.sleep(0)
+        stores[0].bad_id = "run-1"
+
+        with pytest.raises(CorruptJournalError, match="another checksum"):
+            await in_time(waiting[1])
+        for number in (0, 2):
+            await worker.signal(f"run-{number}", "go", f"on {number}")
+        assert [await in_time(waiting[number]) for number in (0, 2)] == ["on 0", "on 2"]

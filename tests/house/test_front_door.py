@@ -1,0 +1,31 @@
+"""What `import outlive` costs and shows."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import outlive
+
+HEAVY = ("apsw", "asyncpg", "cryptography", "multiprocessing", "pydantic", "outlive.engine", "outlive.testing")
+
+
+def test_defining_workflows_loads_no_driver_and_no_engine() -> None:
+    """A module that only defines workflows imports in no time, whatever is installed."""
+    program = f"import sys, outlive; print([name for name in {HEAVY!r} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_tab_shows_what_is_for_users() -> None:
+    """Every public name and module is there, and none of what they are made of."""
+    shown = dir(outlive)
+
+    assert set(shown) >= set(outlive.__all__)
+    assert not [name for name in shown if name.startswith("_") and name != "__version__"]
+    for name in set(shown) - set(outlive.__all__):
+        importlib.import_module(f"outlive.{name}")
+    assert {"Any", "TYPE_CHECKING", "client"}.isdisjoint(shown)
