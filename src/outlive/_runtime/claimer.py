@@ -197,7 +197,8 @@ class Claimer:
             live, run_ids = self._lookups[0]
             now_at = self._clock.now()
             runs = await self._store.find_runs(run_ids)
-            messages = [message for run in runs.values() if (message := end_of(run, live.id, at=now_at)) is not None]
+            ends = [end_of(run, live.id, generation=live.execution.generation, at=now_at) for run in runs.values()]
+            messages = [message for message in ends if message is not None]
             if messages:
                 await self._store.deliver(messages, inbox_messages_max=self._limits.inbox_messages_max)
             del self._lookups[0]

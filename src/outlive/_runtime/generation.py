@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import msgspec
 
 from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, RunCreated, RunPublished, SignalReceived
+from outlive._journal.event import AnyEvent, RunCreated, SignalReceived
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run
 from outlive._model.payload import Blob
@@ -48,10 +48,9 @@ def next_generation(
             tags=root.tags,
             notify=root.parent_id or "",
             generation=generation + 1,
+            published=published,
         )
     ]
-    if published is not None:
-        events.append(RunPublished(at=at, payload=published))
     events += [SignalReceived(at=at, name=name, payload=payload) for name, payload in signals]
     fold, salt = Fold(root.id), salt_of(nonce)
     for event in events:
