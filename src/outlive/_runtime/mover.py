@@ -195,9 +195,7 @@ class Mover:
         if reason is not None:
             self._executor.refuse(live.journal, command, reason)
         live.in_flight -= 1
-        self.discard(live)
-        if not live.in_flight:
-            self._heal()
+        self._give_up(live)
 
     def _success(self, live: LiveRun, command: RunStep, result: bytes | None) -> AnyEvent:
         assert result is not None
@@ -304,16 +302,14 @@ class Mover:
     def on_committed(self, live: LiveRun, draft: Draft, outcome: Outcome, journal: int) -> None:
         """A change has its outcome: go on if it is durable, give the tree up if another writer was first."""
         if outcome is Outcome.CONFLICT:
-            self.discard(live)
-            self._heal()
+            live.in_flight -= 1
+            self._give_up(live)
             return
         live.committed(draft, journal)
         if draft.runs:
             self._announce_ends(draft)
         if live.is_lost:
-            if not live.in_flight:
-                # It may be ours all the same: a transaction was lost. Now the journal has all that was said before.
-                self._heal()
+            self._give_up(live)
             return
         self.release(live, draft)
         if live.deferred:
@@ -381,6 +377,14 @@ class Mover:
             live.is_lost = True
             live.execution.drop()
         self._has_room()
+
+    def _give_up(self, live: LiveRun) -> None:
+        """Throw a tree away that cannot go on as it is; see whether it is ours all the same (a transaction was lost)
+        when the journal has all that was said before."""
+        self.discard(live)
+        if not live.in_flight:
+            self._holdings.answered(live)
+            self._heal()
 
     def discard(self, live: LiveRun) -> None:
         """Another worker owns the tree: throw away everything, at once."""

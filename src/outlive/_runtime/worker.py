@@ -117,6 +117,7 @@ class Worker:
     def _on_begun(self, live: LiveRun, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
         if outcome is Outcome.CONFLICT:
             # The id is taken: nobody has lost a tree by that.
+            live.in_flight -= 1
             self._mover.discard(live)
             answer(outcome, journal)
             return
