@@ -30,7 +30,6 @@ from outlive._runtime.processes import ProcessLane
 from outlive._runtime.publishing import publish_pending
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
-from outlive._runtime.undo import park_undo
 from outlive._store.contract import Inbound, MessageKind, Outcome, Transaction
 from outlive.errors import OutliveError, PayloadTooLargeError
 from outlive.telemetry import Counters, log
@@ -91,6 +90,11 @@ class Mover:
     def steps_running(self) -> int:
         """Attempts that run now."""
         return self._executor.running
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether attempts have ended and their runs have not heard of that."""
+        return bool(self._outcomes)
 
     @property
     def is_resting(self) -> bool:
@@ -162,7 +166,7 @@ class Mover:
                     publish_pending(live, attempt, at=self._clock.now())
                 event = self._success(live, command, result) if failure is None else failure
                 if command.options.parks and isinstance(event, StepFailed):
-                    park_undo(live, event)
+                    live.park_undo(event)
                 else:
                     live.happen(event)
             except Exception as error:
@@ -208,13 +212,7 @@ class Mover:
     def _save_progress(self, live: LiveRun, attempt: Attempt) -> None:
         command, data = attempt.command, attempt.progress
         # The step may have ended, or been given up, while its last progress waited for its turn.
-        if (
-            self.is_stopping
-            or live.is_lost
-            or live.is_over
-            or data is None
-            or not live.execution.expects(command.run, command.call)
-        ):
+        if data is None or not self._may_save(live, command):
             return
         attempt.progress, attempt.is_saving = None, True
         with self.guarding(live):
@@ -228,9 +226,13 @@ class Mover:
         live.add_effect(saved)
         self.settle(live)
 
+    def _may_save(self, live: LiveRun, command: RunStep) -> bool:
+        return not (self.is_stopping or live.is_lost or live.is_over) and live.execution.expects(
+            command.run, command.call
+        )
+
     def _save_published(self, live: LiveRun, attempt: Attempt) -> None:
-        command = attempt.command
-        if self.is_stopping or live.is_lost or live.is_over or not live.execution.expects(command.run, command.call):
+        if not self._may_save(live, attempt.command):
             return
         with self.guarding(live):
             if not publish_pending(live, attempt, at=self._clock.now()):

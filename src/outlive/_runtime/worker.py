@@ -200,6 +200,11 @@ class Worker:
         return self._mover.steps_running
 
     @property
+    def has_outcomes(self) -> bool:
+        """Whether attempts have ended and their runs have not heard of that."""
+        return self._mover.has_outcomes
+
+    @property
     def is_resting(self) -> bool:
         """Whether nothing here moves by itself, apart from steps that run."""
         return self._mover.is_resting

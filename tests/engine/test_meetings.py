@@ -1,0 +1,94 @@
+"""Where features meet: what each of them promises must hold in the company of the others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Retry
+from outlive.testing import crash_everywhere
+from outlive._journal.event import StepFailed, StepSucceeded
+from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until
+
+
+@outlive.workflow
+async def holds_once() -> str:
+    return await hold("a")
+
+
+async def test_step_that_returns_while_the_engine_stops_is_not_called_again(place: Place) -> None:
+    """It has returned and nobody has looked at that yet when everything is let go of."""
+    async with place.engine() as engine:
+        run = await engine.start(holds_once, id="run-1")
+        await stage.gate("a").reached()
+        station = engine._station
+        assert station is not None
+        claimer = station._claimer
+        assert claimer is not None
+        stop_claiming = claimer.stop
+
+        async def stop() -> None:
+            await stop_claiming()
+            stage.gate("a").open()
+            while station.steps_running:
+                await asyncio.sleep(0)
+
+        claimer.stop = stop  # type: ignore[method-assign]
+    async with place.engine() as engine:
+        assert "a" == await in_time(engine.get("run-1").result())
+    assert ["a"] == stage.calls
+
+
+@outlive.step(once=True, retry=Retry(attempts=1))
+async def give_back(what: str) -> None:
+    stage.call(f"give back {what}")
+    if stage.values.get("refuse"):
+        raise ValueError("refused")
+    await stage.gate("giving").pass_through()
+
+
+@outlive.step(undo=give_back)
+async def take(what: str) -> str:
+    stage.call(f"take {what}")
+    return what
+
+
+@outlive.workflow
+async def takes_and_fails() -> None:
+    async with outlive.saga():
+        await take("x")
+        raise ValueError("no")
+
+
+async def test_once_undo_that_was_interrupted_can_be_tried_again(place: Place) -> None:
+    """It parks the run, as an undo that failed does; and whoever resumes the run has it called again."""
+    engine = place.engine()
+    await engine.__aenter__()
+    run = await engine.start(takes_and_fails, id="run-1")
+    await stage.gate("giving").reached()
+    await crash(engine)
+    async with place.engine() as engine:
+        run = engine.get("run-1")
+        reason = await in_time(parks(run))
+        assert reason.startswith("undo failed: give_back")
+        stage.gate("giving").open()
+        await run.resume()
+        with pytest.raises(outlive.RunFailed, match="no"):
+            await in_time(run.result())
+    assert ["take x", "give back x", "give back x"] == stage.calls
+
+
+async def test_once_undo_that_failed_can_be_tried_again(place: Place) -> None:
+    async with place.engine() as engine:
+        stage.values["refuse"] = True
+        run = await engine.start(takes_and_fails, id="run-1")
+        await in_time(parks(run))
+        stage.values["refuse"] = False
+        stage.gate("giving").open()
+        await run.resume()
+        with pytest.raises(outlive.RunFailed, match="no"):
+            await in_time(run.result())
+    assert ["take x", "give back x", "give back x"] == stage.calls
