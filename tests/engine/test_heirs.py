@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 import outlive
 from outlive.testing import crash_everywhere
-from tests.engine.support import Place, hold, in_time, note, stage, until
+from tests.engine.support import in_time, note, stage
 
 
 @outlive.workflow

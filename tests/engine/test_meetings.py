@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 import outlive
 from outlive import Retry
-from outlive.testing import crash_everywhere
-from outlive._journal.event import StepFailed, StepSucceeded
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until
+from tests.engine.support import Place, crash, hold, in_time, parks, stage
 
 
 @outlive.workflow
@@ -22,7 +19,7 @@ async def holds_once() -> str:
 async def test_step_that_returns_while_the_engine_stops_is_not_called_again(place: Place) -> None:
     """It has returned and nobody has looked at that yet when everything is let go of."""
     async with place.engine() as engine:
-        run = await engine.start(holds_once, id="run-1")
+        await engine.start(holds_once, id="run-1")
         await stage.gate("a").reached()
         station = engine._station
         assert station is not None
@@ -33,7 +30,7 @@ async def test_step_that_returns_while_the_engine_stops_is_not_called_again(plac
         async def stop() -> None:
             await stop_claiming()
             stage.gate("a").open()
-            while station.steps_running:
+            while station.steps_running:  # noqa: ASYNC110 (turn by turn)
                 await asyncio.sleep(0)
 
         claimer.stop = stop  # type: ignore[method-assign]

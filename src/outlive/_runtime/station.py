@@ -161,7 +161,7 @@ class Station:
             return
         worker.stop()
         await self._wait_for_steps(worker, grace_seconds)
-        while worker.has_outcomes:
+        while worker.has_outcomes:  # noqa: ASYNC110 (turn by turn)
             # A step that has returned is not to be called again by whoever takes its run over.
             await asyncio.sleep(0)
         if not self._committer.trouble:

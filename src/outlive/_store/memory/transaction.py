@@ -16,13 +16,14 @@ from typing import Any
 
 import apsw
 
+from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome
 from outlive._store.tables.handle import TaskHandle
 from outlive._store.tables.statement import Answer, run
 from outlive.errors import TransactionOverError
 
 Outcomes = list[tuple[Outcome, int]]
-Commit = Callable[[Sequence[Change]], tuple[Outcomes, Callable[[], None]]]
+Commit = Callable[[Sequence[Change], Row | None], tuple[Outcomes, Callable[[], None]]]
 """Writes all changes or none, and gives a way back."""
 
 
@@ -82,13 +83,13 @@ class MemoryTransaction:
         tables.connection.execute("BEGIN")
         self._timer = asyncio.get_running_loop().call_later(seconds_max, self._expire)
 
-    async def commit(self, changes: Sequence[Change]) -> Outcomes:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> Outcomes:
         """See `Transaction`."""
         with self._lock:
             if self._over:
                 self._tables.release(self)
                 raise TransactionOverError(self._over)
-            outcomes, go_back = self._commit(changes)
+            outcomes, go_back = self._commit(changes, behind)
             has_won = all(outcome is Outcome.COMMITTED for outcome, _ in outcomes)
             try:
                 self._end("it has ended", "COMMIT" if has_won else "ROLLBACK")

@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 
+from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.batch import count_births
 from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
@@ -19,6 +20,7 @@ from outlive._store.postgres.connection import Pool, Session
 from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.place import Place
+from outlive._store.postgres.read import read_journal
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
 
 _FAILED = "25P02"
@@ -73,13 +75,15 @@ class PostgresTransaction:
             self._over = f"it took more than {seconds_max:g} s and was rolled back"
             self._pool.drop(session)
 
-    async def commit(self, changes: Sequence[Change]) -> Outcomes:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> Outcomes:
         """See `Transaction`."""
         session = self._take("it was committed")
         is_committing = False
         try:
             # What was given to the store before comes before.
             await self._flush()
+            if behind is not None and [behind] != await read_journal(session, changes[0].journal, behind[0] - 1, 1):
+                return [(Outcome.CONFLICT, change.journal) for change in changes]
             outcomes = await self._append(session, changes)
             if outcomes is None:
                 return [(Outcome.CONFLICT, change.journal) for change in changes]
