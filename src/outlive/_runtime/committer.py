@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from outlive._journal.codec import Row
 from outlive._runtime.bell import Bell
+from outlive._runtime.generation import name_of_generation
 from outlive._runtime.merging import merged
 from outlive._store.contract import Change, Outcome, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
@@ -233,7 +234,7 @@ class Committer:
         return taken
 
     async def _commit(self, changes: list[Change]) -> list[tuple[Outcome, int]]:
-        pause, refusals = BACKOFF_FIRST_SECONDS, 0
+        pause, refusals, unknowns = BACKOFF_FIRST_SECONDS, 0, 0
         known: dict[int, tuple[Outcome, int]] = {}
         while True:
             open_ = [index for index in range(len(changes)) if index not in known]
@@ -241,6 +242,7 @@ class Committer:
                 outcomes = await self._store.commit([changes[index] for index in open_])
             except CommitUnknownError as error:
                 self._counters.unknowns += 1
+                unknowns += 1
                 await self._say(error, pause)
                 known |= await self._read_back(changes, open_)
                 if len(known) == len(changes):
@@ -260,6 +262,10 @@ class Committer:
                     break
             else:
                 known |= dict(zip(open_, outcomes, strict=True))
+                if unknowns:
+                    # What was not to be found may have arrived since, and be in its own way now.
+                    lost = [index for index in open_ if known[index][0] is Outcome.CONFLICT]
+                    known |= await self._read_back(changes, lost)
                 break
             pause = min(BACKOFF_MAX_SECONDS, pause * 2)
         self._say_well()
@@ -315,7 +321,10 @@ async def read_back(store: Store, change: Change) -> tuple[Outcome, int] | None:
         if run is None:
             return None
         if run.nonce != root.nonce:
-            return Outcome.CONFLICT, 0
+            # Somebody else's; or ours, if it has gone on as a new one meanwhile.
+            run = await store.find_run(name_of_generation(root.id, 1))
+            if run is None or run.nonce != root.nonce:
+                return Outcome.CONFLICT, 0
         journal = run.journal
     rows = await store.read_journal(journal, after=change.after, limit=len(change.rows))
     if not rows:

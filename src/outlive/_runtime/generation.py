@@ -22,6 +22,11 @@ from outlive._store.contract import Change
 from outlive.client.closing import renamed
 
 
+def name_of_generation(run_id: str, number: int) -> str:
+    """What the first, second, ... generation of a run is called when it has gone on."""
+    return f"{run_id}~gen{number}"
+
+
 def next_generation(
     heir: Heir,
     tree: dict[int, Run],
@@ -61,7 +66,7 @@ def next_generation(
         after=-1,
         rows=[seal(event, salt=salt, seq=seq) for seq, event in enumerate(events)],
         runs=[fold.root],
-        renames=renamed(old, name=f"{root.id}~gen{generation + 1}"),
+        renames=renamed(old, name=name_of_generation(root.id, generation + 1)),
         blobs=blobs,
         heir_of=journal,
     )
