@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
 import outlive
 from outlive import Retry
-from tests.engine.support import Place, crash, hold, in_time, parks, stage
+from tests.engine.support import Place, crash, hold, in_time, note, parks, stage, until, waits
 
 
 @outlive.workflow
@@ -89,3 +90,46 @@ async def test_once_undo_that_failed_can_be_tried_again(place: Place) -> None:
         with pytest.raises(outlive.RunFailed, match="no"):
             await in_time(run.result())
     assert ["take x", "give back x", "give back x"] == stage.calls
+
+
+@outlive.step
+async def make_much(letter: str) -> str:
+    return letter * 5_000
+
+
+@outlive.workflow
+async def keeps_little(letter: str) -> str:
+    sizes = [len(await make_much(letter)) for _ in range(3)]
+    await outlive.wait_for_signal("go", int)
+    much = await outlive.wait_for_signal("much", str)
+    await note(letter)
+    return f"{much[:1]} {sum(sizes)}"
+
+
+async def test_run_forgets_large_values_that_it_has_seen(place: Place) -> None:
+    """Not so a large signal that it has not looked at; and none knows those of others that were claimed with it."""
+
+    def held(engine: outlive.Engine) -> list[int]:
+        assert engine._station is not None
+        assert engine._station._worker is not None
+        holdings = engine._station._worker._holdings
+        return sorted(len(live._blobs) for live in [*holdings.active(), *holdings._cached.values()])
+
+    limits = outlive.Limits(payload_inline_bytes_max=1_000)
+    ids = ["run-a", "run-b"]
+    async with place.engine(limits=limits) as engine:
+        runs = [await engine.start(keeps_little, run_id[-1], id=run_id) for run_id in ids]
+        for run in runs:
+            await waits(run)
+
+        async def holds(count: int) -> bool:
+            return sum(held(engine)) == count
+
+        await until(partial(holds, 0))
+        for number, run in enumerate(runs, 1):
+            await run.signal("much", run.id[-1] * 5_000)
+            await until(partial(holds, number))
+    async with place.engine(limits=limits) as engine:
+        for run_id in ids:
+            await engine.signal(run_id, "go", 1)
+            assert f"{run_id[-1]} 15000" == await in_time(engine.get(run_id).result())

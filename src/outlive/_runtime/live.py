@@ -270,13 +270,14 @@ class LiveRun(DraftedRun):
     def _follow(self, command: Command) -> None:
         match command:
             case RunStep():
-                if command.step.kind is not None and command.intended == command.attempt:
-                    self.moving -= 1  # It was asked for before, and its intent has brought it back.
                 self.moving += 1
-                if command.step.kind is not None and command.lacks_intent and not command.not_before_at:
-                    self._todo.append(intent_of(command, at=self.clock.now()))
-                else:
-                    self.open_draft().effects.append(command)
+                if command.step.kind is not None:
+                    if command.intended == command.attempt:
+                        self.moving -= 1  # It was asked for before, and its intent has brought it back.
+                    elif command.lacks_intent and not command.not_before_at:
+                        self._todo.append(intent_of(command, at=self.clock.now()))
+                        return
+                self.open_draft().effects.append(command)
             case CancelStep():
                 if self.retries.pop((command.run, command.call), None) is None:
                     self.moving -= 1
