@@ -11,7 +11,7 @@ from tests.engine.support import in_time, note, stage
 
 
 @outlive.workflow
-async def shows_in_each(left: int) -> str:
+async def heir_shows_in_each(left: int) -> str:
     """Publishes before it waits for anything."""
     outlive.publish(**{f"gen{left}": left})
     await note(f"gen{left}")
@@ -22,13 +22,14 @@ async def shows_in_each(left: int) -> str:
 
 
 async def test_what_an_heir_shows_at_once_joins_what_it_was_left(engine: outlive.Engine) -> None:
-    run = await engine.start(shows_in_each, 2)
+    """The code of the next generation publishes before it waits for anything."""
+    run = await engine.start(heir_shows_in_each, 2)
     assert "done" == await in_time(run.result())
     assert {"gen2": 2, "gen1": 1, "gen0": 0, "last": 0} == await run.published()
 
 
 @outlive.workflow
-async def marks(left: int) -> list[bool]:
+async def heir_marks(left: int) -> list[bool]:
     if left:
         outlive.publish(left=left)
         outlive.continue_as_new(left - 1)
@@ -38,7 +39,7 @@ async def marks(left: int) -> list[bool]:
 
 
 @outlive.workflow
-async def marks_after_signal(left: int) -> list[bool]:
+async def heir_marks_after_signal(left: int) -> list[bool]:
     if left:
         await note("wait")
         await outlive.wait_for_signal("first", int)
@@ -49,25 +50,27 @@ async def marks_after_signal(left: int) -> list[bool]:
 
 
 async def test_an_heir_takes_the_new_way_whatever_it_was_left(engine: outlive.Engine) -> None:
-    run = await engine.start(marks, 1)
+    """No code has been there before, though something is published."""
+    run = await engine.start(heir_marks, 1)
     assert [True, True] == await in_time(run.result())
 
 
 async def test_an_heir_with_signals_takes_the_new_way(engine: outlive.Engine) -> None:
-    run = await engine.start(marks_after_signal, 1)
+    """Signals in its journal are no sign that code has been there before."""
+    run = await engine.start(heir_marks_after_signal, 1)
     await run.signal("second", 2)
     await run.signal("first", 1)
     assert [True, True] == await in_time(run.result())
 
 
 @outlive.workflow
-async def report() -> str:
+async def heir_report() -> str:
     return "reported"
 
 
 @outlive.workflow
-async def reports_in_each(left: int) -> str:
-    child = await outlive.start(report, detached=True, id="the-report")
+async def heir_reports_in_each(left: int) -> str:
+    child = await outlive.start(heir_report, detached=True, id="the-report")
     said = await child.result()
     if left:
         outlive.continue_as_new(left - 1)
@@ -75,35 +78,30 @@ async def reports_in_each(left: int) -> str:
 
 
 async def test_each_generation_hears_of_a_run_that_has_ended(engine: outlive.Engine) -> None:
-    run = await engine.start(reports_in_each, 2)
+    """Also of one of which an earlier generation has heard."""
+    run = await engine.start(heir_reports_in_each, 2)
     assert "reported" == await in_time(run.result())
 
 
-@outlive.step(once=True)
-async def take_money(order: str) -> str:
-    stage.call("take")
-    return order
-
-
 @outlive.step(undo=note)
-async def book(what: str) -> str:
+async def heir_book(what: str) -> str:
     stage.call(f"book {what}")
     return f"undo {what}"
 
 
 @outlive.workflow
-async def mixes(left: int) -> Any:
+async def heir_mixes(left: int) -> Any:
     """Saga, once, approval-free mix over generations."""
     outlive.publish(left=left)
     async with outlive.saga():
-        await book(f"a{left}")
+        await heir_book(f"a{left}")
         new = outlive.patched("new")
         got = await outlive.map(note, ["x", "y"])
         if left:
             outlive.continue_as_new(left - 1)
         try:
             async with outlive.saga():
-                await asyncio.gather(book("b"), book("c"))
+                await asyncio.gather(heir_book("b"), heir_book("c"))
                 raise ValueError("no")
         except ValueError:
             outlive.publish(failed=True)
@@ -111,5 +109,6 @@ async def mixes(left: int) -> Any:
 
 
 async def test_mix_survives_every_crash() -> None:
-    report_ = await crash_everywhere(mixes, 1, reset=stage.clear)
-    assert [True, ["x", "y"]] == report_.result
+    """Sagas, marks, publications and maps over two generations."""
+    report = await crash_everywhere(heir_mixes, 1, reset=stage.clear)
+    assert [True, ["x", "y"]] == report.result

@@ -13,14 +13,14 @@ from tests.engine.support import Place, crash, hold, in_time, note, parks, stage
 
 
 @outlive.workflow
-async def holds_once() -> str:
+async def meeting_holds_once() -> str:
     return await hold("a")
 
 
 async def test_step_that_returns_while_the_engine_stops_is_not_called_again(place: Place) -> None:
     """It has returned and nobody has looked at that yet when everything is let go of."""
     async with place.engine() as engine:
-        await engine.start(holds_once, id="run-1")
+        await engine.start(meeting_holds_once, id="run-1")
         await stage.gate("a").reached()
         station = engine._station
         assert station is not None
@@ -41,23 +41,23 @@ async def test_step_that_returns_while_the_engine_stops_is_not_called_again(plac
 
 
 @outlive.step(once=True, retry=Retry(attempts=1))
-async def give_back(what: str) -> None:
+async def meeting_give_back(what: str) -> None:
     stage.call(f"give back {what}")
     if stage.values.get("refuse"):
         raise ValueError("refused")
     await stage.gate("giving").pass_through()
 
 
-@outlive.step(undo=give_back)
-async def take(what: str) -> str:
+@outlive.step(undo=meeting_give_back)
+async def meeting_take(what: str) -> str:
     stage.call(f"take {what}")
     return what
 
 
 @outlive.workflow
-async def takes_and_fails() -> None:
+async def meeting_takes_and_fails() -> None:
     async with outlive.saga():
-        await take("x")
+        await meeting_take("x")
         raise ValueError("no")
 
 
@@ -65,13 +65,13 @@ async def test_once_undo_that_was_interrupted_can_be_tried_again(place: Place) -
     """It parks the run, as an undo that failed does; and whoever resumes the run has it called again."""
     engine = place.engine()
     await engine.__aenter__()
-    run = await engine.start(takes_and_fails, id="run-1")
+    run = await engine.start(meeting_takes_and_fails, id="run-1")
     await stage.gate("giving").reached()
     await crash(engine)
     async with place.engine() as engine:
         run = engine.get("run-1")
         reason = await in_time(parks(run))
-        assert reason.startswith("undo failed: give_back")
+        assert reason.startswith("undo failed: meeting_give_back")
         stage.gate("giving").open()
         await run.resume()
         with pytest.raises(outlive.RunFailed, match="no"):
@@ -82,7 +82,7 @@ async def test_once_undo_that_was_interrupted_can_be_tried_again(place: Place) -
 async def test_once_undo_that_failed_can_be_tried_again(place: Place) -> None:
     async with place.engine() as engine:
         stage.values["refuse"] = True
-        run = await engine.start(takes_and_fails, id="run-1")
+        run = await engine.start(meeting_takes_and_fails, id="run-1")
         await in_time(parks(run))
         stage.values["refuse"] = False
         stage.gate("giving").open()
@@ -93,13 +93,13 @@ async def test_once_undo_that_failed_can_be_tried_again(place: Place) -> None:
 
 
 @outlive.step
-async def make_much(letter: str) -> str:
+async def meeting_make_much(letter: str) -> str:
     return letter * 5_000
 
 
 @outlive.workflow
-async def keeps_little(letter: str) -> str:
-    sizes = [len(await make_much(letter)) for _ in range(3)]
+async def meeting_keeps_little(letter: str) -> str:
+    sizes = [len(await meeting_make_much(letter)) for _ in range(3)]
     await outlive.wait_for_signal("go", int)
     much = await outlive.wait_for_signal("much", str)
     await note(letter)
@@ -118,7 +118,7 @@ async def test_run_forgets_large_values_that_it_has_seen(place: Place) -> None:
     limits = outlive.Limits(payload_inline_bytes_max=1_000)
     ids = ["run-a", "run-b"]
     async with place.engine(limits=limits) as engine:
-        runs = [await engine.start(keeps_little, run_id[-1], id=run_id) for run_id in ids]
+        runs = [await engine.start(meeting_keeps_little, run_id[-1], id=run_id) for run_id in ids]
         for run in runs:
             await waits(run)
 
