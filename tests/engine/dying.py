@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import outlive
+from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome, Store, Transaction
 from tests.engine.support import Place, crash, in_time
+
+Outcomes = list[tuple[Outcome, int]]
 
 
 class DyingStore:
@@ -25,9 +28,9 @@ class DyingStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+    async def commit(self, changes: Sequence[Change]) -> Outcomes:
         """Commit, unless this is the moment."""
-        return await self.live_through(self.inner, changes)
+        return await self.live_through(partial(self.inner.commit, changes))
 
     async def begin(self, **options: Any) -> Transaction:
         """Begin a transaction whose commit counts too."""
@@ -39,15 +42,15 @@ class DyingStore:
         for transaction in self._transactions:
             await transaction.rollback()
 
-    async def live_through(self, what: Store | Transaction, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+    async def live_through(self, commit: Callable[[], Awaitable[Outcomes]]) -> Outcomes:
         """Commit here or there, and die before or after it."""
         self._commits += 1
         if self._commits != self._last:
-            return await what.commit(changes)
+            return await commit()
         if self._is_done:
-            await what.commit(changes)
+            await commit()
         self.dead.set()
-        never: asyncio.Future[list[tuple[Outcome, int]]] = asyncio.get_running_loop().create_future()
+        never: asyncio.Future[Outcomes] = asyncio.get_running_loop().create_future()
         return await never
 
 
@@ -60,9 +63,9 @@ class DyingTransaction:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> Outcomes:
         """Commit, unless this is the moment."""
-        return await self._store.live_through(self.inner, changes)
+        return await self._store.live_through(partial(self.inner.commit, changes, behind=behind))
 
 
 async def deaths(place: Place, workflow: Any, *args: Any) -> AsyncIterator[str]:

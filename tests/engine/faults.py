@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from outlive._journal.codec import Row
 from outlive._store.contract import Beat, Change, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 
@@ -93,7 +94,7 @@ class FaultyTransaction:
         self._store, self._inner = store, inner
         self.handle = inner.handle
 
-    async def commit(self, changes: Sequence[Change]) -> Any:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> Any:
         """Commit, as the plan has it; what the store says no to is rolled back."""
         self._store.calls["end"] += 1
         if "end" in self._store.gates:
@@ -103,7 +104,7 @@ class FaultyTransaction:
             await self._inner.rollback()
             if self._store.is_down:
                 raise unavailable()
-        return await self._store.follow_plan("end", partial(self._inner.commit, changes))
+        return await self._store.follow_plan("end", partial(self._inner.commit, changes, behind=behind))
 
     async def rollback(self) -> None:
         """Roll back, which always works."""

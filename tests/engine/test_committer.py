@@ -12,6 +12,7 @@ import pytest
 import outlive
 from outlive import RunStatus
 from outlive._journal.event import SignalReceived, StepSucceeded
+from outlive._store.contract import Change, Store
 from outlive.errors import CommitUnknownError, EngineClosedError, RunNotFoundError, StoreError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
@@ -291,3 +292,69 @@ async def test_a_change_that_is_always_refused_holds_up_nobody_else(place: Place
         assert expected("a") == await in_time(run.result())
         with pytest.raises(RunNotFoundError):
             await in_time(poison)
+
+
+class LateStore(FaultyStore):
+    """One commit fails without an answer, is not to be found, and arrives just before it is tried again."""
+
+    late: int = 0
+    """Which commit that is."""
+    on_its_way: list[Change] | None = None
+
+    async def commit(self, changes: list[Change]) -> Any:
+        """Commit, or let it be on its way."""
+        self.calls["commit"] += 1
+        if self.calls["commit"] == self.late:
+            self.on_its_way = changes
+            raise unknown()
+        if self.on_its_way is not None:
+            await self.inner.commit(self.on_its_way)
+            self.on_its_way = None
+        return await self.inner.commit(changes)
+
+
+@pytest.mark.parametrize("late", [1, 2], ids=["the birth", "a step"])
+async def test_a_commit_that_arrives_after_it_was_looked_up_is_ours(place: Place, late: int) -> None:
+    """It is in its own way when it is tried again, and no other worker's."""
+
+    def wrap(inner: Store) -> Any:
+        store = LateStore(inner)
+        store.late = late
+        return store
+
+    async with place.engine(wrap=wrap) as engine:
+        run = await engine.start(noting_twice, id="run-1", on_conflict="reject")
+        assert "b" == await in_time(run.result())
+        assert 1 == engine.counters.unknowns
+        assert 0 == engine.counters.conflicts
+    assert ["a", "b"] == stage.calls
+
+
+@outlive.workflow
+async def noting_twice() -> str:
+    await note("a")
+    return await note("b")
+
+
+@outlive.workflow
+async def noting_in_two_generations(left: int) -> str:
+    await note(f"generation {left}")
+    if left:
+        outlive.continue_as_new(left - 1)
+    return "done"
+
+
+async def test_a_birth_without_an_answer_is_found_in_the_generation_that_it_was(place: Place) -> None:
+    """Before anybody looked, another worker had run it, and it had gone on as a new one."""
+    stores: list[FaultyStore] = []
+    async with place.engine() as other, place.engine(wrap=faulty(stores), worker=False) as engine:
+        stores[0].after["commit"].append(unknown())
+        looking = stores[0].gates["find_run"] = asyncio.Event()
+        starting = asyncio.create_task(engine.start(noting_in_two_generations, 1, id="run-1", on_conflict="reject"))
+        await in_time(stores[0].waiting["find_run"].wait())
+        assert "done" == await in_time(other.get("run-1").result())
+        del stores[0].gates["find_run"]
+        looking.set()
+        run = await in_time(starting)
+        assert "done" == await in_time(run.result())
+    assert ["generation 1", "generation 0"] == stage.calls

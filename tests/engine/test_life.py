@@ -158,6 +158,19 @@ async def test_a_stopped_engine_says_so(place: Place) -> None:
         await engine.list()
 
 
+@outlive.workflow(signals={"lively go": str})
+async def lively_declared() -> str:
+    return await outlive.wait_for_signal("lively go", str)
+
+
+async def test_a_stopped_engine_says_so_to_whom_sends_a_declared_signal(place: Place) -> None:
+    """Its type is looked up in the store, which is closed: that is not what the sender has to hear."""
+    async with place.engine() as engine:
+        run = await engine.start(lively_declared)
+    with pytest.raises(EngineClosedError):
+        await run.signal("lively go", "x")
+
+
 async def test_an_engine_is_entered_once_at_a_time(place: Place) -> None:
     """Twice at once is refused; again after it has stopped is a new life."""
     engine = place.engine()

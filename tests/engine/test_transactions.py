@@ -230,6 +230,60 @@ async def test_what_was_said_before_a_lost_transaction_stays_said(place: Place) 
     assert [("ann", 1)] == await entries(place)
 
 
+@outlive.workflow
+async def crediting_between() -> list[str]:
+    await open_ledger()
+    return list(await asyncio.gather(hold("a"), hold("b"), ledger_credit_slowly("ann"), hold("c")))
+
+
+async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before(place: Place) -> None:
+    """What was said after it is refused with it. Still nobody goes on before all that was said before is durable."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        run = await engine.start(crediting_between)
+        committer = engine._committer
+        assert committer is not None
+        for name in ("a", "b", "ann", "c"):
+            await stage.gate(name).reached()
+        blocked = stores[0].gates["commit"] = asyncio.Event()
+        unended = stores[0].gates["end"] = asyncio.Event()
+        stage.gate("a").open()
+        await in_time(stores[0].waiting["commit"].wait())
+        stage.gate("b").open()
+
+        async def is_queued() -> bool:
+            return len(committer._queue) > 0
+
+        await until(is_queued)
+        stage.gate("ann").open()
+        await in_time(stores[0].waiting["end"].wait())
+        stage.gate("c").open()
+
+        async def is_held() -> bool:
+            return any(committer._held.values())
+
+        await until(is_held)
+        stores[0].before["end"].append(unavailable())
+        del stores[0].gates["end"]
+        unended.set()
+
+        async def is_lost() -> bool:
+            return not committer._transactions and not committer._held
+
+        await until(is_lost)
+        looked = stores[0].calls["find_mail"]
+
+        async def has_looked() -> bool:
+            return stores[0].calls["find_mail"] > looked + 2
+
+        await until(has_looked)
+        del stores[0].gates["commit"]
+        blocked.set()
+        assert ["a", "b", "credited ann", "c"] == await in_time(run.result())
+    assert 1 == stage.count("a") == stage.count("b")
+    assert [("ann", 1)] == await entries(place)
+
+
 @pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
 async def test_commit_without_an_answer_is_read_back(place: Place, *, is_done: bool) -> None:
     """Whether it was done or not, every entry is there once."""

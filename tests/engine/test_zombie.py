@@ -9,8 +9,9 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunClaimed, StepSucceeded
-from tests.engine.faults import FaultyStore, faulty
-from tests.engine.support import Place, _go_silent, hold, in_time, stage, until
+from tests.engine.faults import FaultyStore, faulty, unknown
+from tests.engine.ledger import entries, ledger_credit_slowly, open_ledger
+from tests.engine.support import Place, _go_silent, hold, in_time, stage, until, waits
 
 
 @outlive.workflow
@@ -62,3 +63,97 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
             assert ["a", "b", "c"] == await in_time(second.get(run.id).result())
             if other is not None:
                 await in_time(other)
+
+
+@outlive.workflow
+async def holding_beside_a_credit() -> list[str]:
+    await open_ledger()
+    await hold("ready")
+    return list(await asyncio.gather(hold("a"), ledger_credit_slowly("ann"), hold("b")))
+
+
+async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Place) -> None:
+    """What it comes after is still on its way, and the claim of another worker has taken its place."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
+        committer, station = first._committer, first._station
+        assert committer is not None
+        assert station is not None
+        assert station._worker is not None
+        run = await first.start(holding_beside_a_credit, id="run-1")
+        await stage.gate("ready").reached()
+        # Nobody can claim it on SQLite while the transaction is open, so it begins after that.
+        unbegun = stores[0].gates["begin"] = asyncio.Event()
+        stage.gate("ready").open()
+        for name in "ab":
+            await stage.gate(name).reached()
+        blocked = stores[0].gates["commit"] = asyncio.Event()
+        stage.gate("a").open()
+        await in_time(stores[0].waiting["commit"].wait())
+
+        await _go_silent(stores[0], station._worker.id)
+        async with place.engine(wrap=faulty(stores)) as second:
+            stores[1].gates |= {"commit": asyncio.Event(), "begin": asyncio.Event()}
+
+            async def is_claimed() -> bool:
+                return isinstance((await second.history(run.id))[-1], RunClaimed)
+
+            await until(is_claimed)
+            before = len(await second.history(run.id))
+            unbegun.set()
+            stage.gate("ann").open()
+
+            async def is_over() -> bool:
+                return stores[0].calls["end"] == 2 and not committer._transactions
+
+            await until(is_over)
+            after = len(await second.history(run.id))
+            for event in (stores[1].gates.pop("commit"), stores[1].gates.pop("begin"), blocked):
+                event.set()
+            stores[0].gates.clear()
+            stage.gate("b").open()
+            assert before == after
+            assert ["a", "credited ann", "b"] == await in_time(second.get(run.id).result())
+    assert [("ann", 1)] == await entries(place)
+
+
+@outlive.workflow
+async def holding_when_told() -> str:
+    await outlive.wait_for_signal("go", int)
+    return await hold("a")
+
+
+async def test_a_claim_without_an_answer_is_not_taken_up_behind_that_of_another(place: Place) -> None:
+    """The run was ours when the rows were read, and another worker's when the journal was."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
+        station = first._station
+        assert station is not None
+        assert station._worker is not None
+        run = await first.start(holding_when_told, id="run-1")
+        await waits(run)
+        claiming = stores[0].gates["claim_runs"] = asyncio.Event()
+        stores[0].waiting["claim_runs"].clear()
+        await in_time(stores[0].waiting["claim_runs"].wait())
+        await run.signal("go", 1)
+        stores[0].after["claim_runs"].append(unknown())
+        reading = stores[0].gates["read_journals"] = asyncio.Event()
+        del stores[0].gates["claim_runs"]
+        claiming.set()
+        await in_time(stores[0].waiting["read_journals"].wait())
+
+        await _go_silent(stores[0], station._worker.id)
+        async with place.engine() as second:
+            await stage.gate("a").reached()
+            looked = stores[0].calls["find_mail"]
+            del stores[0].gates["read_journals"]
+            reading.set()
+
+            async def has_looked() -> bool:
+                return stores[0].calls["find_mail"] > looked + 2
+
+            await until(has_looked)
+            calls = list(stage.calls)
+            stage.gate("a").open()
+            assert "a" == await in_time(second.get(run.id).result())
+    assert ["a"] == calls

@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+from outlive._journal.codec import Row
 from outlive._model import Run
 from outlive._model.payload import Blob
 from outlive._store.contract import Change, Outcome
@@ -135,9 +136,23 @@ class WritesHalfOfATransaction(Defective):
 
     found_by = "test_changes_of_a_transaction_are_all_or_nothing"
 
-    def _commit_all(self, changes: Sequence[Change]) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
-        _, go_back = super()._commit_all([])
+    def _commit_all(
+        self, changes: Sequence[Change], behind: Row | None
+    ) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
+        _, go_back = super()._commit_all([], None)
         return [self._commit(change) for change in changes], go_back
+
+
+class LooksAtNumbersOnly(Defective):
+    """Takes whatever stands at the right seq for what the change comes after."""
+
+    found_by = "test_what_comes_after_a_change_that_was_refused_conflicts"
+
+    def _commit_all(
+        self, changes: Sequence[Change], behind: Row | None
+    ) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
+        del behind
+        return super()._commit_all(changes, None)
 
 
 class CommitsForAZombie(Defective):

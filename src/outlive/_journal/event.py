@@ -46,6 +46,8 @@ class RunCreated(Event, frozen=True, tag=True):
     """The id of the run that started it detached and hears of its end."""
     generation: int = 0
     """How many runs of this id have gone on as the next one before it."""
+    published: Payload | None = None
+    """What the run before it showed to people: it goes on from there, from its first line of code on."""
 
 
 class RunClaimed(Event, frozen=True, tag=True):

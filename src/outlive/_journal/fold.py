@@ -92,6 +92,7 @@ class Fold:
             updated_at=event.at,
             timeout_at=event.timeout_at,
             tags=event.tags,
+            published=event.published,
         )
         self.runs[number] = run
         return run

@@ -97,7 +97,7 @@ class Redaction:
             payload = getattr(event, field)
             if isinstance(payload, Payload):
                 plain = unpack(payload)
-                if isinstance(event, RunCreated):
+                if isinstance(event, RunCreated) and field == "input":
                     plain = self._hide_arguments(plain, names(event.workflow, event.version), secrets)
                 elif isinstance(event, SignalReceived):
                     plain = self._hide_field(event.name, plain, (), secrets)

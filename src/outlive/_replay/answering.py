@@ -218,6 +218,8 @@ def _on_ended(tree: RunTree, event: Ending) -> None:
 def _start_frame(tree: RunTree, event: RunCreated, spec: WorkflowSpec, saga: Saga | None = None) -> Frame:
     frame = Frame(event.run, child_id(tree.root_id, event.run), spec, tree.nonce)
     frame.tags = event.tags
+    if event.published is not None:
+        frame.published = bytes(tree.unpack(event.published))
     tree.frames[event.run] = frame
     args, kwargs = spec.signature.decode(tree.unpack(event.input))
     context = frame.context()

@@ -18,7 +18,7 @@ a step is retried; it says what it waits for (`waits`, `wake_at`) and is told wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from outlive._journal.event import AnyEvent
 from outlive._journal.value import Stored
@@ -82,6 +82,15 @@ class Execution(RunTree):
     def expects(self, run: int, call: str) -> bool:
         """Whether the run still waits for the outcome of this call."""
         return (run, call) in self.calls
+
+    def unread(self) -> Iterator[Payload]:
+        """What it was given and may look at later: signals that nobody took, results of detached runs."""
+        for frame in self.frames.values():
+            for _, payload in frame.buffered_signals():
+                yield payload
+        for ended in self.ended.values():
+            if ended.result is not None:
+                yield ended.result
 
     def drop(self) -> None:
         """Leave memory without a trace: nothing in a `finally` block of the workflow can be seen from outside.

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from outlive._journal.event import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed
+from outlive._journal.event import (
+    AnyEvent,
+    PatchTaken,
+    RunClaimed,
+    RunCreated,
+    RunParked,
+    RunReleased,
+    RunResumed,
+    SignalReceived,
+)
 
 _SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed)
 """At the end of a journal these say who has it, and not how far the code has come. `RunSuspended` does: the code that
@@ -27,6 +36,19 @@ class Foresight:
         """The number of the last event that older code may have seen."""
         while self.last >= 0 and isinstance(events[self.last], _SAYS_NOTHING):
             self.last -= 1
+        if 0 < self.last < _first_seen(events):
+            self.last = 0
+
+
+def _first_seen(events: Sequence[AnyEvent]) -> int:
+    """The number of the first event that code can have seen come. A run that goes on as a new one is born with the
+    signals that were left to it: these lie in its journal before any worker has claimed it."""
+    first = events[0]
+    seen = 1
+    if isinstance(first, RunCreated) and first.generation:
+        while seen < len(events) and isinstance(events[seen], SignalReceived):
+            seen += 1
+    return seen
 
 
 NOTHING_AHEAD = Foresight()

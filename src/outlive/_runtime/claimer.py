@@ -155,11 +155,18 @@ class Claimer:
         while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=before):
             ours += page
             before = page[-1].created_at, page[-1].id
-        # Read twice: one that was let go of while the first answer was on its way is nobody's in the second.
-        again = await self._store.find_runs([run.id for run in ours if not self._worker.moves(run.id)])
-        unheld = [run for run in again.values() if run.owner == self._worker.id and not self._worker.moves(run.id)]
-        journals = await self._store.read_journals([run.journal for run in unheld])
-        return [Claim(run, journals[run.journal][-1][0]) for run in unheld]
+        unheld = {run.id: run for run in ours if not self._worker.moves(run.id)}
+        journals = await self._store.read_journals([run.journal for run in unheld.values()])
+        # Looked at twice: one that was let go of while the first answer was on its way is nobody's in the second. And
+        # if it is ours by the same claim before and after its journal was read, that ends with nobody else's.
+        again = await self._store.find_runs(list(unheld))
+        return [
+            Claim(run, journals[run.journal][-1][0])
+            for run in again.values()
+            if run.owner == self._worker.id
+            and (run.journal, run.epoch) == (unheld[run.id].journal, unheld[run.id].epoch)
+            and not self._worker.moves(run.id)
+        ]
 
     async def _revive(self, claims: list[Claim]) -> None:
         # Taken out of the cache now, so that it cannot be evicted while the others are read.
@@ -197,7 +204,8 @@ class Claimer:
             live, run_ids = self._lookups[0]
             now_at = self._clock.now()
             runs = await self._store.find_runs(run_ids)
-            messages = [message for run in runs.values() if (message := end_of(run, live.id, at=now_at)) is not None]
+            ends = [end_of(run, live.id, generation=live.execution.generation, at=now_at) for run in runs.values()]
+            messages = [message for message in ends if message is not None]
             if messages:
                 await self._store.deliver(messages, inbox_messages_max=self._limits.inbox_messages_max)
             del self._lookups[0]

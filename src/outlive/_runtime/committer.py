@@ -19,7 +19,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from outlive._journal.codec import Row
 from outlive._runtime.bell import Bell
+from outlive._runtime.generation import name_of_generation
 from outlive._runtime.merging import merged
 from outlive._store.contract import Change, Outcome, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
@@ -53,6 +55,8 @@ class Committer:
         self._counters = counters
         self._batch_max = batch_max
         self._queue: deque[tuple[Change, Answer]] = deque()
+        self._batch: list[tuple[Change, Answer]] = []
+        """What the store was given last."""
         self._pump: asyncio.Task[None] | None = None
         self._transactions: set[asyncio.Task[None]] = set()
         self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
@@ -97,7 +101,10 @@ class Committer:
             self._held[journal].append(within)
             return
         self._held[journal] = []
-        self._spawn(self._run_within(within, self._take_queued(journal)))
+        # What the store has been given and not answered may be refused, and what stands in its place then is not ours.
+        given = [change for change, _ in self._batch if change.journal == journal]
+        behind = given[-1].rows[-1] if given else None
+        self._spawn(self._run_within(within, self._take_queued(journal), behind))
 
     async def begin(self, *, seconds_max: float) -> Transaction:
         """A transaction for a step. See `Store.begin`."""
@@ -112,20 +119,22 @@ class Committer:
         self._transactions.add(task)
         task.add_done_callback(self._transactions.discard)
 
-    async def _run_within(self, within: Within, earlier: list[tuple[Change, Answer]]) -> None:
+    async def _run_within(self, within: Within, earlier: list[tuple[Change, Answer]], behind: Row | None) -> None:
         entries = [*earlier, (within.change, within.answer)]
         reason: Exception | None = None
         try:
-            outcomes = await self._commit_within(within.transaction, [change for change, _ in entries])
+            outcomes = await self._commit_within(within.transaction, [change for change, _ in entries], behind)
         except StoreUnavailableError:
             outcomes = []
         except Exception as error:  # The database refuses what the step wrote, or its time was up.
             outcomes, reason = [], error
         asyncio.get_running_loop().call_soon(self._end_within, within, entries, outcomes, reason)
 
-    async def _commit_within(self, transaction: Transaction, changes: list[Change]) -> list[tuple[Outcome, int]]:
+    async def _commit_within(
+        self, transaction: Transaction, changes: list[Change], behind: Row | None
+    ) -> list[tuple[Outcome, int]]:
         try:
-            return await transaction.commit(changes)
+            return await transaction.commit(changes, behind=behind)
         except CommitUnknownError:
             self._counters.unknowns += 1
             # All of it is there or nothing is, so that the last one speaks for all.
@@ -184,7 +193,7 @@ class Committer:
         loop = asyncio.get_running_loop()
         try:
             while self._queue:
-                batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._batch_max))]
+                self._batch = batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._batch_max))]
                 changes, where = merged([change for change, _ in batch])
                 outcomes = await self._commit(changes)
                 if len(changes) < len(batch):
@@ -194,7 +203,7 @@ class Committer:
                 # One turn of the loop: what the answers bring about joins the next batch.
                 await asyncio.sleep(0)
         finally:
-            self._pump = None
+            self._pump, self._batch = None, []
 
     def _tell(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
         for (change, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
@@ -225,7 +234,7 @@ class Committer:
         return taken
 
     async def _commit(self, changes: list[Change]) -> list[tuple[Outcome, int]]:
-        pause, refusals = BACKOFF_FIRST_SECONDS, 0
+        pause, refusals, unknowns = BACKOFF_FIRST_SECONDS, 0, 0
         known: dict[int, tuple[Outcome, int]] = {}
         while True:
             open_ = [index for index in range(len(changes)) if index not in known]
@@ -233,6 +242,7 @@ class Committer:
                 outcomes = await self._store.commit([changes[index] for index in open_])
             except CommitUnknownError as error:
                 self._counters.unknowns += 1
+                unknowns += 1
                 await self._say(error, pause)
                 known |= await self._read_back(changes, open_)
                 if len(known) == len(changes):
@@ -252,6 +262,10 @@ class Committer:
                     break
             else:
                 known |= dict(zip(open_, outcomes, strict=True))
+                if unknowns:
+                    # What was not to be found may have arrived since, and be in its own way now.
+                    lost = [index for index in open_ if known[index][0] is Outcome.CONFLICT]
+                    known |= await self._read_back(changes, lost)
                 break
             pause = min(BACKOFF_MAX_SECONDS, pause * 2)
         self._say_well()
@@ -307,7 +321,10 @@ async def read_back(store: Store, change: Change) -> tuple[Outcome, int] | None:
         if run is None:
             return None
         if run.nonce != root.nonce:
-            return Outcome.CONFLICT, 0
+            # Somebody else's; or ours, if it has gone on as a new one meanwhile.
+            run = await store.find_run(name_of_generation(root.id, 1))
+            if run is None or run.nonce != root.nonce:
+                return Outcome.CONFLICT, 0
         journal = run.journal
     rows = await store.read_journal(journal, after=change.after, limit=len(change.rows))
     if not rows:

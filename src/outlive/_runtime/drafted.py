@@ -97,6 +97,8 @@ class DraftedRun:
         """A draft has become durable."""
         self.in_flight -= 1
         self._journal = journal
+        if self._blobs:
+            self._forget_blobs()
 
     def pack(self, data: bytes, what: str) -> Payload:
         """Store a value with the next change."""
@@ -115,6 +117,11 @@ class DraftedRun:
     def add_blobs(self, blobs: dict[str, bytes]) -> None:
         """The blobs that the journal refers to, read for a replay."""
         self._blobs.update(blobs)
+
+    def _forget_blobs(self) -> None:
+        """Keep the blobs of what the run was given and has not looked at; all others are in its variables, or gone."""
+        kept = {payload.blob for payload in self.execution.unread()}
+        self._blobs = {id: data for id, data in self._blobs.items() if id in kept}
 
     def add_effect(self, effect: Effect) -> None:
         """Do something once everything said so far is durable."""

@@ -26,7 +26,7 @@ from outlive._journal.failure import failure_of
 from outlive._model import Payload, Run, RunStatus
 from outlive._replay.command import EndRun, Record, RunStep, StartChild
 from outlive._store.contract import Ended, Inbound, Message, MessageKind
-from outlive.client.message_key import sender_key
+from outlive.client.message_key import key_of_end, sender_key
 from outlive.errors import RunExistsError
 
 _STATUS: dict[type, RunStatus] = {
@@ -121,23 +121,23 @@ def message_to_starter(root: Run, event: Ending) -> Message | None:
         result=event.result if isinstance(event, RunSucceeded) else None,
         failure=event.failure if isinstance(event, RunFailed) else None,
     )
-    return _told(root.parent_id, ended, at=event.at)
+    return _told(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce))
 
 
-def end_of(run: Run, starter_id: str, *, at: int) -> Message | None:
+def end_of(run: Run, starter_id: str, *, generation: int, at: int) -> Message | None:
     """What a tree must be told of a run that it started detached and that will not tell it; None if it will.
 
     It will not if it has ended before, or if its id was taken when the tree asked for it: then it is somebody else's
     run.
     """
+    key = key_of_end(run.id, run.nonce, generation=generation)
     if run.status.is_terminal:
-        return _told(starter_id, Ended(run.id, run.status, result=run.result, failure=run.failure), at=at)
+        return _told(starter_id, Ended(run.id, run.status, result=run.result, failure=run.failure), at=at, key=key)
     if run.parent_id == starter_id:
         return None
     failure = failure_of(RunExistsError(run.id, run.status.value))
-    return _told(starter_id, Ended(run.id, RunStatus.FAILED, failure=failure), at=at)
+    return _told(starter_id, Ended(run.id, RunStatus.FAILED, failure=failure), at=at, key=key)
 
 
-def _told(starter_id: str, ended: Ended, *, at: int) -> Message:
-    # One key for all who may say it: the tree is told once.
-    return Message(run_id=starter_id, kind=MessageKind.ENDED, at=at, key=f"@ended/{ended.run_id}", ended=ended)
+def _told(starter_id: str, ended: Ended, *, at: int, key: str) -> Message:
+    return Message(run_id=starter_id, kind=MessageKind.ENDED, at=at, key=key, ended=ended)

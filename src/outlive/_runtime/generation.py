@@ -13,13 +13,18 @@ from collections.abc import Iterable
 import msgspec
 
 from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, RunCreated, RunPublished, SignalReceived
+from outlive._journal.event import AnyEvent, RunCreated, SignalReceived
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run
 from outlive._model.payload import Blob
 from outlive._replay.command import Heir
 from outlive._store.contract import Change
 from outlive.client.closing import renamed
+
+
+def name_of_generation(run_id: str, number: int) -> str:
+    """What the first, second, ... generation of a run is called when it has gone on."""
+    return f"{run_id}~gen{number}"
 
 
 def next_generation(
@@ -48,10 +53,9 @@ def next_generation(
             tags=root.tags,
             notify=root.parent_id or "",
             generation=generation + 1,
+            published=published,
         )
     ]
-    if published is not None:
-        events.append(RunPublished(at=at, payload=published))
     events += [SignalReceived(at=at, name=name, payload=payload) for name, payload in signals]
     fold, salt = Fold(root.id), salt_of(nonce)
     for event in events:
@@ -62,7 +66,7 @@ def next_generation(
         after=-1,
         rows=[seal(event, salt=salt, seq=seq) for seq, event in enumerate(events)],
         runs=[fold.root],
-        renames=renamed(old, name=f"{root.id}~gen{generation + 1}"),
+        renames=renamed(old, name=name_of_generation(root.id, generation + 1)),
         blobs=blobs,
         heir_of=journal,
     )

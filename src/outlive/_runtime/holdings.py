@@ -22,8 +22,10 @@ class Holdings:
         self._active: dict[int, LiveRun] = {}
         self._begun: set[LiveRun] = set()
         """Being created: in motion as soon as that is durable."""
+        self._unanswered: set[LiveRun] = set()
+        """Given up with changes on their way: nobody goes on with these before the journal has what was said."""
         self._ids: Counter[str] = Counter()
-        """How many of both have an id: somebody may begin what is in motion already, and will be refused."""
+        """How many of all these have an id: somebody may begin what is in motion already, and will be refused."""
         self._cached: OrderedDict[int, LiveRun] = OrderedDict()
         self._unsaved: dict[int, bool] = {}
         """Trees that have taken messages which still lie in the inbox, as that is not durable; and whether somebody
@@ -62,14 +64,26 @@ class Holdings:
         if self._active.get(live.journal) is live:
             del self._active[live.journal]
             self._unsaved.pop(live.journal, None)
+        if live.in_flight:
+            self._unanswered.add(live)
+            self._ids[live.id] += 1
+
+    def answered(self, live: LiveRun) -> None:
+        """Every change of a tree that was given up has its outcome."""
+        if live in self._unanswered:
+            self._unanswered.remove(live)
+            self._drop_id(live)
 
     def _remove_id(self, live: LiveRun) -> None:
         is_held = live in self._begun or self._active.get(live.journal) is live
         self._begun.discard(live)
         if is_held:
-            self._ids[live.id] -= 1
-            if not self._ids[live.id]:
-                del self._ids[live.id]
+            self._drop_id(live)
+
+    def _drop_id(self, live: LiveRun) -> None:
+        self._ids[live.id] -= 1
+        if not self._ids[live.id]:
+            del self._ids[live.id]
 
     def takes_mail(self, journal: int) -> bool:
         """Whether a tree is in motion and its inbox shows only what it has not taken yet."""

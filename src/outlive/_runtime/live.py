@@ -23,6 +23,7 @@ from outlive._journal.event import (
     RunParked,
     RunReleased,
     RunSuspended,
+    StepFailed,
     StepIntended,
     TimerFired,
 )
@@ -48,6 +49,7 @@ from outlive._runtime.drafted import DraftedRun
 from outlive._runtime.fact import fact_of_message
 from outlive._runtime.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.translating import fact_of
+from outlive._runtime.undo import undo_failed
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import HistoryTooLongError, OutliveError
 from outlive.telemetry import log
@@ -185,16 +187,20 @@ class LiveRun(DraftedRun):
 
     def follow_all(self, commands: list[Command]) -> None:
         """Take up what a replay left to do."""
+        undos: list[StepFailed] = []
         for command in commands:
             if is_interrupted(command):
                 assert type(command) is RunStep
                 run = self.fold.runs[command.run]
                 log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id)
-                self._todo.append(interruption_of(command, run, at=self.clock.now()))
+                event = interruption_of(command, run, at=self.clock.now())
+                (undos if command.options.parks else self._todo).append(event)
             else:
                 self._follow(command)
         if self._todo:
             self.happen(self._todo.popleft())
+        if undos and not self.is_over:
+            self.park_undo(undos[0])
 
     def follow_deferred(self) -> None:
         """The tree is stored now: what had to wait for that can happen."""
@@ -242,6 +248,13 @@ class LiveRun(DraftedRun):
         """Stop, with a reason for a person."""
         self._book(RunParked(at=self.clock.now(), reason=storable(reason)))
 
+    def park_undo(self, event: StepFailed) -> None:
+        """Park it in the middle of a roll-back that cannot go on. See `undo`."""
+        failed, reason = undo_failed(self.execution, event)
+        self.happen(failed)
+        if not self.is_over:
+            self.park(reason)
+
     def break_off(self, reason: str) -> None:
         """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""
         self._todo.clear()
@@ -257,13 +270,14 @@ class LiveRun(DraftedRun):
     def _follow(self, command: Command) -> None:
         match command:
             case RunStep():
-                if command.step.kind is not None and command.intended == command.attempt:
-                    self.moving -= 1  # It was asked for before, and its intent has brought it back.
                 self.moving += 1
-                if command.step.kind is not None and command.lacks_intent and not command.not_before_at:
-                    self._todo.append(intent_of(command, at=self.clock.now()))
-                else:
-                    self.open_draft().effects.append(command)
+                if command.step.kind is not None:
+                    if command.intended == command.attempt:
+                        self.moving -= 1  # It was asked for before, and its intent has brought it back.
+                    elif command.lacks_intent and not command.not_before_at:
+                        self._todo.append(intent_of(command, at=self.clock.now()))
+                        return
+                self.open_draft().effects.append(command)
             case CancelStep():
                 if self.retries.pop((command.run, command.call), None) is None:
                     self.moving -= 1

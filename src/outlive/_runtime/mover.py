@@ -30,7 +30,6 @@ from outlive._runtime.processes import ProcessLane
 from outlive._runtime.publishing import publish_pending
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
-from outlive._runtime.undo import park_undo
 from outlive._store.contract import Inbound, MessageKind, Outcome, Transaction
 from outlive.errors import OutliveError, PayloadTooLargeError
 from outlive.telemetry import Counters, log
@@ -91,6 +90,11 @@ class Mover:
     def steps_running(self) -> int:
         """Attempts that run now."""
         return self._executor.running
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether attempts have ended and their runs have not heard of that."""
+        return bool(self._outcomes)
 
     @property
     def is_resting(self) -> bool:
@@ -162,7 +166,7 @@ class Mover:
                     publish_pending(live, attempt, at=self._clock.now())
                 event = self._success(live, command, result) if failure is None else failure
                 if command.options.parks and isinstance(event, StepFailed):
-                    park_undo(live, event)
+                    live.park_undo(event)
                 else:
                     live.happen(event)
             except Exception as error:
@@ -195,9 +199,7 @@ class Mover:
         if reason is not None:
             self._executor.refuse(live.journal, command, reason)
         live.in_flight -= 1
-        self.discard(live)
-        if not live.in_flight:
-            self._heal()
+        self._give_up(live)
 
     def _success(self, live: LiveRun, command: RunStep, result: bytes | None) -> AnyEvent:
         assert result is not None
@@ -210,13 +212,7 @@ class Mover:
     def _save_progress(self, live: LiveRun, attempt: Attempt) -> None:
         command, data = attempt.command, attempt.progress
         # The step may have ended, or been given up, while its last progress waited for its turn.
-        if (
-            self.is_stopping
-            or live.is_lost
-            or live.is_over
-            or data is None
-            or not live.execution.expects(command.run, command.call)
-        ):
+        if data is None or not self._may_save(live, command):
             return
         attempt.progress, attempt.is_saving = None, True
         with self.guarding(live):
@@ -230,9 +226,13 @@ class Mover:
         live.add_effect(saved)
         self.settle(live)
 
+    def _may_save(self, live: LiveRun, command: RunStep) -> bool:
+        return not (self.is_stopping or live.is_lost or live.is_over) and live.execution.expects(
+            command.run, command.call
+        )
+
     def _save_published(self, live: LiveRun, attempt: Attempt) -> None:
-        command = attempt.command
-        if self.is_stopping or live.is_lost or live.is_over or not live.execution.expects(command.run, command.call):
+        if not self._may_save(live, attempt.command):
             return
         with self.guarding(live):
             if not publish_pending(live, attempt, at=self._clock.now()):
@@ -304,16 +304,14 @@ class Mover:
     def on_committed(self, live: LiveRun, draft: Draft, outcome: Outcome, journal: int) -> None:
         """A change has its outcome: go on if it is durable, give the tree up if another writer was first."""
         if outcome is Outcome.CONFLICT:
-            self.discard(live)
-            self._heal()
+            live.in_flight -= 1
+            self._give_up(live)
             return
         live.committed(draft, journal)
         if draft.runs:
             self._announce_ends(draft)
         if live.is_lost:
-            if not live.in_flight:
-                # It may be ours all the same: a transaction was lost. Now the journal has all that was said before.
-                self._heal()
+            self._give_up(live)
             return
         self.release(live, draft)
         if live.deferred:
@@ -381,6 +379,14 @@ class Mover:
             live.is_lost = True
             live.execution.drop()
         self._has_room()
+
+    def _give_up(self, live: LiveRun) -> None:
+        """Throw a tree away that cannot go on as it is; see whether it is ours all the same (a transaction was lost)
+        when the journal has all that was said before."""
+        self.discard(live)
+        if not live.in_flight:
+            self._holdings.answered(live)
+            self._heal()
 
     def discard(self, live: LiveRun) -> None:
         """Another worker owns the tree: throw away everything, at once."""

@@ -161,6 +161,9 @@ class Station:
             return
         worker.stop()
         await self._wait_for_steps(worker, grace_seconds)
+        while worker.has_outcomes:
+            # A step that has returned is not to be called again by whoever takes its run over.
+            await Bell().sleep(GRACE_LOOK_SECONDS)
         if not self._committer.trouble:
             worker.release_all()
             await self._committer.drain(patience_seconds=grace_seconds)

@@ -23,7 +23,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._runtime.clock import Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.draft import Draft
-from outlive._runtime.found import Found
+from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.mover import Mover
@@ -117,6 +117,7 @@ class Worker:
     def _on_begun(self, live: LiveRun, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
         if outcome is Outcome.CONFLICT:
             # The id is taken: nobody has lost a tree by that.
+            live.in_flight -= 1
             self._mover.discard(live)
             answer(outcome, journal)
             return
@@ -142,10 +143,11 @@ class Worker:
             live = self._new_live(claim.run.id, nonce=claim.run.nonce, journal=claim.run.journal)
             live.seq = claim.seq
         self._holdings.add(claim.run.journal, live)
-        live.add_blobs(found.blobs)
+        rows = found.journals.get(claim.run.journal, [])
+        if found.blobs:
+            live.add_blobs({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
-            rows = found.journals.get(claim.run.journal, [])
             is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
             live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max, is_resumed=is_resumed)
             live.spend_resumes(mail)
@@ -197,6 +199,11 @@ class Worker:
     def steps_running(self) -> int:
         """Attempts that run now."""
         return self._mover.steps_running
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether attempts have ended and their runs have not heard of that."""
+        return self._mover.has_outcomes
 
     @property
     def is_resting(self) -> bool:

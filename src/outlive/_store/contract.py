@@ -195,10 +195,12 @@ class Transaction(Protocol):
     def handle(self) -> Handle:
         """What the user's code is given."""
 
-    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> list[tuple[Outcome, int]]:
         """Append these changes, all of one tree, and commit what the user wrote with them; all or nothing.
 
-        They come after every change given to `Store.commit` before this call. If one of them conflicts, all of them do
+        They come after every change given to `Store.commit` before this call. `behind` is the row that the first of
+        them comes after, for a caller who has not heard yet that it is there: if another row stands in its place (the
+        claim of another worker is as long as many a change), they conflict. If one of them conflicts, all of them do
         and nothing that the user wrote stays. If the database refuses what the user wrote (a deferred constraint), its
         driver's error is raised and nothing was written. The transaction is over in any case.
 

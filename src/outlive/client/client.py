@@ -239,6 +239,7 @@ class Client(LookingClient):
         start: tuple[Any, ...] | None = None,
     ) -> None:
         """Send a signal to a run. See `Engine.signal`."""
+        self._check_usable()
         change = None
         spec: WorkflowSpec | None = None
         if start is not None:

@@ -15,6 +15,7 @@ from outlive._journal.event import RunCancelled
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, child_id
 from outlive._store.contract import Change, Ended, Message, MessageKind
+from outlive.client.message_key import key_of_end
 from outlive.errors import UNDO_FAILED
 
 
@@ -39,7 +40,8 @@ def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at
     if root.parent_id is not None:
         # The run that started this tree detached may wait for its end.
         told = Ended(run_id=root.id, status=RunStatus.CANCELLED)
-        change.messages.append(Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, ended=told))
+        key = key_of_end(root.id, root.nonce)
+        change.messages.append(Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, key=key, ended=told))
     return change
 
 

@@ -170,9 +170,13 @@ class MemoryStore:
         self._transaction = await self._state.tables.begin(self._commit_all, seconds_max=seconds_max)
         return self._transaction
 
-    def _commit_all(self, changes: Sequence[Change]) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
+    def _commit_all(
+        self, changes: Sequence[Change], behind: Row | None
+    ) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
         """All changes or none, and a way back."""
         go_back = self._state.save(self._state.trees)
+        if behind is not None and self._state.trees[changes[0].journal].rows[-1] != behind:
+            return [(Outcome.CONFLICT, change.journal) for change in changes], go_back
         outcomes = [self._commit(change) for change in changes]
         if not all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
             go_back()

@@ -16,6 +16,7 @@ from typing import Any
 
 import apsw
 
+from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome
 from outlive._store.tables.handle import TaskHandle
 from outlive._store.tables.statement import Answer, run
@@ -25,7 +26,7 @@ STEPS_PER_LOOK = 10_000
 """Steps of SQLite's machine between two looks at the clock, in a statement that takes long."""
 
 Outcomes = list[tuple[Outcome, int]]
-Commit = Callable[[Sequence[Change]], tuple[Outcomes, Callable[[], None]]]
+Commit = Callable[[Sequence[Change], Row | None], tuple[Outcomes, Callable[[], None]]]
 """Writes all changes or none, and gives a way back."""
 
 
@@ -89,13 +90,13 @@ class MemoryTransaction:
         # The loop cannot end a statement that keeps its thread: the statement has to look at the clock itself.
         tables.connection.set_progress_handler(self._is_late, STEPS_PER_LOOK)
 
-    async def commit(self, changes: Sequence[Change]) -> Outcomes:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> Outcomes:
         """See `Transaction`."""
         with self._lock:
             if self._over:
                 self._tables.release(self)
                 raise TransactionOverError(self._over)
-            outcomes, go_back = self._commit(changes)
+            outcomes, go_back = self._commit(changes, behind)
             has_won = all(outcome is Outcome.COMMITTED for outcome, _ in outcomes)
             try:
                 self._end("it has ended", "COMMIT" if has_won else "ROLLBACK")

@@ -16,6 +16,7 @@ from typing import Any
 
 import asyncpg
 
+from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.batch import count_births
 from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
@@ -23,6 +24,7 @@ from outlive._store.postgres.connection import Pool, Session
 from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, is_useless, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.place import Place
+from outlive._store.postgres.read import read_journal
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
 
 SLACK_SECONDS = 5
@@ -90,7 +92,7 @@ class PostgresTransaction:
             self._pool.drop(session)
             self._end(session.pid)
 
-    async def commit(self, changes: Sequence[Change]) -> Outcomes:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> Outcomes:
         """See `Transaction`."""
         session = self._take("it was committed")
         is_committing = False
@@ -100,6 +102,8 @@ class PostgresTransaction:
                 raise TransactionOverError("one of its statements has ended it")
             if self.handle.is_altered:
                 await session.run(session.sql["be_oneself"])
+            if behind is not None and [behind] != await read_journal(session, changes[0].journal, behind[0] - 1, 1):
+                return [(Outcome.CONFLICT, change.journal) for change in changes]
             outcomes = await self._append(session, changes)
             if outcomes is None:
                 return [(Outcome.CONFLICT, change.journal) for change in changes]

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome
 from outlive._store.sqlite.commit import COMMIT_CHANGES, Outcomes
 from outlive._store.sqlite.connection import BUSY_SECONDS, UNAVAILABLE, Session
@@ -73,6 +74,7 @@ class End:
     """The step has ended: commit with these changes, or roll back if there are none."""
 
     changes: Sequence[Change]
+    behind: Row | None = None
     future: Future[Outcomes] = field(default_factory=_running)
 
 
@@ -88,10 +90,10 @@ class SqliteTransaction:
         self._lock = Lock()
         self._over = ""
 
-    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> list[tuple[Outcome, int]]:
         """See `Transaction`."""
         assert changes, "a transaction commits with a change of a journal"
-        return await asyncio.wrap_future(self._submit(End(changes)).future)
+        return await asyncio.wrap_future(self._submit(End(changes, behind)).future)
 
     async def rollback(self) -> None:
         """See `Transaction`."""
@@ -199,7 +201,7 @@ class _Sitting:
         self.transaction.close("it has ended")
         try:
             writer.write_within(others)
-            outcomes = self._append(end.changes)
+            outcomes = self._append(end.changes) if self._is_behind(end) else [(Outcome.CONFLICT, 0)]
             if all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
                 writer.bound(COMMIT)
                 writer.settle(others)
@@ -223,6 +225,12 @@ class _Sitting:
             job.error = None
         writer.write(others)
         writer.settle(others)
+
+    def _is_behind(self, end: End) -> bool:
+        """Whether the changes come after what their writer says."""
+        if end.behind is None:
+            return True
+        return self._session.fetch("read_rows", end.changes[0].journal, end.behind[0] - 1, 1) == end.behind
 
     def _append(self, changes: Sequence[Change]) -> Outcomes:
         connection = self._session.connection

@@ -62,6 +62,40 @@ class TransactionsConformance(Facet):
         assert await store.find_run("never") is None
         assert len(await store.read_journal(tree.journal)) == 3
 
+    async def test_what_comes_after_a_change_that_was_refused_conflicts(self, store: Store) -> None:
+        """Another row stands where the one should that it comes after, and its seq alone would fit. [OL-T2]"""
+        tree = await begin(store)
+        await write_note(tree, None)
+        late = tree.twin()
+        refused = late.change(stepped(store, "refused"))
+        late.seq += 1
+        await tree.step()
+        transaction = await begin_noting(store, "zombie")
+        given = asyncio.create_task(store.commit([refused]))
+        await asyncio.sleep(0)
+
+        outcomes = await transaction.commit([late.change(stepped(store))], behind=refused.rows[-1])
+
+        assert outcomes == [(Outcome.CONFLICT, tree.journal)]
+        assert await given == [(Outcome.CONFLICT, tree.journal)]
+        assert await read_notes(store) == []
+        assert len(await store.read_journal(tree.journal)) == 3
+
+    async def test_what_comes_after_a_change_that_is_on_its_way_commits_behind_it(self, store: Store) -> None:
+        """The change was given to the store first and has no answer yet. [OL-T2]"""
+        tree = await begin(store)
+        await write_note(tree, None)
+        transaction = await begin_noting(store, "good")
+        first = tree.change(stepped(store))
+        given = asyncio.create_task(store.commit([first]))
+        await asyncio.sleep(0)
+        tree.seq += 1
+
+        outcomes = await transaction.commit([tree.change(stepped(store))], behind=first.rows[-1])
+
+        assert outcomes == await given == [(Outcome.COMMITTED, tree.journal)]
+        assert await read_notes(store) == ["good"]
+
     async def test_changes_of_a_transaction_are_all_or_nothing(self, store: Store) -> None:
         """If one of them conflicts, the ones before it are not written either. [OL-T2]"""
         tree = await begin(store)

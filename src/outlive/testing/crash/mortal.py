@@ -139,10 +139,10 @@ class MortalTransaction:
         """See `Transaction`."""
         return self._inner.handle
 
-    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+    async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> list[tuple[Outcome, int]]:
         """See `Transaction`."""
         try:
-            return await self._store.write_changes(partial(self._inner.commit, changes), changes)
+            return await self._store.write_changes(partial(self._inner.commit, changes, behind=behind), changes)
         except asyncio.CancelledError:
             # The database of a dead process rolls its transactions back.
             await self._inner.rollback()
