@@ -19,6 +19,7 @@ from typing import TypeVar
 import outlive
 from outlive import errors
 from outlive.testing.kill.acks import Ack, AckLog
+from outlive.testing.kill.insistence import entered, insist
 from outlive.testing.kill.lines import read
 from outlive.testing.kill.plan import Job, SignalPlan, job
 from outlive.testing.kill.process import until_asked_to_stop
@@ -110,19 +111,10 @@ class Client:
         return (it.number, op, key) in self._told
 
 
-async def insist(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask until the store answers: a busy store is no answer, and a lost one may be asked again."""
-    while True:
-        try:
-            return await ask()
-        except errors.StoreUnavailableError:
-            await asyncio.sleep(AGAIN_SECONDS)
-
-
 async def main(url: str, acks: Path, seed: int, open_max: int, *, is_draining: bool, is_working: bool) -> None:
     """Be a client until told to stop, killed, or, draining, done."""
     known = read(acks, Ack)
-    async with outlive.Engine(url, worker=is_working) as engine:
+    async with entered(url, worker=is_working) as engine:
         client = Client(engine, AckLog(acks), seed, known)
         driving = asyncio.create_task(client.run(open_max=open_max, is_draining=is_draining))
         asking = asyncio.create_task(until_asked_to_stop())

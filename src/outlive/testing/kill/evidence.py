@@ -39,6 +39,8 @@ class Evidence:
     """By the id of the root; a damaged one is left out, as it is among the problems."""
     problems: list[Problem] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
+    server_kills: list[float] = field(default_factory=list)
+    """When the server of the store was killed."""
     freezes: list[Freeze] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)

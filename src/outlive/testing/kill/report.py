@@ -39,6 +39,8 @@ def counts(it: Evidence) -> Iterator[str]:
     yield f"  told        {', '.join(f'{op} {n:,}' for op, n in sorted(Counter(a.op for a in it.acks).items()))}"
     told = ", ".join(f"{count} {phase}" for phase, count in phases.most_common())
     yield f"  kills       {len(it.kills)} in {it.seconds:.0f} s: {told}"
+    if it.server_kills:
+        yield f"  server      killed {len(it.server_kills)} times"
     yield f"  frozen      {len(it.freezes)} workers for longer than their lease"
     yield f"  take-overs  {sum(isinstance(e, RunClaimed) and e.interrupted for e in events):,}"
     waits = sorted(recovery_seconds(it))
@@ -82,7 +84,8 @@ def again(trial: Trial, *, is_right: bool) -> Iterator[str]:
     yield ""
     yield "Nothing was lost and nothing was done twice." if is_right else f"SOMETHING IS WRONG. Files: {trial.folder}"
     minutes = "" if trial.minutes is None else f" --minutes {trial.minutes:g}"
+    server_kills = f" --server-kills {trial.server_kills}" if trial.server_kills else ""
     yield (
         f"Again: python -m outlive.testing.kill --store {trial.store} --kills {trial.kills} --seed {trial.seed} "
-        f"--workers {trial.workers}{minutes}"
+        f"--workers {trial.workers}{server_kills}{minutes}"
     )

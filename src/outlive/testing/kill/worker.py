@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import outlive
 from outlive.testing.kill.effects import mark_ready
+from outlive.testing.kill.insistence import entered
 from outlive.testing.kill.process import until_asked_to_stop
 from outlive.testing.kill.program import program
 
@@ -16,7 +16,7 @@ WORKFLOWS = [program]
 
 async def work(url: str, *, lease_seconds: float) -> None:
     """Run whatever is due until told to stop, or killed."""
-    async with outlive.Engine(url, lease_seconds=lease_seconds):
+    async with entered(url, lease_seconds=lease_seconds):
         mark_ready()
         await until_asked_to_stop()
 
