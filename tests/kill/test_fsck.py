@@ -10,7 +10,8 @@ import pytest
 import outlive
 from outlive.testing.fsck import Problem, check_store
 from outlive.testing.kill.places import opened
-from outlive.testing.kill.program import Op, Program, program
+from outlive.testing.kill.op import Op, Program
+from outlive.testing.kill.program import program
 from outlive.testing.kill.supervisor import Trial
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from outlive.testing.kill.evidence import Evidence, collect, wait_for_all
-from outlive.testing.kill.places import PLACES, Place, prepare
+from outlive.testing.kill.places import PLACES, Place
 from outlive.testing.kill.report import report
 from outlive.testing.kill.supervisor import Supervisor, Trial
 
@@ -70,7 +70,6 @@ def trial_of(given: argparse.Namespace, folder: Path, place: Place) -> Trial:
 def run_trial(trial: Trial, place: Place, tell: Callable[[str], None], *, drain_seconds: float) -> Evidence:
     """Torment the system, let it finish, and collect what is known."""
     evidence = Evidence(seed=trial.seed)
-    asyncio.run(prepare(trial.url))
     with Supervisor(trial, tell, place.server) as supervisor:
         began = time.monotonic()
         supervisor.torment()

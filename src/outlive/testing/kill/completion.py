@@ -9,11 +9,15 @@ claimed later has read in the journal that it is done.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from outlive._journal.event import AnyEvent, RunClaimed, RunCreated, StepFailed, StepSucceeded
-from outlive._model import child_id
+from outlive._model import Payload, child_id
+
+INTERRUPTED = "outlive.errors.StepInterrupted"
+_GENERATION = re.compile(r"~gen\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +31,19 @@ class Completion:
     epoch: int
     attempt: int
     is_success: bool
+    is_interrupted: bool
+    """Whether it is a step that is called once, and nobody knows whether it was."""
+    result: Payload | None
+
+
+def living_id(root_id: str) -> str:
+    """The id that a run had while it ran: one that has gone on as the next generation has been renamed."""
+    return _GENERATION.sub("", root_id)
 
 
 def completions(root_id: str, events: Iterable[AnyEvent]) -> list[Completion]:
     """The calls that a journal says are done, in its order."""
+    root_id = living_id(root_id)
     done = []
     epoch = nonce = 0
     for event in events:
@@ -49,6 +62,8 @@ def completions(root_id: str, events: Iterable[AnyEvent]) -> list[Completion]:
                         epoch=epoch,
                         attempt=event.attempt,
                         is_success=isinstance(event, StepSucceeded),
+                        is_interrupted=isinstance(event, StepFailed) and event.failure.type == INTERRUPTED,
+                        result=event.result if isinstance(event, StepSucceeded) else None,
                     )
                 )
             case _:

@@ -6,12 +6,15 @@ as a real one does (`fsync` is on), and is killed with all of its processes, whi
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
@@ -31,7 +34,12 @@ class Place:
 @contextmanager
 def sqlite(folder: Path) -> Iterator[Place]:
     """A file in the folder of the trial."""
-    yield Place(f"sqlite:{folder / 'kill.db'}")
+    place = Place(f"sqlite:{folder / 'kill.db'}")
+    asyncio.run(_create(place.url))  # A file with other tables in it would be refused.
+    database = apsw.Connection(str(folder / "kill.db"))
+    database.execute(statement("create_ledger"))
+    database.close()
+    yield place
 
 
 @contextmanager
@@ -39,13 +47,14 @@ def postgres(folder: Path) -> Iterator[Place]:
     """A server of its own, removed afterwards; what it wrote to its log stays in the folder of the trial."""
     with PostgresServer() as server:
         try:
+            server.execute(statement("create_ledger"))
             yield Place(server.store_url(), server)
         finally:
             (folder / "postgres.server-log").write_text(server.log, "utf-8")
 
 
 PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {"sqlite": sqlite, "postgres": postgres}
-"""For each kind of store, an empty one; a new kind is a line here."""
+"""For each kind of store, an empty one with the table of the trial; a new kind is a line here."""
 
 
 @asynccontextmanager
@@ -59,12 +68,9 @@ async def opened(url: str) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def prepare(url: str) -> None:
-    """Make the table into which the steps with a transaction write."""
-    async with opened(url) as store:
-        transaction = await store.begin()
-        await transaction.handle.execute(statement("create_ledger"))
-        await transaction.commit([])
+async def _create(url: str) -> None:
+    async with opened(url):
+        """Opening it creates it."""
 
 
 async def read_ledger(store: Store) -> list[tuple[Any, ...]]:

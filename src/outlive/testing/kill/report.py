@@ -58,18 +58,23 @@ def recovery_seconds(it: Evidence) -> Iterator[float]:
     A worker that is frozen in the middle of a transaction keeps everybody waiting; that time says nothing of recovery.
     """
     killed_at = {kill.pid: kill.at for kill in it.kills}
-    pid_of_claim = {(line.run.split("~")[0], line.epoch): line.pid for line in it.effects if line.mark == "begin"}
+    # A key ends with the nonce of its tree. A step in a process has a pid of its own, and is no worker.
+    pid_of_claim = {
+        (line.key.rpartition(":")[2], line.epoch): line.pid
+        for line in it.effects
+        if line.mark == "begin" and line.step != "kill.work_in_process"
+    }
     pid_of_worker: dict[str, int] = {}
     owners: list[tuple[str, float]] = []
     for run_id, events in it.journals.items():
-        owner = ""
+        owner, nonce = "", f"{it.runs[run_id].nonce:016x}"
         for event in events:
             if isinstance(event, RunClaimed):
                 if event.interrupted:
                     owners.append((owner, event.at / 1e6))
                 owner = event.worker
-                if (run_id, event.epoch) in pid_of_claim:
-                    pid_of_worker[owner] = pid_of_claim[run_id, event.epoch]
+                if (nonce, event.epoch) in pid_of_claim:
+                    pid_of_worker[owner] = pid_of_claim[nonce, event.epoch]
     for owner, at in owners:
         pid = pid_of_worker.get(owner)
         if pid is None or pid not in killed_at:

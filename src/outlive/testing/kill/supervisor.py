@@ -144,6 +144,10 @@ class Supervisor:
         self._client = self._new_client("--drain")
         is_done = self._client.wait(seconds)
         self._note_lost()
+        if not is_done:
+            self.lost.append(
+                "the last client did not see everything end; its log ends with:\n" + self._client.last_words()
+            )
         return is_done and not self._client.exit_code
 
     def stop_workers(self) -> None:

@@ -8,9 +8,9 @@ import sys
 from outlive.testing.kill.effects import mark_ready
 from outlive.testing.kill.insistence import entered
 from outlive.testing.kill.process import until_asked_to_stop
-from outlive.testing.kill.program import program
+from outlive.testing.kill.program import program, relay
 
-WORKFLOWS = [program]
+WORKFLOWS = [program, relay]
 """A worker runs the workflows that its process has imported."""
 
 
