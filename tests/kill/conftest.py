@@ -15,12 +15,12 @@ from outlive.testing.kill.places import sqlite
 from outlive.testing.kill.supervisor import Trial
 
 SEED = 4
-JOBS = 30
+JOBS = 45
 
 
 @pytest.fixture(scope="session")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
-    """Thirty jobs, done."""
+    """Some jobs, done."""
     folder = tmp_path_factory.mktemp("trial")
     with sqlite(folder) as place, pytest.MonkeyPatch.context() as patch:
         trial = Trial(folder=folder, url=place.url, store="sqlite", seed=SEED, kills=0, workers=0)

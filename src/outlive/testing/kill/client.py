@@ -1,10 +1,10 @@
 """The client process of a trial: `python -m outlive.testing.kill.client URL ACKS SEED OPEN_MAX [--drain] [--work]`.
 
-It starts one job after the other, sends and decides what the plan says, waits for results, and writes down every answer it gets.
-It may be killed at any moment; the next client reads what the last one was told and goes on from there. What was
-asked and not answered is asked again: the ids of runs and the keys of signals make that safe, which is part of what
-is tried here. With `--drain` it starts nothing new and ends when everything has; with `--work` it has a worker of its
-own.
+It starts one job after the other, sends and decides what the plan says, waits for results, and writes down every
+answer it gets. It may be killed at any moment; the next client reads what the last one was told and goes on from there.
+What was asked and not answered is asked again: the ids of runs and the keys of signals make that safe, which is part of
+what is tried here. With `--drain` it starts nothing new and ends when everything has; with `--work` it has a worker of
+its own.
 """
 
 from __future__ import annotations
@@ -110,13 +110,12 @@ class Client:
     async def _answer(
         self, it: Job, name: str, decide: Callable[..., Awaitable[outlive.Approval[Any]]], *, by: str
     ) -> None:
-        while True:
+        told: outlive.Approval[Any] | None = None
+        while told is None:
             try:
                 told = await insist(lambda: decide(it.id, name, by=by))
             except errors.ApprovalNotFoundError:
                 await asyncio.sleep(ASKED_SECONDS)  # The run has not come so far.
-            else:
-                break
         status = "approved" if told.approved else "rejected"
         self._log.write("decided", it.number, key=name, status=status, by=told.by, is_first=told.is_first)
 

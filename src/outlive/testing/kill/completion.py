@@ -10,7 +10,7 @@ claimed later has read in the journal that it is done.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from outlive._journal.event import AnyEvent, RunClaimed, RunCreated, StepFailed, StepSucceeded
@@ -41,15 +41,21 @@ def living_id(root_id: str) -> str:
     return _GENERATION.sub("", root_id)
 
 
-def completions(root_id: str, events: Iterable[AnyEvent]) -> list[Completion]:
+def nonce_of(events: Sequence[AnyEvent]) -> str:
+    """What keeps a tree apart from others of its id, as keys have it."""
+    return f"{events[0].nonce:016x}" if events and isinstance(events[0], RunCreated) else ""
+
+
+def completions(root_id: str, events: Sequence[AnyEvent]) -> list[Completion]:
     """The calls that a journal says are done, in its order."""
     root_id = living_id(root_id)
     done = []
-    epoch = nonce = 0
+    nonce = nonce_of(events)
+    epoch = 0
     for event in events:
         match event:
             case RunCreated(run=0):
-                nonce, epoch = event.nonce, 1 if event.worker else 0
+                epoch = 1 if event.worker else 0
             case RunClaimed():
                 epoch = event.epoch
             case StepSucceeded() | StepFailed():
@@ -58,7 +64,7 @@ def completions(root_id: str, events: Iterable[AnyEvent]) -> list[Completion]:
                     Completion(
                         run_id=run_id,
                         call=event.call,
-                        key=f"{run_id}:{event.call}:{nonce:016x}",
+                        key=f"{run_id}:{event.call}:{nonce}",
                         epoch=epoch,
                         attempt=event.attempt,
                         is_success=isinstance(event, StepSucceeded),

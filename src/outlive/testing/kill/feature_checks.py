@@ -1,4 +1,4 @@
-"""What must hold for one feature each: steps that are called once, transactions, sagas, batches, approvals, generations.
+"""What must hold for one feature each: steps called once, transactions, sagas, batches, approvals, generations.
 
 Like the other checks they share no code with the engine beyond reading events.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
 from outlive._journal.event import ApprovalDecided, ApprovalRequested, StepIntended
 from outlive._model import RunStatus, child_id
 from outlive._model.approval import Decision
-from outlive.testing.kill.completion import Completion, living_id
+from outlive.testing.kill.completion import Completion, living_id, nonce_of
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.evidence import Evidence
 from outlive.testing.kill.op import Op
@@ -37,7 +38,7 @@ WRITES = ("kill.write", "kill.write_item")
 def once_steps_were_called_once(it: Evidence) -> Iterator[str]:
     """A step that may be called once was begun at most once for each attempt, and never before its intent."""
     intents = {
-        (f"{child_id(living_id(root_id), event.run)}:{event.call}:{it.runs[root_id].nonce:016x}", event.attempt)
+        (f"{child_id(living_id(root_id), event.run)}:{event.call}:{nonce_of(events)}", event.attempt)
         for root_id, events in it.journals.items()
         for event in events
         if isinstance(event, StepIntended)
@@ -54,14 +55,14 @@ def once_steps_were_called_once(it: Evidence) -> Iterator[str]:
 
 
 def written_rows_are_there_once(it: Evidence) -> Iterator[str]:
-    """What a step wrote in a transaction is there exactly once if the step is completed, and not at all if it is not."""
+    """What a step wrote in a transaction is there exactly once if the step completed, and not at all if it did not."""
     steps = _steps_by_key(it)
-    wanted = Counter(
+    wanted: Counter[tuple[str, int | None]] = Counter(
         (done.key, number_in(done.result))
         for done in all_completions(it)
         if done.is_success and steps.get(done.key) in WRITES
     )
-    found = Counter((key, value) for key, _, value in it.ledger)
+    found: Counter[tuple[str, int | None]] = Counter((key, value) for key, _, value in it.ledger)
     for row in wanted.keys() | found.keys():
         if wanted[row] != found[row]:
             yield f"{row[0]} completed {wanted[row]} times with {row[1]}, and its row is there {found[row]} times"
@@ -172,9 +173,10 @@ def generations_follow_each_other(it: Evidence) -> Iterator[str]:
             continue
         if planned.status is RunStatus.SUCCEEDED and len(roots) != planned.relay.generations + 1:
             yield f"{planned.id} has {len(roots)} generations and should have {planned.relay.generations + 1}"
-        for before, after in zip(roots, roots[1:], strict=False):
-            if it.runs[before].status is not RunStatus.CONTINUED:
-                yield f"{before} is {it.runs[before].status.value} and has a next generation"
+        for before, after in pairwise(roots):
+            run = it.runs.get(before)
+            if run is None or run.status is not RunStatus.CONTINUED:
+                yield f"{before} has a next generation: {run}"
             left = [number_in(event.payload) for event in signals_in(it, before)[planned.relay.each :]]
             inherited = [number_in(event.payload) for event in signals_in(it, after) if not event.key]
             if left != inherited:
@@ -185,7 +187,7 @@ def what_was_published_is_shown(it: Evidence) -> Iterator[str]:
     """What a run and its steps published last is what everybody sees of it."""
     for planned in started_jobs(it):
         run = it.runs.get(planned.id)
-        wanted = {}
+        wanted: dict[str, int] = {}
         for op in _of_root(planned.program.ops):
             if op.kind == "publish":
                 wanted |= {f"said-{op.place}": op.value, f"shown-{op.place}": op.value}

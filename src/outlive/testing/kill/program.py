@@ -47,15 +47,15 @@ async def relay(plan: Relay) -> int:
         for each in range(plan.each):
             total += await outlive.wait_for_signal("go", int)
             await steps.work(plan.place + each, 1)
-        if not plan.generations:
-            if plan.ending == "wait":
-                await outlive.wait_for_signal("never")
-            return total
+        if plan.generations:
+            place = plan.place + plan.each
+            outlive.continue_as_new(replace(plan, generations=plan.generations - 1, place=place, total=total))
+        if plan.ending == "wait":
+            await outlive.wait_for_signal("never")
+        return total
     except asyncio.CancelledError:
         await steps.tidy(-plan.place)
         raise
-    heir = replace(plan, generations=plan.generations - 1, place=plan.place + plan.each, total=total)
-    outlive.continue_as_new(heir)
 
 
 async def perform(op: Op) -> int:

@@ -30,7 +30,7 @@ def value_in(payload: Payload | None) -> Any:
 
 def number_of(run_id: str) -> int:
     """The number of the job that a run belongs to."""
-    return int(run_id.split("-")[1].split("~")[0])
+    return int(run_id.split("~", maxsplit=1)[0].split("-")[1])
 
 
 def tried_jobs(it: Evidence) -> Iterator[Job]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from outlive._journal.event import RunClaimed, RunCreated, StepFailed, StepSucceeded
 from outlive.testing.kill.checks import CHECKS
+from outlive.testing.kill.completion import nonce_of
 from outlive.testing.kill.evidence import Evidence
 from outlive.testing.kill.supervisor import Trial
 
@@ -66,8 +67,8 @@ def recovery_seconds(it: Evidence) -> Iterator[float]:
     }
     pid_of_worker: dict[str, int] = {}
     owners: list[tuple[str, float]] = []
-    for run_id, events in it.journals.items():
-        owner, nonce = "", f"{it.runs[run_id].nonce:016x}"
+    for events in it.journals.values():
+        owner, nonce = "", nonce_of(events)
         for event in events:
             if isinstance(event, RunClaimed):
                 if event.interrupted:
