@@ -13,6 +13,8 @@ from outlive import errors
 T = TypeVar("T")
 
 AGAIN_SECONDS = 0.05
+LIMITS = outlive.Limits(attempts_max=1_000, processes_max=1)
+"""Workers die by plan here, so a run that many of them died with is no suspect. A process takes a second to begin."""
 
 
 async def insist(ask: Callable[[], Awaitable[T]]) -> T:
@@ -27,7 +29,7 @@ async def insist(ask: Callable[[], Awaitable[T]]) -> T:
 @asynccontextmanager
 async def entered(url: str, **options: Any) -> AsyncIterator[outlive.Engine]:
     """An engine that waits for its store."""
-    engine = outlive.Engine(url, **options)
+    engine = outlive.Engine(url, limits=LIMITS, **options)
     await insist(engine.__aenter__)
     try:
         yield engine
