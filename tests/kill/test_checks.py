@@ -318,9 +318,12 @@ def test_every_check_is_shown_to_fail() -> None:
 
 
 def test_tracebacks_are_found_in_logs(tmp_path: Path, trial: Trial) -> None:
-    """Whatever a process wrote about an exception is counted, also when a kill cut it off."""
+    """Whatever a process wrote about an exception is counted, also when a kill cut it off; not the last words of a
+    process that Python was starting for a worker that was killed."""
     trace = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\n'
-    (tmp_path / "worker-0.log").write_text(f"started\n{trace}KeyError: 7\n{trace}KeyError: 7\n{trace}", "utf-8")
+    orphan = trace.replace("in f", "in spawn_main") + "EOFError: Ran out of input\n"
+    log = f"started\n{trace}KeyError: 7\n{orphan}{trace}KeyError: 7\n{trace}"
+    (tmp_path / "worker-0.log").write_text(log, "utf-8")
     evidence = Evidence(seed=trial.seed)
 
     asyncio.run(collect(replace(trial, folder=tmp_path), evidence))

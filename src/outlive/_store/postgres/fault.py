@@ -52,6 +52,15 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError)
 
 
+def is_last_word(error: BaseException) -> bool:
+    """Whether a session says that it is gone, and not that a server which it asked for something is.
+
+    What the server says of a statement, whatever its name, has the severity ERROR; what the driver says has none.
+    """
+    severity = getattr(error, "severity_en", None) or getattr(error, "severity", None)
+    return isinstance(error, asyncpg.PostgresError) and is_lost(error) and severity != "ERROR"
+
+
 def translate(error: BaseException, place: Place, *, is_write: bool) -> StoreError:
     """What to tell the caller of a statement, or of several, that raised this."""
     state, reason = sqlstate_of(error), _reason(error)

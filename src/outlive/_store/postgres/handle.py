@@ -1,4 +1,8 @@
-"""What a step is given to write with: the verbs of an asyncpg connection, without those that end a transaction."""
+"""What a step is given to write with: the verbs of an asyncpg connection, without those that end a transaction.
+
+A statement that fails raises what the driver raises, and that is the step's own error. But if the session is gone, the
+step is not to blame: then it gets `StoreUnavailableError`, and is called again when the store is back.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from outlive._store.postgres.fault import ERRORS
-from outlive.errors import TransactionRefusedError
+from outlive._store.postgres.fault import ERRORS, is_last_word
+from outlive._store.postgres.place import Place
+from outlive.errors import StoreUnavailableError, TransactionRefusedError
 
 _OPAQUE = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/",
@@ -25,8 +30,9 @@ _ENDING = re.compile(
 class StepHandle:
     """The transaction of an async step; see `outlive._store.contract.Transaction`."""
 
-    def __init__(self, connection: Callable[[], Any]) -> None:
+    def __init__(self, connection: Callable[[], Any], place: Place) -> None:
         self._get = connection
+        self._place = place
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -61,8 +67,10 @@ class StepHandle:
                 raise TransactionRefusedError(ending[1].upper())
         try:
             return await getattr(connection, verb)(query, *args, **options)
-        except ERRORS:
+        except ERRORS as error:
             self._get()  # A transaction that was ended for taking too long says so.
+            if connection.is_closed() or is_last_word(error):
+                raise StoreUnavailableError(str(self._place), str(error)) from error
             raise
 
 

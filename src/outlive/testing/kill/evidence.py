@@ -102,5 +102,7 @@ def _find_tracebacks(folder: Path) -> list[str]:
         for trace in traces:
             # Frames are indented; the first line that is not says which exception it was.
             raised = next((line for line in trace.splitlines() if not line.startswith(" ")), "cut off by a kill")
+            if "in spawn_main" in trace and raised.startswith("EOFError"):
+                continue  # A process for steps that Python was starting when its worker was killed.
             found[f"{log.name}: {raised}"] += 1
     return [f"{what} ({times} times)" for what, times in found.most_common()]
