@@ -6,7 +6,6 @@ from typing import Any
 
 import outlive
 from outlive.testing.kill import steps
-from outlive.testing.kill.op import Program
 from outlive.testing.kill.plan import Job
 from outlive.testing.kill.program import program
 
@@ -17,8 +16,7 @@ async def start_batch(engine: outlive.Engine, it: Job) -> None:
     """Start the batch of a job; again is fine."""
     match it.batch:
         case "runs":
-            rows = [Program((op,)) for op in it.program.ops]
-            await engine.start_batch(program, rows, concurrency=CONCURRENCY, id=it.id)
+            await engine.start_batch(program, it.rows, concurrency=CONCURRENCY, id=it.id)
         case "writes":
             await engine.start_batch(steps.write_item, it.program.ops, concurrency=CONCURRENCY, id=it.id)
         case _:

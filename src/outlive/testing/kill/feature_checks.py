@@ -14,6 +14,7 @@ import msgspec
 from outlive._journal.event import ApprovalDecided, ApprovalRequested, StepIntended
 from outlive._model import RunStatus, child_id
 from outlive._model.approval import Decision
+from outlive._store.contract import ItemResult
 from outlive.testing.kill.completion import Completion, living_id, nonce_of
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.evidence import Evidence
@@ -103,22 +104,32 @@ def batches_are_complete(it: Evidence) -> Iterator[str]:
         if not planned.batch:
             continue
         run = it.runs.get(planned.id)
-        failed = sum(op.kind == "item" and op.fails for op in planned.program.ops)
-        total = len(planned.program.ops)
-        tally = {"total": total, "succeeded": total - failed, "failed": failed}
-        if run is None or run.status is not RunStatus.SUCCEEDED or value_in(run.result) != tally:
-            yield f"{planned.id} should have ended with {tally}: {run}"
+        if run is None or run.status is not planned.status:
+            yield f"{planned.id} should be {planned.status.value}: {run}"
+        elif planned.status is RunStatus.SUCCEEDED:
+            failed = sum(op.kind == "item" and op.fails for op in planned.program.ops)
+            total = len(planned.program.ops)
+            tally = {"total": total, "succeeded": total - failed, "failed": failed}
+            if value_in(run.result) != tally:
+                yield f"{planned.id} should have ended with {tally}: {run}"
         for number, chunk in enumerate(planned.chunks):
-            outcomes = {item.index: item for item in it.items.get(chunk, ())}
-            ops = planned.program.ops[number * CHUNK_ITEMS : (number + 1) * CHUNK_ITEMS]
-            wanted = range(number * CHUNK_ITEMS, number * CHUNK_ITEMS + len(ops))
-            if sorted(outcomes) != list(wanted) or len(it.items.get(chunk, ())) != len(ops):
-                yield f"{chunk} has outcomes for {sorted(outcomes)} and should have them for {wanted}"
-                continue
-            for index, op in zip(wanted, ops, strict=True):
-                value = None if op.kind == "item" and op.fails else op.value
-                if number_in(outcomes[index].result) != value:
-                    yield f"{chunk}: item {index} has the outcome {outcomes[index]} and should have {value}"
+            yield from _compare_items(it.items.get(chunk, []), planned, number)
+
+
+def _compare_items(items: list[ItemResult], planned: Job, number: int) -> Iterator[str]:
+    """The outcomes of one chunk. One that was cancelled may have fewer, and failures where items were cut off."""
+    is_cancelled = planned.status is RunStatus.CANCELLED
+    chunk, first = planned.chunks[number], number * CHUNK_ITEMS
+    ops = dict(enumerate(planned.program.ops[first : first + CHUNK_ITEMS], start=first))
+    found = [item.index for item in items]
+    if len(set(found)) != len(found) or not set(found) <= set(ops) or (set(found) != set(ops) and not is_cancelled):
+        yield f"{chunk} has outcomes for {found} and should have them for {list(ops)}"
+        return
+    for item in items:
+        op = ops[item.index]
+        value = None if op.kind == "item" and op.fails else op.value
+        if number_in(item.result) != value and not (is_cancelled and item.failure is not None):
+            yield f"{chunk}: item {item.index} has the outcome {item} and should have {value}"
 
 
 def decisions_were_the_first(it: Evidence) -> Iterator[str]:
@@ -164,23 +175,29 @@ def generations_follow_each_other(it: Evidence) -> Iterator[str]:
     """No generation of a run is missing, all but the last went on, and each began with the signals left by the last."""
     of_run = chains(it)
     for planned in tried_jobs(it):
-        roots = of_run.get(planned.id, [])
-        if planned.relay is None or not roots:
-            continue
-        named = [*(f"{planned.id}~gen{number}" for number in range(1, len(roots))), planned.id]
-        if roots != named or [generation_of(it, root) for root in roots] != list(range(len(roots))):
-            yield f"{planned.id} has the generations {roots}"
-            continue
-        if planned.status is RunStatus.SUCCEEDED and len(roots) != planned.relay.generations + 1:
-            yield f"{planned.id} has {len(roots)} generations and should have {planned.relay.generations + 1}"
-        for before, after in pairwise(roots):
-            run = it.runs.get(before)
-            if run is None or run.status is not RunStatus.CONTINUED:
-                yield f"{before} has a next generation: {run}"
-            left = [number_in(event.payload) for event in signals_in(it, before)[planned.relay.each :]]
-            inherited = [number_in(event.payload) for event in signals_in(it, after) if not event.key]
-            if left != inherited:
-                yield f"{before} left the signals {left}, and {after} began with {inherited}"
+        for run_id, count in planned.lineages.items():
+            if roots := of_run.get(run_id, []):
+                taken = planned.relay.each if planned.relay is not None else 0
+                is_complete = planned.status is not RunStatus.CANCELLED
+                yield from _check_lineage(it, run_id, roots, count if is_complete else None, taken)
+
+
+def _check_lineage(it: Evidence, run_id: str, roots: list[str], count: int | None, taken: int) -> Iterator[str]:
+    """The generations of one run, each of which takes so many signals."""
+    named = [*(f"{run_id}~gen{number}" for number in range(1, len(roots))), run_id]
+    if roots != named or [generation_of(it, root) for root in roots] != list(range(len(roots))):
+        yield f"{run_id} has the generations {roots}"
+        return
+    if count is not None and len(roots) != count + 1:
+        yield f"{run_id} has {len(roots)} generations and should have {count + 1}"
+    for before, after in pairwise(roots):
+        run = it.runs.get(before)
+        if run is None or run.status is not RunStatus.CONTINUED:
+            yield f"{before} has a next generation: {run}"
+        left = [number_in(event.payload) for event in signals_in(it, before)[taken:]]
+        inherited = [number_in(event.payload) for event in signals_in(it, after) if not event.key]
+        if left != inherited:
+            yield f"{before} left the signals {left}, and {after} began with {inherited}"
 
 
 def what_was_published_is_shown(it: Evidence) -> Iterator[str]:

@@ -16,7 +16,7 @@ class Op:
     """What it adds to the result; a signal adds what it carries."""
     parts: tuple[Op, ...] = ()
     fails: int = 0
-    """How often it fails by plan before it succeeds; an item, a saga: whether it does."""
+    """How often it fails by plan before it succeeds; an item, a saga: whether it does; how many generations follow."""
     id: str = ""
     """The id of the detached run that it starts, or the name of what it asks people for."""
 

@@ -23,8 +23,9 @@ KINDLY = ("once", "once", "transaction", "transaction", "publish", "patched", "l
 SIMPLE = PLAIN + KINDLY * 3 + ("process",)
 """Processes are slow to start, so there are few of them."""
 NESTED = ("gather", "gather", "race", "child", "saga", "saga", "map", "map_runs")
-WORLDLY = ("signal", "patience", "detached", "orphan", "approval")
+WORLDLY = ("signal", "patience", "detached", "orphan", "lineage", "approval")
 """Only in programs that run to their end and outside races: elsewhere nobody knows whether they happen."""
+DETACHED = ("detached", "orphan", "lineage")
 FLAVOURS = ("relay", "batch_of_steps", "batch_of_runs", "batch_of_writes")
 KINDS = frozenset((*SIMPLE, *NESTED, *WORLDLY, *FLAVOURS))
 RUN_TIMEOUT_SECONDS = 1.5
@@ -82,8 +83,25 @@ class Job:
     @property
     def generations(self) -> tuple[str, ...]:
         """The runs that went on as the next one, if all do."""
-        count = self.relay.generations if self.relay is not None else 0
-        return tuple(f"{self.id}~gen{number}" for number in range(1, count + 1))
+        return tuple(
+            f"{run_id}~gen{number}" for run_id, count in self.lineages.items() for number in range(1, count + 1)
+        )
+
+    @property
+    def lineages(self) -> dict[str, int]:
+        """By run id, how often it goes on as a new one."""
+        detached = {op.id: op.fails for op in walk(self.program.ops) if op.kind == "lineage"}
+        return detached if self.relay is None else {self.id: self.relay.generations}
+
+    @property
+    def rows(self) -> list[Program]:
+        """For a batch of runs: what it is started with. If it is to be cancelled the last one never ends."""
+        last = len(self.program.ops) - 1
+        is_endless = self.cancel_seconds is not None
+        return [
+            Program((op,), "wait" if is_endless and index == last else "return")
+            for index, op in enumerate(self.program.ops)
+        ]
 
     @property
     def kinds(self) -> set[str]:
@@ -113,6 +131,11 @@ def predict(ops: Sequence[Op], signals: Iterator[int]) -> int:
             case _:
                 total += op.value
     return total
+
+
+def total_of_detached(op: Op) -> int:
+    """The result of the run that an operation starts detached."""
+    return op.value if op.kind == "lineage" else predict(op.parts, iter([]))
 
 
 def walk(ops: Sequence[Op]) -> Iterator[Op]:
@@ -155,7 +178,7 @@ class _Writer:
             signals=signals,
             cancel_seconds=self._random.uniform(0, 0.6) if end == "cancel" else None,
             timeout_seconds=RUN_TIMEOUT_SECONDS if end == "timeout" else None,
-            detached={op.id: predict(op.parts, iter([])) for op in walk(ops) if op.kind in ("detached", "orphan")},
+            detached={op.id: total_of_detached(op) for op in walk(ops) if op.kind in DETACHED},
             starts=2 if self._random.random() < 0.1 else 1,
         )
 
@@ -184,12 +207,14 @@ class _Writer:
             ops = tuple(self._op(DEPTH_MAX, worldly=False) for _ in range(count))
         else:
             ops = tuple(self._item(2 if is_big else 20) for _ in range(count))
+        end = "cancel" if batch == "runs" and self._random.random() < 0.3 else "return"
         return Job(
             number=self._number,
             id=f"job-{self._number}",
             program=Program(ops),
             batch=batch,
-            status=RunStatus.SUCCEEDED,
+            status=_STATUS[end],
+            cancel_seconds=self._random.uniform(0, 0.6) if end == "cancel" else None,
             total=predict(ops, iter([])),
             starts=self._random.choice((1, 2)),
         )
@@ -211,6 +236,9 @@ class _Writer:
         match kind:
             case "detached" | "orphan":
                 return Op(kind, place, value, self._parts(depth), id=f"{kind}-{self._number}-{place}")
+            case "lineage":
+                generations = self._random.randint(1, GENERATIONS_MAX)
+                return Op(kind, place, value, fails=generations, id=f"{kind}-{self._number}-{place}")
             case "approval":
                 return Op(kind, place, value, id=f"approval-{place}")
             case "saga":

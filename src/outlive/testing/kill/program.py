@@ -44,12 +44,12 @@ async def relay(plan: Relay) -> int:
     """Take some signals, then go on as the next generation; the last one returns the sum of all signals."""
     try:
         total = plan.total
-        for each in range(plan.each):
+        for _ in range(plan.each):
             total += await outlive.wait_for_signal("go", int)
-            await steps.work(plan.place + each, 1)
+        await steps.work(plan.place, 1)
         if plan.generations:
-            place = plan.place + plan.each
-            outlive.continue_as_new(replace(plan, generations=plan.generations - 1, place=place, total=total))
+            heir = replace(plan, generations=plan.generations - 1, place=plan.place + 1, total=total)
+            outlive.continue_as_new(heir)
         if plan.ending == "wait":
             await outlive.wait_for_signal("never")
         return total
@@ -134,6 +134,9 @@ async def perform_nested(op: Op) -> int:
         case "orphan":
             await outlive.start(program, Program(op.parts), detached=True, id=op.id)
             return op.value
+        case "lineage":
+            heir = Relay(op.fails, each=0, place=op.place, total=op.value)
+            return await (await outlive.start(relay, heir, detached=True, id=op.id)).result()
         case "booking":
             return (await steps.book(op.place, op.value)).value
         case _:
