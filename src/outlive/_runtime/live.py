@@ -25,6 +25,7 @@ from outlive._journal.event import (
     RunParked,
     RunReleased,
     RunSuspended,
+    StepFailed,
     StepIntended,
     TimerFired,
 )
@@ -231,7 +232,7 @@ class LiveRun:
             self._follow(command)
         while todo and not self.is_over:
             event = todo.popleft()
-            if type(event) is StepIntended and not self.execution.expects(event.run, event.call):
+            if isinstance(event, StepIntended | StepFailed) and not self.execution.expects(event.run, event.call):
                 continue  # The run has taken the call back since.
             self._record(event)
             for command in self.execution.feed(event):
