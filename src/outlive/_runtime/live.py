@@ -226,17 +226,24 @@ class LiveRun:
 
     def happen(self, event: AnyEvent) -> None:
         """Make a fact, and follow what the run asks for because of it."""
-        todo = self._todo
+        self._make(event)
+        self._make_rest()
+
+    def _make(self, event: AnyEvent) -> None:
         self._record(event)
         for command in self.execution.feed(event):
             self._follow(command)
+
+    def _make_rest(self) -> None:
+        """The facts that follow from what the run has asked for, in the same draft."""
+        todo = self._todo
         while todo and not self.is_over:
             event = todo.popleft()
             if isinstance(event, StepIntended | StepFailed) and not self.execution.expects(event.run, event.call):
                 continue  # The run has taken the call back since.
-            self._record(event)
-            for command in self.execution.feed(event):
-                self._follow(command)
+            if type(event) is StepFailed:
+                self.moving -= 1
+            self._make(event)
         todo.clear()
         if self.seq >= self._history_max and not self.is_over:
             self.park(str(HistoryTooLongError(self.id, self.seq + 1, self._history_max)))
@@ -248,11 +255,13 @@ class LiveRun:
                 assert type(command) is RunStep
                 run = self.fold.runs[command.run]
                 log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id)
+                # Until the run hears of it, which it may not: one that comes before can make it give this one up.
+                self.moving += 1
                 self._todo.append(interruption_of(command, run, at=self._clock.now()))
             else:
                 self._follow(command)
         if self._todo:
-            self.happen(self._todo.popleft())
+            self._make_rest()
 
     def follow_deferred(self) -> None:
         """The tree is stored now: what had to wait for that can happen."""
