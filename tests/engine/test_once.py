@@ -101,6 +101,16 @@ async def sending_many() -> list[str]:
     return [answer if isinstance(answer, str) else type(answer).__name__ for answer in answers]
 
 
+@outlive.workflow
+async def sending_the_first_that_answers() -> str:
+    tasks = [asyncio.create_task(send_once(text)) for text in "ab"]
+    _, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    await asyncio.wait(tasks)
+    return await note("went on")
+
+
 async def test_once_step_returns_like_any_other(engine: outlive.Engine) -> None:
     """Its intent stands in the journal before its result."""
     stage.gate("a").open()
@@ -177,6 +187,21 @@ async def test_clean_stop_takes_back_intents_of_calls_that_were_not_made(place: 
         intents = await events_of(engine.get("run-1"), StepIntended)
     assert [1, 1, 1, 0, 0, 1, 1] == [intent.attempt for intent in intents]
     assert ["a", "b", "c"] == sorted(stage.calls)
+
+
+async def test_interrupted_call_that_an_earlier_interruption_ends_is_no_fact(place: Place) -> None:
+    """Two calls raced when the process died; the run hears of the first one and gives the other one up."""
+    engine = await place.engine().__aenter__()
+    await engine.start(sending_the_first_that_answers, id="run-1")
+    await stage.gate("a").reached()
+    await stage.gate("b").reached()
+    await crash(engine)
+
+    async with place.engine() as engine:
+        run = engine.get("run-1")
+        assert "went on" == await in_time(run.result())
+        assert 1 == len(await events_of(run, StepFailed))
+    assert ["a", "b"] == sorted(text for text in stage.calls if text in ("a", "b"))
 
 
 async def test_raised_exception_is_an_outcome_and_is_retried(place: Place) -> None:

@@ -11,18 +11,19 @@ from outlive.testing.kill import effects
 from outlive.testing.kill.acks import Ack, AckLog
 from outlive.testing.kill.client import Client
 from outlive.testing.kill.evidence import Evidence, collect, wait_for_all
+from outlive.testing.kill.places import sqlite
 from outlive.testing.kill.supervisor import Trial
 
 SEED = 4
-JOBS = 30
+JOBS = 45
 
 
 @pytest.fixture(scope="session")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
-    """Thirty jobs, done."""
+    """Some jobs, done."""
     folder = tmp_path_factory.mktemp("trial")
-    trial = Trial(folder=folder, url=f"sqlite:{folder / 'kill.db'}", store="sqlite", seed=SEED, kills=0, workers=0)
-    with pytest.MonkeyPatch.context() as patch:
+    with sqlite(folder) as place, pytest.MonkeyPatch.context() as patch:
+        trial = Trial(folder=folder, url=place.url, store="sqlite", seed=SEED, kills=0, workers=0)
         patch.setenv(effects.PLACE, str(trial.effects))
         asyncio.run(_do_all(trial))
     return trial

@@ -9,14 +9,15 @@ import pytest
 
 import outlive
 from outlive.testing.fsck import Problem, check_store
+from outlive.testing.kill.op import Op, Program
 from outlive.testing.kill.places import opened
-from outlive.testing.kill.program import Op, Program, program
+from outlive.testing.kill.program import program
 from outlive.testing.kill.supervisor import Trial
 
 
 @pytest.fixture
 def database(trial: Trial, tmp_path: Path) -> Path:
-    """A copy of a store in which thirty jobs were done."""
+    """A copy of a store in which some jobs were done."""
     for file in trial.folder.glob("kill.db*"):
         shutil.copy(file, tmp_path)
     return tmp_path / "kill.db"

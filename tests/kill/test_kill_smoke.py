@@ -1,4 +1,4 @@
-"""A short trial with real processes: eight kills, and everything must hold."""
+"""Short trials with real processes: a few kills, and everything must hold."""
 
 from pathlib import Path
 
@@ -16,3 +16,14 @@ def test_nothing_is_lost_or_done_twice(tmp_path: Path, capsys: pytest.CaptureFix
     assert 0 == code, told
     assert "Nothing was lost and nothing was done twice." in told
     assert "Again: python -m outlive.testing.kill --store sqlite --kills 8 --seed 11 --workers 3" in told
+
+
+@pytest.mark.timeout(120)
+def test_nothing_is_lost_when_the_server_is_killed_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The PostgreSQL server loses its power in between; an outage is no failure of anything."""
+    settings = ["--kills", "5", "--server-kills", "2", "--seed", "12", "--drain-seconds", "30", "--quiet"]
+    code = main(["--store", "postgres", *settings, "--dir", str(tmp_path)])
+
+    told = capsys.readouterr().out
+    assert 0 == code, told
+    assert "killed 2 times" in told

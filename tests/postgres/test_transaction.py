@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import asyncpg
 import pytest
 
+import outlive
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.handle import StepHandle
+from outlive._store.postgres.place import place_of
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
-from outlive.errors import CommitUnknownError, TransactionOverError, TransactionRefusedError
+from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError, TransactionRefusedError
 from outlive.testing.conformance.builders import begin, stepped
 from tests.postgres.conftest import Opener
 from tests.postgres.proxy import wired
@@ -172,6 +175,64 @@ async def test_lost_commit_is_unknown(
         assert len(await ledger.read_journal(tree.journal)) == 2
 
 
+async def test_statement_of_a_lost_session_says_that_the_store_is_away(
+    ledger: PostgresStore, other: PostgresStore
+) -> None:
+    """Also the next one: the step is not to blame, whatever the driver calls it."""
+    transaction = await ledger.begin()
+    pid = await transaction.handle.fetchval("SELECT pg_backend_pid()")
+    killer = await other.begin()
+    await killer.handle.execute("SELECT pg_terminate_backend($1)", pid)
+    await killer.rollback()
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError):
+            await transaction.handle.execute(ADD, "gone")
+
+    await transaction.rollback()
+    assert await count(ledger, "gone") == 0
+
+
+async def test_mistake_in_a_statement_stays_the_steps_own(ledger: PostgresStore) -> None:
+    """A connection that is well has nothing to do with it."""
+    transaction = await ledger.begin()
+
+    with pytest.raises(asyncpg.InterfaceError):
+        await transaction.handle.execute(ADD, "one", "too many")
+    with pytest.raises(asyncpg.ConnectionDoesNotExistError):  # As dblink says it of a server that it asks.
+        await transaction.handle.execute("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '08003'; END $$")
+
+    await transaction.rollback()
+
+
+@outlive.step(name="lost.write", transaction=True)
+async def write(tx: Any) -> int:
+    calls.append(await tx.fetchval("SELECT pg_backend_pid()"))
+    if len(calls) == 1:
+        await tx.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    return len(calls)
+
+
+@outlive.workflow(name="lost.workflow")
+async def workflow() -> int:
+    return await write()
+
+
+calls: list[int] = []
+
+
+async def test_session_that_is_lost_in_the_middle_of_a_step_fails_no_attempt(postgres_url: str) -> None:
+    """The step is called again, and the run knows nothing of it."""
+    calls.clear()
+    async with outlive.Engine(postgres_url) as engine:
+        run = await engine.start(workflow, id="lost")
+
+        assert await in_time(run.result()) == 2
+        kinds = [type(event).__name__ for event in await run.history()]
+
+    assert "AttemptFailed" not in kinds
+
+
 async def test_more_steps_than_connections_wait_for_their_turn(ledger: PostgresStore) -> None:
     """Nobody fails because many want one; and the engine's own verbs are not kept waiting by steps."""
     first = [await ledger.begin() for _ in range(STEP_SESSIONS_MAX)]
@@ -211,4 +272,4 @@ async def test_transaction_that_ends_between_two_requests_of_a_statement_says_so
     connections = [Torn()]
 
     with pytest.raises(TransactionOverError):
-        await StepHandle(connection).fetch("SELECT 1")
+        await StepHandle(connection, place_of("postgresql://nowhere/x")).fetch("SELECT 1")

@@ -170,14 +170,21 @@ class LiveRun(DraftedRun):
 
     def happen(self, event: AnyEvent) -> None:
         """Make a fact, and follow what the run asks for because of it."""
-        todo = self._todo
         self.record(event)
         for command in self.execution.feed(event):
             self._follow(command)
+        if self._todo or self.seq >= self._history_max:
+            self._make_rest()
+
+    def _make_rest(self) -> None:
+        """The facts that follow from what the run has asked for, in the same draft."""
+        todo = self._todo
         while todo and not self.is_over:
             event = todo.popleft()
-            if type(event) is StepIntended and not self.execution.expects(event.run, event.call):
+            if isinstance(event, StepIntended | StepFailed) and not self.execution.expects(event.run, event.call):
                 continue  # The run has taken the call back since.
+            if type(event) is StepFailed:
+                self.moving -= 1
             self.record(event)
             for command in self.execution.feed(event):
                 self._follow(command)
@@ -194,11 +201,16 @@ class LiveRun(DraftedRun):
                 run = self.fold.runs[command.run]
                 log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id)
                 event = interruption_of(command, run, at=self.clock.now())
-                (undos if command.options.parks else self._todo).append(event)
+                if command.options.parks:
+                    undos.append(event)
+                    continue
+                # Until the run hears of it, which it may not: one that comes before can make it give this one up.
+                self.moving += 1
+                self._todo.append(event)
             else:
                 self._follow(command)
         if self._todo:
-            self.happen(self._todo.popleft())
+            self._make_rest()
         if undos and not self.is_over:
             self.park_undo(undos[0])
 

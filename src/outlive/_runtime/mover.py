@@ -195,7 +195,8 @@ class Mover:
 
     def _on_void(self, live: LiveRun, command: RunStep, reason: Exception | None) -> None:
         """What a step wrote in its transaction is not there, and so the step has not returned: go back to before."""
-        log.warning("what step %s of run %s wrote could not be committed: %s", command.call, live.id, reason)
+        text = "what step %s of run %s wrote could not be committed: %s"
+        log.warning(text, command.call, live.id, reason or "the store was away, or others have the run")
         if reason is not None:
             self._executor.refuse(live.journal, command, reason)
         live.in_flight -= 1

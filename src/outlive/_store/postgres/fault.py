@@ -63,6 +63,15 @@ def is_useless(error: BaseException) -> bool:
     return is_lost(error) or sqlstate_of(error) in _USELESS
 
 
+def is_last_word(error: BaseException) -> bool:
+    """Whether a session says that it is gone, and not that a server which it asked for something is.
+
+    What the server says of a statement, whatever its name, has the severity ERROR; what the driver says has none.
+    """
+    severity = getattr(error, "severity_en", None) or getattr(error, "severity", None)
+    return isinstance(error, asyncpg.PostgresError) and is_lost(error) and severity != "ERROR"
+
+
 def translate(error: BaseException, place: Place, *, is_write: bool) -> StoreError:
     """What to tell the caller of a statement, or of several, that raised this."""
     state, reason = sqlstate_of(error), _reason(error)

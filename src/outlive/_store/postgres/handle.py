@@ -1,4 +1,8 @@
-"""What a step is given to write with: the verbs of an asyncpg connection, without those that end a transaction."""
+"""What a step is given to write with: the verbs of an asyncpg connection, without those that end a transaction.
+
+A statement that fails raises what the driver raises, and that is the step's own error. But if the session is gone, the
+step is not to blame: then it gets `StoreUnavailableError`, and is called again when the store is back.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from outlive._store.postgres.fault import ERRORS
-from outlive.errors import TransactionRefusedError
+from outlive._store.postgres.fault import ERRORS, is_last_word
+from outlive._store.postgres.place import Place
+from outlive.errors import StoreUnavailableError, TransactionRefusedError
 
 _OPAQUE = re.compile(
     r"\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/",
@@ -27,8 +32,9 @@ _ALTERING = re.compile(r"role|authorization|set_config|synchronous_commit|reset|
 class StepHandle:
     """The transaction of an async step; see `outlive._store.contract.Transaction`."""
 
-    def __init__(self, connection: Callable[[], Any]) -> None:
+    def __init__(self, connection: Callable[[], Any], place: Place) -> None:
         self._get = connection
+        self._place = place
         self._loop = asyncio.get_running_loop()
         self.is_altered = False
         """Whether the session may not be what it was."""
@@ -66,10 +72,12 @@ class StepHandle:
         self.is_altered = self.is_altered or _ALTERING.search(query) is not None
         try:
             return await getattr(connection, verb)(query, *args, **options)
-        except (AttributeError, *ERRORS):
+        except (AttributeError, *ERRORS) as error:
             # A transaction that was ended for taking too long says so. Between two requests of one statement, which
             # there are behind a pooler, the driver then stumbles over a protocol that is gone (AttributeError).
             self._get()
+            if connection.is_closed() or is_last_word(error):
+                raise StoreUnavailableError(str(self._place), str(error)) from error
             raise
 
 

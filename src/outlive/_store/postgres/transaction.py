@@ -54,7 +54,7 @@ class PostgresTransaction:
         self._session: Session | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._over = "it has not begun"
-        self.handle = StepHandle(self._connection)
+        self.handle = StepHandle(self._connection, place)
 
     async def begin(self, *, seconds_max: float) -> PostgresTransaction:
         """Begin; waits for a connection if all are in use."""

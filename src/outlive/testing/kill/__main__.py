@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from outlive.testing.kill.evidence import Evidence, collect, wait_for_all
-from outlive.testing.kill.places import URLS
+from outlive.testing.kill.places import PLACES, Place
 from outlive.testing.kill.report import report
 from outlive.testing.kill.supervisor import Supervisor, Trial
 
@@ -24,8 +24,9 @@ KILLS_UNBOUNDED = 1_000_000
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m outlive.testing.kill", description=__doc__)
-    parser.add_argument("--store", choices=sorted(URLS), default="sqlite")
+    parser.add_argument("--store", choices=sorted(PLACES), default="sqlite")
     parser.add_argument("--kills", type=int, help="how many processes to kill (200 unless --minutes is given)")
+    parser.add_argument("--server-kills", type=int, help="how often to kill the server of the store (kills / 10)")
     parser.add_argument("--minutes", type=float, help="stop killing after this time")
     parser.add_argument("--seed", type=int, help="the programs and the choice of victims; random unless given")
     parser.add_argument("--workers", type=int, default=3)
@@ -40,28 +41,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parse(arguments)
     folder = given.dir or Path(tempfile.mkdtemp(prefix="outlive-kill-"))
     folder.mkdir(parents=True, exist_ok=True)
-    trial = Trial(
-        folder=folder.resolve(),
-        url=URLS[given.store](folder.resolve()),
-        store=given.store,
-        seed=random.randrange(1_000_000) if given.seed is None else given.seed,
-        kills=given.kills or (200 if given.minutes is None else KILLS_UNBOUNDED),
-        workers=given.workers,
-        minutes=given.minutes,
-    )
     tell: Callable[[str], None] = (lambda _: None) if given.quiet else (lambda text: print(text, flush=True))
-    print(f"seed {trial.seed}, {trial.workers} workers on {trial.url}", flush=True)
-    lines, is_right = report(trial, run_trial(trial, tell, drain_seconds=given.drain_seconds))
+    with PLACES[given.store](folder.resolve()) as place:
+        trial = trial_of(given, folder.resolve(), place)
+        print(f"seed {trial.seed}, {trial.workers} workers on {trial.url}", flush=True)
+        lines, is_right = report(trial, run_trial(trial, place, tell, drain_seconds=given.drain_seconds))
     print("\n".join(lines), flush=True)
     if is_right and given.dir is None:
         shutil.rmtree(folder)
     return 0 if is_right else 1
 
 
-def run_trial(trial: Trial, tell: Callable[[str], None], *, drain_seconds: float) -> Evidence:
+def trial_of(given: argparse.Namespace, folder: Path, place: Place) -> Trial:
+    """What the command line asks for."""
+    kills = given.kills or (200 if given.minutes is None else KILLS_UNBOUNDED)
+    return Trial(
+        folder=folder,
+        url=place.url,
+        store=given.store,
+        seed=random.randrange(1_000_000) if given.seed is None else given.seed,
+        kills=kills,
+        workers=given.workers,
+        minutes=given.minutes,
+        server_kills=0 if place.server is None else kills // 10 if given.server_kills is None else given.server_kills,
+    )
+
+
+def run_trial(trial: Trial, place: Place, tell: Callable[[str], None], *, drain_seconds: float) -> Evidence:
     """Torment the system, let it finish, and collect what is known."""
     evidence = Evidence(seed=trial.seed)
-    with Supervisor(trial, tell) as supervisor:
+    with Supervisor(trial, tell, place.server) as supervisor:
         began = time.monotonic()
         supervisor.torment()
         evidence.seconds = time.monotonic() - began
@@ -72,6 +81,7 @@ def run_trial(trial: Trial, tell: Callable[[str], None], *, drain_seconds: float
         evidence.stuck = asyncio.run(wait_for_all(trial.url, seconds=left))
         supervisor.stop_workers()
     evidence.kills, evidence.freezes, evidence.lost = supervisor.kills, supervisor.freezes, supervisor.lost
+    evidence.server_kills = supervisor.outages.kills
     tell("all processes have stopped; now the checks")
     asyncio.run(collect(trial, evidence))
     return evidence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,15 +16,19 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One answer of the engine, or one intention that has no answer yet."""
 
     op: str
-    """`trying` (about to start), `started`, `signalled`, `cancelled`, `ended`."""
+    """`trying` (about to start), `started`, `signalled`, `decided`, `cancelled`, `ended`."""
     number: int
     """Of the job."""
     at: float
     pid: int
     key: str = ""
-    """Of a signal."""
+    """Of a signal; the name of an approval."""
     status: str = ""
-    """How the run ended."""
+    """How the run ended, or what was decided."""
+    by: str = ""
+    """Who decided."""
+    is_first: bool = False
+    """Whether the engine said that this decision is the one that counts."""
     value: int | None = None
     """The signal's payload, or the result."""
 
@@ -34,9 +39,6 @@ class AckLog:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def write(self, op: str, number: int, *, key: str = "", status: str = "", value: int | None = None) -> None:
+    def write(self, op: str, number: int, **facts: Any) -> None:
         """Write one answer down; it is there when this returns, whatever happens to this process."""
-        append(
-            self._path,
-            Ack(op=op, number=number, at=time.time(), pid=os.getpid(), key=key, status=status, value=value),
-        )
+        append(self._path, Ack(op=op, number=number, at=time.time(), pid=os.getpid(), **facts))

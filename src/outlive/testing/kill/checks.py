@@ -1,7 +1,7 @@
 """What must hold after a trial. Each check is a function from the evidence to its complaints; none means that it holds.
 
 The checks share no code with the engine beyond reading events, and each of them is shown to fail by a test that
-doctors the evidence (`tests/kill/test_checks.py`).
+doctors the evidence (`tests/kill/test_checks.py`). Those that are about one feature each stand in `feature_checks`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-import msgspec
-
-from outlive._journal.event import AttemptFailed, CancelRequested, RunCancelled, SignalReceived, StepSucceeded
-from outlive._model import Payload, Run, RunStatus, child_id
-from outlive.testing.kill.completion import Completion, completions
+from outlive._journal.event import AttemptFailed, CancelRequested, RunCancelled, StepSucceeded
+from outlive._model import Run, RunStatus, child_id
+from outlive.testing.kill import feature_checks
+from outlive.testing.kill.completion import completions, living_id
 from outlive.testing.kill.evidence import Evidence
-from outlive.testing.kill.plan import KINDS, Job, job, walk
+from outlive.testing.kill.plan import KINDS, job, walk
+from outlive.testing.kill.reading import all_completions, number_in, number_of, signals_of_chains, tried_jobs
 
 LONG_TRIAL_RUNS = 200
 RUNS_PER_KILL_MIN = 1.0
@@ -44,7 +44,8 @@ def accepted_runs_ended_as_planned(it: Evidence) -> Iterator[str]:
     """Each start that was acknowledged led to exactly the end that the plan predicts, and so did its detached runs."""
     for number in sorted({ack.number for ack in it.acks if ack.op == "started"}):
         planned = job(it.seed, number)
-        yield from _compare(it.runs.get(planned.id), planned.id, planned.status, planned.total)
+        if not planned.batch:
+            yield from _compare(it.runs.get(planned.id), planned.id, planned.status, planned.total)
         for run_id, total in planned.detached.items():
             yield from _compare(it.runs.get(run_id), run_id, RunStatus.SUCCEEDED, total)
 
@@ -63,8 +64,8 @@ def _compare(run: Run | None, run_id: str, status: RunStatus, total: int) -> Ite
 def nothing_was_invented(it: Evidence) -> Iterator[str]:
     """Every run was asked for by a client or by a run."""
     asked: set[str] = set()
-    for planned in _tried_jobs(it):
-        asked |= {planned.id, *planned.detached}
+    for planned in tried_jobs(it):
+        asked |= {planned.id, *planned.detached, *planned.generations, *planned.chunks}
     for run_id in it.runs.keys() - asked:
         yield f"{run_id} exists and nobody asked for it"
 
@@ -73,23 +74,33 @@ def clients_saw_the_truth(it: Evidence) -> Iterator[str]:
     """What a client was told about an end is what the store says for ever after."""
     for ack in it.acks:
         if ack.op == "ended":
-            run = it.runs.get(job(it.seed, ack.number).id)
-            if run is None or run.status.value != ack.status or number_in(run.result) != ack.value:
+            planned = job(it.seed, ack.number)
+            run = it.runs.get(planned.id)
+            value = None if run is None else number_in(run.result)
+            if planned.batch and planned.status is RunStatus.SUCCEEDED:
+                value = planned.total
+            if run is None or run.status.value != ack.status or value != ack.value:
                 yield f"job {ack.number}: a client saw {ack.status} {ack.value}, the store has {run}"
 
 
 def completed_steps_never_ran_again(it: Evidence) -> Iterator[str]:
     """Nobody who claimed a run after a step's completion began that step, and nobody began one attempt twice."""
-    done = _completions_by_key(it)
+    done = {completion.key: completion for completion in all_completions(it)}
     begun: set[tuple[str, int, int]] = set()
+    gone_back: set[tuple[str, int]] = set()
     for line in it.effects:
         if line.mark != "begin":
             continue
         completion = done.get(line.key)
         if completion is not None and line.epoch > completion.epoch:
             yield f"{line.key} was completed in epoch {completion.epoch} and begun in epoch {line.epoch} by {line.pid}"
+        # A store that goes away takes with it what a step wrote in its transaction. Then the whole tree goes back to
+        # what is durable, under the same claim.
+        tree = (line.key.rpartition(":")[2], line.epoch)
+        if line.step in feature_checks.WRITES:
+            gone_back.add(tree)
         attempt = (line.key, line.epoch, line.attempt)
-        if attempt in begun:
+        if attempt in begun and tree not in gone_back:
             yield f"{line.key}: attempt {line.attempt} was begun twice in epoch {line.epoch}"
         begun.add(attempt)
 
@@ -97,7 +108,9 @@ def completed_steps_never_ran_again(it: Evidence) -> Iterator[str]:
 def completed_steps_really_ran(it: Evidence) -> Iterator[str]:
     """Each outcome in a journal is that of an attempt which really came to its end, under the claim that wrote it."""
     seen = {(line.key, line.epoch, line.attempt, line.mark == "end") for line in it.effects if line.mark != "begin"}
-    for completion in _all_completions(it):
+    for completion in all_completions(it):
+        if completion.is_interrupted:
+            continue
         if (completion.key, completion.epoch, completion.attempt, completion.is_success) not in seen:
             yield f"{completion.key} has an outcome, and its attempt {completion.attempt} never ended in that epoch"
 
@@ -118,14 +131,18 @@ def idempotency_keys_are_distinct(it: Evidence) -> Iterator[str]:
 def signals_arrived_once(it: Evidence) -> Iterator[str]:
     """Acknowledged signals are in their run's journal with their value, each once, in order, and none was made up."""
     received: Counter[tuple[str, str, int | None]] = Counter()
-    for run_id, events in it.journals.items():
-        taken = [event for event in events if isinstance(event, SignalReceived)]
+    for run_id, taken in signals_of_chains(it).items():
         received.update((run_id, event.key, number_in(event.payload)) for event in taken)
         places = [int(event.key.rpartition("-")[2]) for event in taken]
-        if places != sorted(places):
+        if places != list(range(len(places))):
             yield f"{run_id}: signals were sent one after the other and received in the order {places}"
-    planned = {(each.id, signal.key, signal.value) for each in _tried_jobs(it) for signal in each.signals}
-    acked = {(job(it.seed, ack.number).id, ack.key, ack.value) for ack in it.acks if ack.op == "signalled"}
+    planned = {(each.id, signal.key, signal.value) for each in tried_jobs(it) for signal in each.signals}
+    # A run that was cancelled may have ended before it read all of its mail.
+    acked = {
+        (sent_to.id, ack.key, ack.value)
+        for ack in it.acks
+        if ack.op == "signalled" and (sent_to := job(it.seed, ack.number)).status is not RunStatus.CANCELLED
+    }
     lost = (signal for signal in acked - received.keys() if signal[0] in it.journals)
     yield from (f"signal {signal} was acknowledged and is lost" for signal in sorted(lost))
     yield from (f"signal {signal} was consumed {count} times" for signal, count in received.items() if count > 1)
@@ -136,7 +153,9 @@ def retries_were_as_planned(it: Evidence) -> Iterator[str]:
     """A step that fails by plan failed exactly so often, however often its worker was killed meanwhile."""
     places = {line.key: line.place for line in it.effects if line.step == "kill.flaky"}
     for root_id, events in it.journals.items():
-        failures = Counter((child_id(root_id, e.run), e.call) for e in events if isinstance(e, AttemptFailed))
+        failures = Counter(
+            (child_id(living_id(root_id), e.run), e.call) for e in events if isinstance(e, AttemptFailed)
+        )
         planned_at = _planned_failures(it, root_id)
         for done in completions(root_id, events):
             if done.key not in places:
@@ -178,7 +197,7 @@ def enough_was_done(it: Evidence) -> Iterator[str]:
     if not ended:
         yield "no run ended at all"
     if len(ended) >= LONG_TRIAL_RUNS:
-        done = {op.kind for number in ended for op in walk(job(it.seed, number).program.ops)}
+        done = {kind for number in ended for kind in job(it.seed, number).kinds}
         yield from (f"no run with the operation {kind} ended" for kind in sorted(KINDS - done))
 
 
@@ -195,33 +214,13 @@ CHECKS: list[Callable[[Evidence], Iterator[str]]] = [
     signals_arrived_once,
     retries_were_as_planned,
     cancelled_runs_cleaned_up,
+    *feature_checks.FEATURE_CHECKS,
     the_store_is_whole,
     enough_was_done,
 ]
 
 
-def number_in(payload: Payload | None) -> int | None:
-    """The number that a payload holds."""
-    if payload is None or isinstance(payload.v, msgspec.UnsetType):
-        return None
-    return msgspec.json.decode(payload.v, type=int)
-
-
-def _tried_jobs(it: Evidence) -> Iterator[Job]:
-    for number in sorted({ack.number for ack in it.acks if ack.op == "trying"}):
-        yield job(it.seed, number)
-
-
-def _all_completions(it: Evidence) -> Iterator[Completion]:
-    for root_id, events in it.journals.items():
-        yield from completions(root_id, events)
-
-
-def _completions_by_key(it: Evidence) -> dict[str, Completion]:
-    return {completion.key: completion for completion in _all_completions(it)}
-
-
 def _planned_failures(it: Evidence, root_id: str) -> dict[int, int]:
     """How often the flaky operations of a root's program fail, by place."""
-    number = int(root_id.split("-")[1])
-    return {op.place: op.fails for op in walk(job(it.seed, number).program.ops) if op.kind == "flaky"}
+    planned = job(it.seed, number_of(root_id))
+    return {op.place: op.fails for op in walk(planned.program.ops) if op.kind == "flaky"}

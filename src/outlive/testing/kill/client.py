@@ -1,40 +1,45 @@
 """The client process of a trial: `python -m outlive.testing.kill.client URL ACKS SEED OPEN_MAX [--drain] [--work]`.
 
-It starts one job after the other, sends what the plan says, waits for results, and writes down every answer it gets.
-It may be killed at any moment; the next client reads what the last one was told and goes on from there. What was
-asked and not answered is asked again: the ids of runs and the keys of signals make that safe, which is part of what
-is tried here. With `--drain` it starts nothing new and ends when everything has; with `--work` it has a worker of its
-own.
+It starts one job after the other, sends and decides what the plan says, waits for results, and writes down every
+answer it gets. It may be killed at any moment; the next client reads what the last one was told and goes on from there.
+What was asked and not answered is asked again: the ids of runs and the keys of signals make that safe, which is part of
+what is tried here. With `--drain` it starts nothing new and ends when everything has; with `--work` it has a worker of
+its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import outlive
 from outlive import errors
 from outlive.testing.kill.acks import Ack, AckLog
+from outlive.testing.kill.batches import start_batch, total_of
+from outlive.testing.kill.insistence import entered, insist
 from outlive.testing.kill.lines import read
 from outlive.testing.kill.plan import Job, SignalPlan, job
 from outlive.testing.kill.process import until_asked_to_stop
-from outlive.testing.kill.program import program
+from outlive.testing.kill.program import program, relay
 
-T = TypeVar("T")
-
-AGAIN_SECONDS = 0.05
 SIGNAL_SECONDS = 0.03
+ASKED_SECONDS = 0.05
 
 
 class Client:
     """Drives jobs; knows what earlier clients were told."""
 
-    def __init__(self, engine: outlive.Engine, log: AckLog, seed: int, known: list[Ack]) -> None:
+    def __init__(
+        self, engine: outlive.Engine, log: AckLog, seed: int, known: list[Ack], other: outlive.Engine | None = None
+    ) -> None:
         self._engine, self._log, self._seed = engine, log, seed
+        self._other = other or engine
+        """A second client, which decides against the first."""
         self._told = {(ack.number, ack.op, ack.key) for ack in known}
         tried = {ack.number for ack in known if ack.op == "trying"}
         self._open = sorted(tried - {ack.number for ack in known if ack.op == "ended"})
@@ -56,16 +61,24 @@ class Client:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send_signals(it))
             group.create_task(self._cancel(it))
+            for name in it.approvals:
+                group.create_task(self._decide(it, name))
         status, value = await self._outcome(it)
         self._log.write("ended", it.number, status=status, value=value)
 
     async def _start(self, it: Job) -> None:
         self._log.write("trying", it.number)
         for _ in range(it.starts):
-            await insist(
-                lambda: self._engine.start(program, it.program, id=it.id, timeout=it.timeout_seconds),
-            )
+            await insist(lambda: self._start_once(it))
         self._log.write("started", it.number)
+
+    async def _start_once(self, it: Job) -> None:
+        if it.batch:
+            await start_batch(self._engine, it)
+        elif it.relay is not None:
+            await self._engine.start(relay, it.relay, id=it.id)
+        else:
+            await self._engine.start(program, it.program, id=it.id, timeout=it.timeout_seconds)
 
     async def _send_signals(self, it: Job) -> None:
         for signal in it.signals:
@@ -86,6 +99,26 @@ class Client:
                 continue
         return is_accepted
 
+    async def _decide(self, it: Job, name: str) -> None:
+        """Two clients decide at once, and differently: one of them is first, and both are told so."""
+        if self._was_told(it, "decided", name):
+            return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._answer(it, name, self._engine.approve, by=f"ann-{os.getpid()}"))
+            group.create_task(self._answer(it, name, self._other.reject, by=f"bob-{os.getpid()}"))
+
+    async def _answer(
+        self, it: Job, name: str, decide: Callable[..., Awaitable[outlive.Approval[Any]]], *, by: str
+    ) -> None:
+        told: outlive.Approval[Any] | None = None
+        while told is None:
+            try:
+                told = await insist(lambda: decide(it.id, name, by=by))
+            except errors.ApprovalNotFoundError:
+                await asyncio.sleep(ASKED_SECONDS)  # The run has not come so far.
+        status = "approved" if told.approved else "rejected"
+        self._log.write("decided", it.number, key=name, status=status, by=told.by, is_first=told.is_first)
+
     async def _cancel(self, it: Job) -> None:
         if it.cancel_seconds is None or self._was_told(it, "cancelled"):
             return
@@ -98,6 +131,8 @@ class Client:
 
     async def _outcome(self, it: Job) -> tuple[str, int | None]:
         try:
+            if it.batch:
+                return "succeeded", await insist(lambda: total_of(self._engine, it))
             return "succeeded", await insist(lambda: self._engine.get(it.id).result())
         except errors.RunCancelled:
             return "cancelled", None
@@ -110,20 +145,11 @@ class Client:
         return (it.number, op, key) in self._told
 
 
-async def insist(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask until the store answers: a busy store is no answer, and a lost one may be asked again."""
-    while True:
-        try:
-            return await ask()
-        except errors.StoreUnavailableError:
-            await asyncio.sleep(AGAIN_SECONDS)
-
-
 async def main(url: str, acks: Path, seed: int, open_max: int, *, is_draining: bool, is_working: bool) -> None:
     """Be a client until told to stop, killed, or, draining, done."""
     known = read(acks, Ack)
-    async with outlive.Engine(url, worker=is_working) as engine:
-        client = Client(engine, AckLog(acks), seed, known)
+    async with entered(url, worker=is_working) as engine, entered(url, worker=False) as other:
+        client = Client(engine, AckLog(acks), seed, known, other)
         driving = asyncio.create_task(client.run(open_max=open_max, is_draining=is_draining))
         asking = asyncio.create_task(until_asked_to_stop())
         await asyncio.wait([driving, asking], return_when=asyncio.FIRST_COMPLETED)

@@ -9,11 +9,15 @@ claimed later has read in the journal that it is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from outlive._journal.event import AnyEvent, RunClaimed, RunCreated, StepFailed, StepSucceeded
-from outlive._model import child_id
+from outlive._model import Payload, child_id
+
+INTERRUPTED = "outlive.errors.StepInterrupted"
+_GENERATION = re.compile(r"~gen\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +31,31 @@ class Completion:
     epoch: int
     attempt: int
     is_success: bool
+    is_interrupted: bool
+    """Whether it is a step that is called once, and nobody knows whether it was."""
+    result: Payload | None
 
 
-def completions(root_id: str, events: Iterable[AnyEvent]) -> list[Completion]:
+def living_id(root_id: str) -> str:
+    """The id that a run had while it ran: one that has gone on as the next generation has been renamed."""
+    return _GENERATION.sub("", root_id)
+
+
+def nonce_of(events: Sequence[AnyEvent]) -> str:
+    """What keeps a tree apart from others of its id, as keys have it."""
+    return f"{events[0].nonce:016x}" if events and isinstance(events[0], RunCreated) else ""
+
+
+def completions(root_id: str, events: Sequence[AnyEvent]) -> list[Completion]:
     """The calls that a journal says are done, in its order."""
+    root_id = living_id(root_id)
     done = []
-    epoch = nonce = 0
+    nonce = nonce_of(events)
+    epoch = 0
     for event in events:
         match event:
             case RunCreated(run=0):
-                nonce, epoch = event.nonce, 1 if event.worker else 0
+                epoch = 1 if event.worker else 0
             case RunClaimed():
                 epoch = event.epoch
             case StepSucceeded() | StepFailed():
@@ -45,10 +64,12 @@ def completions(root_id: str, events: Iterable[AnyEvent]) -> list[Completion]:
                     Completion(
                         run_id=run_id,
                         call=event.call,
-                        key=f"{run_id}:{event.call}:{nonce:016x}",
+                        key=f"{run_id}:{event.call}:{nonce}",
                         epoch=epoch,
                         attempt=event.attempt,
                         is_success=isinstance(event, StepSucceeded),
+                        is_interrupted=isinstance(event, StepFailed) and event.failure.type == INTERRUPTED,
+                        result=event.result if isinstance(event, StepSucceeded) else None,
                     )
                 )
             case _:

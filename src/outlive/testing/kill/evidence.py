@@ -11,14 +11,14 @@ from pathlib import Path
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
 from outlive._model import TERMINAL, Run, RunFilter, RunStatus
-from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, Store
 from outlive.client.why import why
 from outlive.errors import OutliveError
 from outlive.testing.fsck import Problem, check_store, each_root
 from outlive.testing.kill.acks import Ack
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import read
-from outlive.testing.kill.places import opened
+from outlive.testing.kill.places import opened, read_ledger
 from outlive.testing.kill.supervisor import Freeze, Kill, Trial
 
 LOOK_SECONDS = 0.2
@@ -37,8 +37,14 @@ class Evidence:
     """All roots by id."""
     journals: dict[str, list[AnyEvent]] = field(default_factory=dict)
     """By the id of the root; a damaged one is left out, as it is among the problems."""
+    items: dict[str, list[ItemResult]] = field(default_factory=dict)
+    """The outcomes of the items of batches, by the id of their chunk."""
+    ledger: list[tuple[str, int, int]] = field(default_factory=list)
+    """The rows that steps with a transaction wrote: the key of the call, its place and its value."""
     problems: list[Problem] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
+    server_kills: list[float] = field(default_factory=list)
+    """When the server of the store was killed."""
     freezes: list[Freeze] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
@@ -76,8 +82,11 @@ async def collect(trial: Trial, into: Evidence) -> None:
     into.tracebacks = _find_tracebacks(trial.folder)
     async with opened(trial.url) as store:
         into.problems = await check_store(store)
+        into.ledger = [(key, place, value) for key, place, value in await read_ledger(store)]
         async for root in each_root(store):
             into.runs[root.id] = root
+            if "~chunk" in root.id:
+                into.items[root.id] = await store.read_items(root.id)
             rows = await store.read_journal(root.journal)
             try:
                 into.journals[root.id] = open_journal(rows, nonce=root.nonce, run_id=root.id)
@@ -93,5 +102,7 @@ def _find_tracebacks(folder: Path) -> list[str]:
         for trace in traces:
             # Frames are indented; the first line that is not says which exception it was.
             raised = next((line for line in trace.splitlines() if not line.startswith(" ")), "cut off by a kill")
+            if "in spawn_main" in trace and raised.startswith("EOFError"):
+                continue  # A process for steps that Python was starting when its worker was killed.
             found[f"{log.name}: {raised}"] += 1
     return [f"{what} ({times} times)" for what, times in found.most_common()]

@@ -1,50 +1,22 @@
-"""The workflow of the kill trials: an interpreter of little programs.
+"""The workflows of the kill trials: an interpreter of little programs, and a run of several generations.
 
 A program is data: a list of operations, some with parts. Each adds a known number, so the result of a program is
 known before it runs, whatever happens to the workers meanwhile. The operations are the things people write: steps of
-all kinds, gathers, races, timers, signals, children.
+all kinds, gathers, races, timers, signals, children, sagas, approvals.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from dataclasses import dataclass
+from dataclasses import replace
 
 import outlive
-from outlive.testing.kill.effects import effect
+from outlive.testing.kill import steps
+from outlive.testing.kill.op import Booked, Op, Program, Relay
 
-MILLISECONDS = 1_000
 EXPIRE_SECONDS = 0.1
 PATIENCE_SECONDS = 0.05
-STEP_TIMEOUT_SECONDS = 0.3
-STUCK_SECONDS = 30.0
-PIECES = 4
-
-
-@dataclass(frozen=True)
-class Op:
-    """One operation of a program."""
-
-    kind: str
-    place: int
-    """Its number, unique in the program and in everything that the program starts."""
-    value: int = 0
-    """What it adds to the result; a signal adds what it carries."""
-    parts: tuple[Op, ...] = ()
-    fails: int = 0
-    """How often it fails by plan before it succeeds."""
-    id: str = ""
-    """The id of the detached run that it starts."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """What one run does, and how it ends."""
-
-    ops: tuple[Op, ...]
-    ending: str = "return"
-    """`return` the total, `raise` it, or `wait` for something that never comes."""
+MAP_CONCURRENCY = 2
 
 
 @outlive.workflow(name="kill.program")
@@ -63,7 +35,26 @@ async def program(plan: Program) -> int:
                 pass
         return total
     except asyncio.CancelledError:
-        await tidy(-plan.ops[0].place)
+        await steps.tidy(-plan.ops[0].place)
+        raise
+
+
+@outlive.workflow(name="kill.relay")
+async def relay(plan: Relay) -> int:
+    """Take some signals, then go on as the next generation; the last one returns the sum of all signals."""
+    try:
+        total = plan.total
+        for _ in range(plan.each):
+            total += await outlive.wait_for_signal("go", int)
+        await steps.work(plan.place, 1)
+        if plan.generations:
+            heir = replace(plan, generations=plan.generations - 1, place=plan.place + 1, total=total)
+            outlive.continue_as_new(heir)
+        if plan.ending == "wait":
+            await outlive.wait_for_signal("never")
+        return total
+    except asyncio.CancelledError:
+        await steps.tidy(-plan.place)
         raise
 
 
@@ -71,30 +62,70 @@ async def perform(op: Op) -> int:
     """Do one operation; the number that it adds."""
     match op.kind:
         case "work":
-            return await work(op.place, op.value)
+            return await steps.work(op.place, op.value)
         case "thread":
-            return await work_on_thread(op.place, op.value)
+            return await steps.work_on_thread(op.place, op.value)
+        case "process":
+            return await steps.work_in_process(op.place, op.value)
         case "flaky":
-            return await flaky(op.place, op.value, op.fails)
+            return await steps.flaky(op.place, op.value, op.fails)
         case "slow":
-            return await slow(op.place, op.value)
+            return await steps.slow(op.place, op.value)
         case "pieces":
-            return await in_pieces(op.place, op.value)
+            return await steps.in_pieces(op.place, op.value)
         case "broken":
             return await give_up(op)
+        case "once":
+            return await take_once(op)
+        case "transaction":
+            return await steps.write(op.place, op.value, op.fails)
+        case "publish":
+            outlive.publish(**{f"said-{op.place}": op.value})
+            return await steps.show(op.place, op.value)
+        case "patched":
+            return op.value if outlive.patched(f"change-{op.place % 3}") else -1
         case "nap":
-            await asyncio.sleep(op.value / MILLISECONDS)
+            await asyncio.sleep(op.value / steps.MILLISECONDS)
             return op.value
+        case _:
+            return await perform_wait(op)
+
+
+async def perform_wait(op: Op) -> int:
+    """The operations that wait for the world or for time."""
+    match op.kind:
         case "expire":
             return await expire(op)
+        case "lapse":
+            return await lapse(op)
         case "signal":
             return await outlive.wait_for_signal("go", int)
         case "patience":
             return await patience()
+        case "approval":
+            answer = await outlive.wait_for_approval(op.id, title="Shall we?", assignees=["ann", "bob"])
+            await steps.note(op.place, int(answer.approved))
+            return op.value
+        case _:
+            return await perform_nested(op)
+
+
+async def perform_nested(op: Op) -> int:
+    """The operations that have parts."""
+    match op.kind:
         case "gather":
             return sum(await asyncio.gather(*(perform(part) for part in op.parts)))
         case "race":
             return await race(op)
+        case "saga":
+            return await saga(op)
+        case "map":
+            found = await outlive.map(
+                steps.handle_item, op.parts, concurrency=MAP_CONCURRENCY, tolerate=outlive.Tolerance(failures=op.fails)
+            )
+            return sum(each for each in found if isinstance(each, int))
+        case "map_runs":
+            return sum(await outlive.map(program, [Program((part,)) for part in op.parts], concurrency=MAP_CONCURRENCY))
         case "child":
             return await program(Program(op.parts))
         case "detached":
@@ -103,6 +134,11 @@ async def perform(op: Op) -> int:
         case "orphan":
             await outlive.start(program, Program(op.parts), detached=True, id=op.id)
             return op.value
+        case "lineage":
+            heir = Relay(op.fails, each=0, place=op.place, total=op.value)
+            return await (await outlive.start(relay, heir, detached=True, id=op.id)).result()
+        case "booking":
+            return (await steps.book(op.place, op.value)).value
         case _:
             raise AssertionError(f"no operation is called {op.kind}")
 
@@ -110,10 +146,18 @@ async def perform(op: Op) -> int:
 async def give_up(op: Op) -> int:
     """A step that fails for good, and a workflow that takes it well."""
     try:
-        await broken(op.place)
+        await steps.broken(op.place)
     except ValueError:
         return op.value
     return -1
+
+
+async def take_once(op: Op) -> int:
+    """A step that is not called again: whether it was interrupted or not, it adds the same."""
+    try:
+        return await steps.call_once(op.place, op.value, op.fails)
+    except outlive.StepInterrupted:
+        return op.value
 
 
 async def expire(op: Op) -> int:
@@ -122,6 +166,15 @@ async def expire(op: Op) -> int:
         async with asyncio.timeout(EXPIRE_SECONDS):
             await outlive.wait_for_signal("never")
     except TimeoutError:
+        return op.value
+    return -1
+
+
+async def lapse(op: Op) -> int:
+    """Ask people for something that nobody decides."""
+    try:
+        await outlive.wait_for_approval(f"nobody-{op.place}", deadline=EXPIRE_SECONDS)
+    except outlive.ApprovalExpired:
         return op.value
     return -1
 
@@ -143,75 +196,19 @@ async def race(op: Op) -> int:
     for task in rest:
         task.cancel()
     await asyncio.gather(*rest, return_exceptions=True)
-    await note(op.place, winner)
+    await steps.note(op.place, winner)
     return op.value
 
 
-@outlive.step(name="kill.work")
-async def work(place: int, value: int) -> int:
-    """Something that takes a moment."""
-    with effect(place):
-        await asyncio.sleep(value / MILLISECONDS)
-    return value
-
-
-@outlive.step(name="kill.work_on_thread")
-def work_on_thread(place: int, value: int) -> int:
-    """The same, in a sync function."""
-    with effect(place):
-        time.sleep(value / MILLISECONDS)
-    return value
-
-
-@outlive.step(name="kill.flaky", retry=outlive.Retry(attempts=5, first=0.02, cap=0.1, on=(ConnectionError,)))
-async def flaky(place: int, value: int, fails: int) -> int:
-    """Fails as often as planned."""
-    with effect(place):
-        await asyncio.sleep(value / MILLISECONDS)
-        if outlive.current_step().attempt <= fails:
-            raise ConnectionError("planned")
-    return value
-
-
-@outlive.step(
-    name="kill.slow",
-    timeout=STEP_TIMEOUT_SECONDS,
-    retry=outlive.Retry(attempts=20, first=0.02, cap=0.1, on=(TimeoutError,)),
-)
-async def slow(place: int, value: int) -> int:
-    """Hangs in its first attempt until its timeout."""
-    with effect(place):
-        await asyncio.sleep(STUCK_SECONDS if outlive.current_step().attempt == 1 else 0)
-    return value
-
-
-@outlive.step(name="kill.in_pieces")
-async def in_pieces(place: int, value: int) -> int:
-    """Saves how far it came."""
-    me = outlive.current_step()
-    with effect(place):
-        for piece in range(me.last_progress or 0, PIECES):
-            await asyncio.sleep(value / MILLISECONDS / PIECES)
-            me.heartbeat(piece + 1)
-    return value
-
-
-@outlive.step(name="kill.broken", retry=outlive.Retry(attempts=2, first=0.02, on=(ValueError,)))
-async def broken(place: int) -> int:
-    """Fails always."""
-    with effect(place):
-        raise ValueError("planned")
-
-
-@outlive.step(name="kill.note")
-async def note(place: int, winner: int) -> int:
-    """Know who won a race."""
-    with effect(place):
-        return winner
-
-
-@outlive.step(name="kill.tidy")
-async def tidy(place: int) -> None:
-    """Clean up after a cancelled program."""
-    with effect(place):
-        await asyncio.sleep(0)
+async def saga(op: Op) -> int:
+    """Book the parts: one, then the others side by side, the last of them in a child; by plan all of it is undone."""
+    first, *rest, last = op.parts
+    try:
+        async with outlive.saga():
+            booked: Booked = await steps.book(first.place, first.value)
+            others = await asyncio.gather(*(perform(part) for part in rest), program(Program((last,))))
+            if op.fails:
+                await steps.broken(op.place)
+            return booked.value + sum(others)
+    except ValueError:
+        return op.value

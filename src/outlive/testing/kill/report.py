@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from outlive._journal.event import RunClaimed, RunCreated, StepFailed, StepSucceeded
 from outlive.testing.kill.checks import CHECKS
+from outlive.testing.kill.completion import nonce_of
 from outlive.testing.kill.evidence import Evidence
 from outlive.testing.kill.supervisor import Trial
 
@@ -39,6 +40,8 @@ def counts(it: Evidence) -> Iterator[str]:
     yield f"  told        {', '.join(f'{op} {n:,}' for op, n in sorted(Counter(a.op for a in it.acks).items()))}"
     told = ", ".join(f"{count} {phase}" for phase, count in phases.most_common())
     yield f"  kills       {len(it.kills)} in {it.seconds:.0f} s: {told}"
+    if it.server_kills:
+        yield f"  server      killed {len(it.server_kills)} times"
     yield f"  frozen      {len(it.freezes)} workers for longer than their lease"
     yield f"  take-overs  {sum(isinstance(e, RunClaimed) and e.interrupted for e in events):,}"
     waits = sorted(recovery_seconds(it))
@@ -56,18 +59,23 @@ def recovery_seconds(it: Evidence) -> Iterator[float]:
     A worker that is frozen in the middle of a transaction keeps everybody waiting; that time says nothing of recovery.
     """
     killed_at = {kill.pid: kill.at for kill in it.kills}
-    pid_of_claim = {(line.run.split("~")[0], line.epoch): line.pid for line in it.effects if line.mark == "begin"}
+    # A key ends with the nonce of its tree. A step in a process has a pid of its own, and is no worker.
+    pid_of_claim = {
+        (line.key.rpartition(":")[2], line.epoch): line.pid
+        for line in it.effects
+        if line.mark == "begin" and line.step != "kill.work_in_process"
+    }
     pid_of_worker: dict[str, int] = {}
     owners: list[tuple[str, float]] = []
-    for run_id, events in it.journals.items():
-        owner = ""
+    for events in it.journals.values():
+        owner, nonce = "", nonce_of(events)
         for event in events:
             if isinstance(event, RunClaimed):
                 if event.interrupted:
                     owners.append((owner, event.at / 1e6))
                 owner = event.worker
-                if (run_id, event.epoch) in pid_of_claim:
-                    pid_of_worker[owner] = pid_of_claim[run_id, event.epoch]
+                if (nonce, event.epoch) in pid_of_claim:
+                    pid_of_worker[owner] = pid_of_claim[nonce, event.epoch]
     for owner, at in owners:
         pid = pid_of_worker.get(owner)
         if pid is None or pid not in killed_at:
@@ -82,7 +90,8 @@ def again(trial: Trial, *, is_right: bool) -> Iterator[str]:
     yield ""
     yield "Nothing was lost and nothing was done twice." if is_right else f"SOMETHING IS WRONG. Files: {trial.folder}"
     minutes = "" if trial.minutes is None else f" --minutes {trial.minutes:g}"
+    server_kills = f" --server-kills {trial.server_kills}" if trial.server_kills else ""
     yield (
         f"Again: python -m outlive.testing.kill --store {trial.store} --kills {trial.kills} --seed {trial.seed} "
-        f"--workers {trial.workers}{minutes}"
+        f"--workers {trial.workers}{server_kills}{minutes}"
     )

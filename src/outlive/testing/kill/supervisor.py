@@ -2,7 +2,8 @@
 
 It is the direct parent of every process, so that a killed one is reaped, and it decides from the seed whom to kill
 and when. A fresh process is often killed again while it starts or recovers: recovery must survive recovery. Now and
-then a worker is frozen for longer than its lease instead: it wakes up as one whose runs belong to others.
+then a worker is frozen for longer than its lease instead: it wakes up as one whose runs belong to others. The server of
+the store, where there is one, is killed too (`outage`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pathlib import Path
 from outlive.testing.kill import effects
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import Tail
+from outlive.testing.kill.outage import Outages
 from outlive.testing.kill.process import ChildProcess, end_all
+from outlive.testing.postgres import PostgresServer
 
 LEASE_SECONDS = 2.0
 FRESH_SECONDS = 0.3
@@ -46,6 +49,8 @@ class Trial:
     workers: int
     minutes: float | None = None
     """Stop killing after this time, even if fewer were killed."""
+    server_kills: int = 0
+    """How often the server of the store is killed meanwhile."""
 
     @property
     def effects(self) -> Path:
@@ -82,6 +87,8 @@ class Supervisor:
 
     trial: Trial
     tell: Callable[[str], None]
+    server: PostgresServer | None = None
+    """The server of the store, if it has one."""
     kills: list[Kill] = field(default_factory=list)
     freezes: list[Freeze] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -95,6 +102,13 @@ class Supervisor:
         self._client: ChildProcess | None = None
         self._frozen: dict[int, float] = {}
         """When to thaw which worker."""
+        self.outages = Outages(
+            self.server,
+            kills=self.trial.kills,
+            server_kills=self.trial.server_kills,
+            seed=self.trial.seed,
+            tell=self.tell,
+        )
 
     def __enter__(self) -> Supervisor:
         """Start everything."""
@@ -114,18 +128,26 @@ class Supervisor:
             time.sleep(self._random.uniform(*PAUSE_SECONDS))
             self._strike()
             self._thaw(until=time.time())
+            self.outages.look(len(self.kills))
             self._note_lost()
             if self.lost:
                 return
+        if minutes is None:
+            self.outages.finish()
 
     def drain(self, seconds: float) -> bool:
         """Let a last client see everything through; whether it did in time."""
         assert self._client is not None
         self._thaw(until=math.inf)
+        self.outages.revive()
         self._client.kill()
         self._client = self._new_client("--drain")
         is_done = self._client.wait(seconds)
         self._note_lost()
+        if not is_done:
+            self.lost.append(
+                "the last client did not see everything end; its log ends with:\n" + self._client.last_words()
+            )
         return is_done and not self._client.exit_code
 
     def stop_workers(self) -> None:

@@ -1,0 +1,1 @@
+SELECT key, place, value FROM kill_ledger
