@@ -200,8 +200,8 @@ class TransactionsConformance(Facet):
         assert mine is (Outcome.CONFLICT if loser == "the transaction" else Outcome.COMMITTED)
         assert second_outcome is (Outcome.CONFLICT if loser == "another" else Outcome.COMMITTED)
         assert [outcome for ((outcome, _),) in rest] == [Outcome.COMMITTED] * 2
-        assert await read_names(store, third) == ["go"]
         assert await delivery
+        assert await read_names(store, third) == ["go"]
         assert await read_notes(store) == ([] if mine is Outcome.CONFLICT else ["mine"])
         assert await store.find_run("run-4") is not None
 
