@@ -32,9 +32,15 @@ BACKOFF_MAX_SECONDS = 5.0
 REFUSALS_MAX = 5
 """How often a change that the store refuses for a reason of its own is tried before its run is given up here."""
 DRAIN_LOOK_SECONDS = 0.02
+BATCH_MIN = 16
+"""Fewer changes than this are not worth two commits."""
+TURNS_TO_THE_STORE = 3
+"""Turns of the event loop after which a store has been given what it was asked to write."""
 
 Answer = Callable[[Outcome, int], None]
 """Told the outcome of a change and the handle of its journal."""
+Told = tuple[list[tuple[Change, Answer]], list[tuple[Outcome, int]]]
+"""A batch and what became of it."""
 
 
 class Within(NamedTuple):
@@ -50,10 +56,12 @@ class Within(NamedTuple):
 class Committer:
     """Collects changes and commits them in batches, in the order in which they came."""
 
-    def __init__(self, store: Store, *, counters: Counters, batch_max: int) -> None:
+    def __init__(self, store: Store, *, counters: Counters, batch_max: int, overlaps: bool = False) -> None:
         self._store = store
         self._counters = counters
         self._batch_max = batch_max
+        self._overlaps = overlaps
+        """Whether answers are worked on while the next batch is written: that pays where a server writes it."""
         self._queue: deque[tuple[Change, Answer]] = deque()
         self._batch: list[tuple[Change, Answer]] = []
         """What the store was given last."""
@@ -191,19 +199,54 @@ class Committer:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
+        untold: Told | None = None
         try:
             while self._queue:
-                self._batch = batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._batch_max))]
+                size = self._size_of_batch(len(self._batch))
+                self._batch = batch = [self._queue.popleft() for _ in range(size)]
                 changes, where = merged([change for change, _ in batch])
-                outcomes = await self._commit(changes)
+                telling, untold = untold, None
+                outcomes = await (
+                    self._commit(changes) if telling is None else self._commit_meanwhile(changes, telling)
+                )
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
                 self._count(batch, outcomes)
-                loop.call_soon(self._tell, batch, outcomes)
+                untold = batch, outcomes
+                # A conflict is told first: what its tree has said since must not reach the store.
+                if self._overlaps and self._queue and all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
+                    continue
+                loop.call_soon(self._tell, *untold)
+                untold = None
                 # One turn of the loop: what the answers bring about joins the next batch.
                 await asyncio.sleep(0)
         finally:
+            if untold is not None:
+                loop.call_soon(self._tell, *untold)
             self._pump, self._batch = None, []
+
+    def _size_of_batch(self, previous: int) -> int:
+        """How many changes the next batch takes. Half of those that move: while the store writes one half, the answers
+        to the other half are worked on, and neither waits for the other."""
+        if not self._overlaps:
+            return min(len(self._queue), self._batch_max)
+        half = (len(self._queue) + previous + 1) // 2
+        return min(len(self._queue), self._batch_max, max(half, BATCH_MIN))
+
+    async def _commit_meanwhile(self, changes: list[Change], telling: Told) -> list[tuple[Outcome, int]]:
+        """Give a batch to the store, and tell the answers to the one before as soon as it is on its way."""
+        loop = asyncio.get_running_loop()
+        commit = loop.create_task(self._commit(changes), name="outlive-commit")
+        try:
+            for _ in range(TURNS_TO_THE_STORE):
+                await asyncio.sleep(0)
+        finally:
+            loop.call_soon(self._tell, *telling)
+        try:
+            return await commit
+        except asyncio.CancelledError:
+            commit.cancel()
+            raise
 
     def _tell(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
         for (change, answer), (outcome, journal) in zip(batch, outcomes, strict=True):

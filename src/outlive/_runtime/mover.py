@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from outlive._journal.event import AnyEvent, StepFailed, StepProgressed, StepSucceeded
+from outlive._journal.event import AnyEvent, StepFailed, StepSucceeded
 from outlive._model import Limits, Run, RunStatus
 from outlive._replay.command import CancelStep, RunStep
 from outlive._runtime.alarms import Alarms
@@ -26,8 +26,8 @@ from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
+from outlive._runtime.news import News, publish_pending
 from outlive._runtime.processes import ProcessLane
-from outlive._runtime.publishing import publish_pending
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Inbound, MessageKind, Outcome, Transaction
@@ -68,6 +68,7 @@ class Mover:
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadLane(clock, threads_max=limits.threads_max)
         self._processes = ProcessLane(clock, counters=counters, processes_max=limits.processes_max)
+        news = News(clock, guarding=self.guarding, settle=self.settle, is_stopping=lambda: self.is_stopping)
         self._executor = Executor(
             clock=clock,
             threads=self._threads,
@@ -78,8 +79,8 @@ class Mover:
             trust=trust,
             begin=partial(committer.begin, seconds_max=limits.transaction_seconds_max),
             report=self._on_outcome,
-            save_progress=self._save_progress,
-            save_published=self._save_published,
+            save_progress=news.save_progress,
+            save_published=news.save_published,
         )
         self._outcomes: list[tuple[LiveRun, Attempt, bytes | None, AnyEvent | None]] = []
         self._alarms = Alarms(clock, self._on_alarm)
@@ -209,43 +210,6 @@ class Mover:
         except PayloadTooLargeError as error:
             return self._executor.failed(command, error)
         return fact_of_success(command, at=self._clock.now(), result=payload)
-
-    def _save_progress(self, live: LiveRun, attempt: Attempt) -> None:
-        command, data = attempt.command, attempt.progress
-        # The step may have ended, or been given up, while its last progress waited for its turn.
-        if data is None or not self._may_save(live, command):
-            return
-        attempt.progress, attempt.is_saving = None, True
-        with self.guarding(live):
-            payload = live.pack(data, f"the progress of step {command.call}")
-            live.happen(StepProgressed(at=self._clock.now(), run=command.run, call=command.call, progress=payload))
-
-        def saved() -> None:
-            attempt.is_saving = False
-            self._save_progress(live, attempt)
-
-        live.add_effect(saved)
-        self.settle(live)
-
-    def _may_save(self, live: LiveRun, command: RunStep) -> bool:
-        return not (self.is_stopping or live.is_lost or live.is_over) and live.execution.expects(
-            command.run, command.call
-        )
-
-    def _save_published(self, live: LiveRun, attempt: Attempt) -> None:
-        if not self._may_save(live, attempt.command):
-            return
-        with self.guarding(live):
-            if not publish_pending(live, attempt, at=self._clock.now()):
-                return
-
-        def saved() -> None:
-            attempt.is_publishing = False
-            self._save_published(live, attempt)
-
-        attempt.is_publishing = True
-        live.add_effect(saved)
-        self.settle(live)
 
     # -- Timers and retries ----------------------------------------------------------------------------------
 

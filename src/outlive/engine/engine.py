@@ -10,18 +10,15 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from outlive._define.registry import REGISTRY, Registry
-from outlive._define.step import Step
-from outlive._define.workflow import Bound, Workflow
-from outlive._journal.event import AnyEvent, RunCreated
+from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
-from outlive._model import Limits, Run, RunStatus
-from outlive._model.approval import Approval
+from outlive._model import Limits
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._runtime.bell import Bell
@@ -29,16 +26,13 @@ from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.station import Station
 from outlive._store.contract import Store
-from outlive.client.audit import ApprovalEntry
-from outlive.client.batch import Batch
-from outlive.client.batches import Tolerates
 from outlive.client.birth import birth
-from outlive.client.client import Client, OnConflict
-from outlive.client.handle import RunHandle
+from outlive.client.client import Client
 from outlive.client.waiters import Waiters
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.sync import SyncEngine
-from outlive.engine.url import has_own_clock, store_for
+from outlive.engine.url import is_server, store_for
+from outlive.engine.verbs import EngineVerbs
 from outlive.errors import ConfigurationError, EngineClosedError, EngineForkedError, NotDurableError
 from outlive.telemetry import Counters
 
@@ -48,7 +42,7 @@ T = TypeVar("T")
 LEASE_SECONDS_MIN = 1.0
 
 
-class Engine:
+class Engine(EngineVerbs):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:
@@ -102,7 +96,7 @@ class Engine:
         self._packer = Packer(self.limits, codecs)
         self._redaction = Redaction(redact)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
-        if clock is None and has_own_clock(url):
+        if clock is None and is_server(url):
             # What the store judges by its clock, others must stamp by the same.
             self._clock = StoreClock(self._store.now)
         self._committer: Committer | None = None
@@ -125,7 +119,12 @@ class Engine:
         self._is_entered, self._process = True, os.getpid()
         try:
             await self._store.open()
-            self._committer = Committer(self._store, counters=self.counters, batch_max=self.limits.commit_batch_max)
+            self._committer = Committer(
+                self._store,
+                counters=self.counters,
+                batch_max=self.limits.commit_batch_max,
+                overlaps=is_server(self.url),
+            )
             self._waiters = Waiters(self._store, pause=self._pause)
             if self._has_worker:
                 if self._tunes:
@@ -246,155 +245,3 @@ class Engine:
         if self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
         return self._client
-
-    # -- Verbs -----------------------------------------------------------------------------------------------
-
-    async def start(
-        self,
-        workflow: Workflow[..., R] | Bound[R],
-        *args: Any,
-        id: str | None = None,
-        on_conflict: OnConflict = "attach",
-        timeout: float | None = None,
-        tags: dict[str, str] | None = None,
-        connection: Any = None,
-    ) -> RunHandle[R]:
-        """Start a run; it is durable when this returns.
-
-        Args:
-            id: the same id again is the same run; made up unless given.
-            on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `reject` raises
-                `RunExistsError`, `replace` cancels it (it stays in the store as `<id>~old1`) and starts anew.
-            timeout: seconds that the run may take as a whole.
-            tags: text for searching.
-            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
-                on it: the run is created in that transaction, and nothing of it runs before you commit.
-        """
-        return await self._verbs.start(
-            workflow, *args, id=id, on_conflict=on_conflict, timeout=timeout, tags=tags, connection=connection
-        )
-
-    def get(self, run_id: str) -> RunHandle[Any]:
-        """A handle of a run; whether there is such a run shows when it is used."""
-        return RunHandle(self._verbs, run_id)
-
-    async def start_batch(
-        self,
-        work: Step[[T], R] | Workflow[[T], R],
-        rows: Iterable[T] | AsyncIterable[T],
-        *,
-        concurrency: int = 20,
-        id: str | None = None,
-        tags: dict[str, str] | None = None,
-        tolerate: Tolerates | None = None,
-    ) -> Batch[R]:
-        """Call a step or a workflow for each of many rows, each durable on its own; durable when this returns.
-
-        Args:
-            work: takes one argument, the row.
-            rows: any iterable, sync or async; read once, a few hundred at a time.
-            concurrency: how many items are under way at once, in all workers together.
-            id: the same id again is the same batch, and its rows are not read again; made up unless given.
-            tolerate: how many items may fail before the batch does; all of them unless given.
-
-        Raises:
-            RunExistsError: the id is that of something else.
-        """
-        return await self._verbs.batches.start(work, rows, concurrency=concurrency, id=id, tags=tags, tolerate=tolerate)
-
-    def get_batch(self, batch_id: str) -> Batch[Any]:
-        """A batch by its id; whether there is such a batch shows when it is used."""
-        return self._verbs.batches.get(batch_id)
-
-    async def signal(
-        self,
-        run_id: str,
-        name: str,
-        payload: Any = None,
-        *,
-        key: str | None = None,
-        start: tuple[Any, ...] | None = None,
-    ) -> None:
-        """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
-
-        Args:
-            key: the same key again, for this run and name, is the same signal.
-            start: `(workflow, *args)`: create the run in the same transaction if there is none.
-
-        Raises:
-            RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
-        """
-        await self._verbs.signal(run_id, name, payload, key=key, start=start)
-
-    async def approve(
-        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
-    ) -> Approval[Any]:
-        """Approve what a run asks for; the decision is durable when this returns.
-
-        The first decision is the only one: whoever decides later gets it back, with `is_first` False.
-
-        Args:
-            by: who decides; for the audit.
-            form: what they filled in, as plain values or as the form's own type.
-            request: the id of the request (`ApprovalEntry.id`); the oldest open one of this name unless given.
-
-        Raises:
-            RunNotFoundError, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError, InboxFullError.
-        """
-        return await self.get(run_id).approve(name, by=by, form=form, comment=comment, request=request)
-
-    async def reject(
-        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
-    ) -> Approval[Any]:
-        """Reject what a run asks for. As `approve`, and the form may be left out."""
-        return await self.get(run_id).reject(name, by=by, form=form, comment=comment, request=request)
-
-    async def approvals(self, run_id: str) -> list[ApprovalEntry]:
-        """What a run and its children have asked people for, oldest first, with who decided what and when."""
-        return await self.get(run_id).approvals()
-
-    async def cancel(self, run_id: str, *, reason: str = "") -> None:
-        """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
-
-        Its `finally` blocks run. Asking twice is asking once.
-
-        Raises:
-            RunNotFoundError, RunFinishedError.
-        """
-        await self._verbs.cancel(run_id, reason=reason)
-
-    async def resume(self, run_id: str) -> None:
-        """Let a parked run go on, for example with new code.
-
-        Raises:
-            RunNotFoundError, RunNotParkedError.
-        """
-        await self._verbs.resume(run_id)
-
-    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
-        """The journal of the tree that a run belongs to, verified.
-
-        Args:
-            redacted: as people may see it: payloads as JSON, decoded and without the fields in `redact`, which are
-                also blacked out in failures and reasons.
-        """
-        return await self._verbs.history(run_id, redacted=redacted)
-
-    async def export(self, run_id: str) -> str:
-        """The journal of the tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`."""
-        return await self._verbs.export(run_id)
-
-    async def list(
-        self,
-        *,
-        status: RunStatus | str | None = None,
-        workflow: str | None = None,
-        tags: dict[str, str] | None = None,
-        roots_only: bool = False,
-        limit: int = 100,
-        before: Run | None = None,
-    ) -> list[Run]:
-        """Runs that fit, newest first; `before`, the last run of a page, gives the next one."""
-        return await self._verbs.list(
-            status=status, workflow=workflow, tags=tags, roots_only=roots_only, limit=limit, before=before
-        )

@@ -40,8 +40,8 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
     raise StoreUrlError(_PASSWORD.sub(r"\1***@", url), f"no store has the scheme {scheme!r}")
 
 
-def has_own_clock(url: str) -> bool:
-    """Whether the store's time is that of a server, which may differ from this machine's."""
+def is_server(url: str) -> bool:
+    """Whether the store is a server: it has a clock and processors of its own."""
     return url.partition(":")[0] in SERVERS
 
 
