@@ -13,6 +13,8 @@ KILLS ?= 200
 OPS ?= 100000
 SEED ?= 0
 STORE ?= sqlite
+# Test processes at once: many tests wait for a server or a child, so one more than cores.
+JOBS ?= 3
 ARGS ?=
 UV_VERSION := 0.13.7
 
@@ -41,7 +43,7 @@ type: $(DEV) ## Check types.
 	.venv/bin/python -m mypy --strict
 
 unit: $(DEV) ## Run the tests that take seconds.
-	.venv/bin/python -m pytest $(ARGS)
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 slow: $(DEV) ## Run the tests marked slow.
 	.venv/bin/python -m pytest -m slow --timeout=1800 $(ARGS)

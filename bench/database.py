@@ -6,8 +6,11 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from outlive.testing.postgres import PostgresServer
+from outlive.testing.postgres_programs import find_versions
 
 
 @contextmanager
@@ -31,10 +34,30 @@ def postgres(url: str | None, *, is_needed: bool) -> Iterator[str | None]:
     if url is not None or not is_needed:
         yield url
         return
-    from outlive.testing.postgres import PostgresServer
-
-    with PostgresServer(fsync=True, settings={"max_connections": "300"}) as server:
+    server = counting_server()
+    try:
         yield server.url("postgres")
+    finally:
+        server.remove()
+
+
+def counting_server() -> PostgresServer:
+    """A running server that counts its statements, if any of those found can; else the newest one."""
+    settings = {"max_connections": "300"}
+    for programs in find_versions().values():
+        server = PostgresServer(
+            fsync=True, programs=programs, settings=settings | {"shared_preload_libraries": "pg_stat_statements"}
+        )
+        try:
+            server.start()
+            server.execute("SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements'")
+        except Exception:  # It has no such library.
+            server.remove()
+        else:
+            return server
+    server = PostgresServer(fsync=True, settings=settings)
+    server.start()
+    return server
 
 
 @contextmanager
@@ -55,7 +78,10 @@ def fresh_postgres(admin_url: str) -> Iterator[str]:
         for setting in (b"SHOW fsync", b"SHOW synchronous_commit"):
             assert admin.execute(setting).fetchone() == ("on",), f"the server has it off: {setting.decode()}"
         admin.execute(f'CREATE DATABASE "{name}"'.encode())
+        url = f"{admin_url.rsplit('/', 1)[0]}/{name}"
+        with psycopg.connect(url, autocommit=True) as own, suppress(psycopg.Error):
+            own.execute("CREATE EXTENSION pg_stat_statements")
         try:
-            yield f"{admin_url.rsplit('/', 1)[0]}/{name}"
+            yield url
         finally:
             admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())

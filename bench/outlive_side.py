@@ -139,8 +139,9 @@ class OutliveSystem:
 
     def _totals(self) -> Figures:
         counters = getattr(self._engine, "counters", None)
-        totals: Figures = {name: getattr(counters, name, None) for name in ("rows", "commits", "statements")}
-        return totals | {"payload_bytes": getattr(counters, "bytes", None)} | file_totals(self._order)
+        totals: Figures = {name: getattr(counters, name, None) for name in ("rows", "commits")}
+        totals |= {"payload_bytes": getattr(counters, "bytes", None)}
+        return totals | (server_totals(self._order) if self._order.sqlite_path is None else file_totals(self._order))
 
 
 def difference(after: float | str | None, before: float | str | None) -> float | None:
@@ -162,6 +163,21 @@ def file_totals(order: Order) -> Figures:
     finally:
         connection.close()
     return {"event_rows": events, "file_bytes": pages * page_size}
+
+
+def server_totals(order: Order) -> Figures:
+    """The statements that reached the server, by its own count."""
+    import psycopg
+
+    with psycopg.connect(order.database, autocommit=True) as connection:
+        try:
+            found = connection.execute(
+                "SELECT sum(calls) FROM pg_stat_statements AS s JOIN pg_database AS d ON d.oid = s.dbid"
+                " WHERE d.datname = current_database() AND s.toplevel"
+            ).fetchone()
+        except psycopg.Error:  # This server does not count.
+            return {}
+    return {"statements": None if found is None or found[0] is None else int(found[0])}
 
 
 def watch_connections() -> None:

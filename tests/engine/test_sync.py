@@ -168,7 +168,7 @@ async def test_an_engine_that_is_not_running_says_so(place: Place) -> None:
 async def test_every_verb_is_there(engine: outlive.Engine) -> None:
     """Also those that come later: they are found by name, with their help."""
     for cls, blocking in ((outlive.Engine, engine.sync), (RunHandle, engine.sync._bridge.blocking(engine.get("x")))):
-        verbs = [name for name, it in vars(cls).items() if inspect.iscoroutinefunction(it) and name[0] != "_"]
+        verbs = [name for name, _ in inspect.getmembers(cls, inspect.iscoroutinefunction) if name[0] != "_"]
         assert len(verbs) > 5
         for name in verbs:
             assert getattr(blocking, name).__doc__ == getattr(cls, name).__doc__

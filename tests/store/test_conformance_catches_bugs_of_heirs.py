@@ -161,8 +161,7 @@ class CommitsForAZombie(Defective):
     found_by = "test_conflict_leaves_nothing_of_the_step"
 
     async def begin(self, *, seconds_max: float = 30.0) -> MemoryTransaction:
-        # Some of them never end, and whoever waits for its turn after that should not wait long.
-        transaction = await super().begin(seconds_max=min(seconds_max, 0.2))
+        transaction = await super().begin(seconds_max=seconds_max)
         transaction._end = partial(_end_with_a_commit, transaction)  # type: ignore[method-assign]
         return transaction
 

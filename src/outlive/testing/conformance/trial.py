@@ -14,13 +14,17 @@ from outlive.testing.conformance.factory import StoreFactory
 from outlive.testing.conformance.suite import LocalStoreConformance
 
 
+PATIENCE_SECONDS = 5.0
+"""A defective store may also leave somebody waiting; that is a failure too."""
+
+
 def find_failures(make_factory: Callable[[], StoreFactory]) -> set[str]:
     """Run the whole suite, except for the tests that need processes, and name the tests that fail."""
     failures = set()
     with asyncio.Runner() as runner:
         for name, arguments in list_tests():
             try:
-                runner.run(_call(name, make_factory(), arguments))
+                runner.run(asyncio.wait_for(_call(name, make_factory(), arguments), PATIENCE_SECONDS))
             except (Exception, pytest.fail.Exception):  # A defective store may fail in any way.
                 failures.add(name)
     return failures
