@@ -185,6 +185,9 @@ async def test_store_that_is_away_fails_no_attempt(place: Place, verb: str) -> N
         assert RESULT == await in_time(run.result())
         assert [] == await events_of(run, AttemptFailed)
         assert {1} == {event.attempt for event in await events_of(run, StepSucceeded)}
+        # What began under the old claim may still run: going on is a claim of its own, with a higher epoch.
+        again = [2, 3] if verb == "end" else []
+        assert again == [event.epoch for event in await events_of(run, RunClaimed)]
     assert LEDGER == await entries(place)
 
 

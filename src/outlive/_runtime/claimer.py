@@ -18,8 +18,9 @@ from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.fact import end_of
 from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.live import LiveRun
+from outlive._runtime.reclaim import reclaiming
 from outlive._runtime.worker import Worker
-from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Store
+from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outcome, Store
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
 
@@ -140,7 +141,8 @@ class Claimer:
             raise
 
     async def _find_unheld(self) -> list[Claim]:
-        """Trees that the store says are ours and that nobody here knows of: a claim was never answered."""
+        """Claim the trees that the store says are ours and that nobody here knows of: a claim was never answered, or
+        they were given up."""
         # Cleared first: whoever is unsure while this is on its way is not heard by it.
         self._is_unsure = False
         try:
@@ -160,12 +162,18 @@ class Claimer:
         # Looked at twice: one that was let go of while the first answer was on its way is nobody's in the second. And
         # if it is ours by the same claim before and after its journal was read, that ends with nobody else's.
         again = await self._store.find_runs(list(unheld))
-        return [
-            Claim(run, journals[run.journal][-1][0])
+        wanted_again = [
+            reclaiming(run, journals[run.journal][-1][0], worker_id=self._worker.id, at=self._store.now())
             for run in again.values()
             if run.owner == self._worker.id
             and (run.journal, run.epoch) == (unheld[run.id].journal, unheld[run.id].epoch)
             and not self._worker.moves(run.id)
+        ]
+        outcomes = await self._store.commit([change for change, _ in wanted_again]) if wanted_again else []
+        return [
+            claim
+            for (_, claim), (outcome, _) in zip(wanted_again, outcomes, strict=True)
+            if outcome is Outcome.COMMITTED
         ]
 
     async def _revive(self, claims: list[Claim]) -> None:

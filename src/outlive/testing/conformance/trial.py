@@ -13,7 +13,6 @@ import pytest
 from outlive.testing.conformance.factory import StoreFactory
 from outlive.testing.conformance.suite import LocalStoreConformance
 
-
 PATIENCE_SECONDS = 5.0
 """A defective store may also leave somebody waiting; that is a failure too."""
 

@@ -87,20 +87,16 @@ def completed_steps_never_ran_again(it: Evidence) -> Iterator[str]:
     """Nobody who claimed a run after a step's completion began that step, and nobody began one attempt twice."""
     done = {completion.key: completion for completion in all_completions(it)}
     begun: set[tuple[str, int, int]] = set()
-    gone_back: set[tuple[str, int]] = set()
     for line in it.effects:
         if line.mark != "begin":
             continue
         completion = done.get(line.key)
         if completion is not None and line.epoch > completion.epoch:
             yield f"{line.key} was completed in epoch {completion.epoch} and begun in epoch {line.epoch} by {line.pid}"
-        # A store that goes away takes with it what a step wrote in its transaction. Then the whole tree goes back to
-        # what is durable, under the same claim.
-        tree = (line.key.rpartition(":")[2], line.epoch)
-        if line.step in feature_checks.WRITES:
-            gone_back.add(tree)
         attempt = (line.key, line.epoch, line.attempt)
-        if attempt in begun and tree not in gone_back:
+        # A store that goes away in the middle of a transaction takes with it what the step wrote: that one may be
+        # called again at once, as if it had never begun.
+        if attempt in begun and line.step not in feature_checks.WRITES:
             yield f"{line.key}: attempt {line.attempt} was begun twice in epoch {line.epoch}"
         begun.add(attempt)
 

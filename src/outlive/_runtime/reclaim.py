@@ -1,0 +1,25 @@
+"""Taking up a tree again that is ours in the store and nowhere in memory: that is a claim like any other.
+
+It happens after a claim whose answer was lost, and after a tree was given up because the store took a transaction of it
+away. What began under the old claim may still be running on a thread. So the epoch rises: whoever is shown two epochs
+by two attempts of a step knows which of them is the later one.
+"""
+
+from __future__ import annotations
+
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import RunClaimed
+from outlive._journal.fold import Fold
+from outlive._model import Run
+from outlive._store.contract import Change, Claim
+
+
+def reclaiming(run: Run, seq: int, *, worker_id: str, at: int) -> tuple[Change, Claim]:
+    """The change that claims a tree whose journal ends at `seq`, and what the claim is once it has committed."""
+    # Nobody was interrupted by the run itself: this does not count towards its quarantine.
+    event = RunClaimed(at=at, worker=worker_id, epoch=run.epoch + 1)
+    fold = Fold(run.root_id)
+    fold.runs[0] = run
+    fold.apply(event)
+    row = seal(event, salt=salt_of(run.nonce), seq=seq + 1)
+    return Change(journal=run.journal, after=seq, rows=[row], runs=[fold.root]), Claim(fold.root, seq + 1)
