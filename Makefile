@@ -13,8 +13,8 @@ KILLS ?= 200
 OPS ?= 100000
 SEED ?= 0
 STORE ?= sqlite
-# Test processes at once: many tests wait for a server or a child, so one more than cores.
-JOBS ?= 3
+# Test processes at once.
+JOBS ?= 2
 ARGS ?=
 UV_VERSION := 0.13.7
 

@@ -239,19 +239,21 @@ async def test_a_remembered_run_that_another_engine_moved_is_rebuilt(place: Plac
         await waits(run)
         async with place.engine() as second:
             await second.signal("run-1", "go", "one")
-            await until_signals(second, 1)
+            await until_signals(second, first, signals=1)
         await first.signal("run-1", "go", "two")
 
         assert ["one", "two"] == await in_time(run.result())
         assert await run.status() is RunStatus.SUCCEEDED
 
 
-async def until_signals(engine: outlive.Engine, signals: int) -> None:
-    """Return when an engine has taken this many signals and let go of their runs."""
+async def until_signals(*engines: outlive.Engine, signals: int) -> None:
+    """Return when engines have taken this many signals and let go of their runs; a store that notifies wakes them all,
+    and any of them may be the one."""
 
     async def is_so() -> bool:
-        run = await engine.get("run-1").info()
-        return engine.counters.signals_taken >= signals and run.status is RunStatus.WAITING and not run.owner
+        run = await engines[0].get("run-1").info()
+        taken = sum(engine.counters.signals_taken for engine in engines)
+        return taken >= signals and run.status is RunStatus.WAITING and not run.owner
 
     await until(is_so)
 
