@@ -170,6 +170,10 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int
     is_live: bool = True
     """Whether the store's own clock and eyes take it for alive."""
+    process: str = ""
+    """The process it lives in, as its machine knows it (`outlive._lease.process`); empty if there is no telling."""
+    lease: str = ""
+    """Who keeps its lease, if that is not the store alone: "none", or the place of an etcd."""
     runs: int = 0
     """Trees that it owns."""
 
@@ -346,5 +350,8 @@ class Store(Protocol):
     async def retire_worker(self, worker_id: str) -> None:
         """End a session; the runs it still owns are due for others at once. Unknown sessions are fine."""
 
-    async def list_workers(self) -> list[WorkerInfo]:
-        """All sessions that are live or still own runs, with the number of trees they own."""
+    async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
+        """All sessions that are live or still own runs, with the number of trees they own.
+
+        Without runs only those that are live, and nothing is counted: that costs the same however much they own.
+        """

@@ -22,6 +22,7 @@ from outlive.errors.definition import (
     WorkflowNotFoundError,
 )
 from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
+from outlive.errors.lease import LeaseUrlError, NotOwnerError
 from outlive.errors.replay import DivergenceError, NotDurableError, NotInRunError, RunawayError, RunDropped, StuckError
 from outlive.errors.run import (
     BatchFailedError,
@@ -91,11 +92,13 @@ __all__ = [
     "InboxFullError",
     "InternalError",
     "InvalidRunIdError",
+    "LeaseUrlError",
     "LocalDefinitionError",
     "MissingExtraError",
     "NotADatabaseError",
     "NotDurableError",
     "NotInRunError",
+    "NotOwnerError",
     "OutliveError",
     "PayloadTooLargeError",
     "ProcessDiedError",

@@ -250,9 +250,9 @@ class MemoryStore:
         """End a session; it is remembered, because it may still own trees."""
         self._state.retired.add(worker_id)
 
-    async def list_workers(self) -> list[WorkerInfo]:
+    async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """The sessions that somebody may still ask for."""
-        owned = Counter(tree.root.owner for tree in self._state.active.values())
+        owned = Counter(tree.root.owner for tree in self._state.active.values() if with_runs)
         workers = [replace(it, is_live=self._is_live(it.id), runs=owned[it.id]) for it in self._state.workers.values()]
         return [worker for worker in workers if worker.is_live or worker.runs]
 

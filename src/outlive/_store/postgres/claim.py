@@ -123,6 +123,8 @@ async def register_worker(session: Session, worker: WorkerInfo, lease_seconds: f
         worker.started_at,
         microseconds(lease_seconds),
         SESSION_KEPT_MICROSECONDS,
+        to_text(worker.process),
+        to_text(worker.lease),
     )
 
 
@@ -131,7 +133,7 @@ async def retire_worker(session: Session, worker_id: str, writing: Writing) -> N
     await session.fetch("retire_worker", worker_id, writing.channel)
 
 
-async def list_workers(session: Session, now: int | None) -> list[WorkerInfo]:
+async def list_workers(session: Session, now: int | None, *, with_runs: bool) -> list[WorkerInfo]:
     """All sessions that live or own runs."""
-    workers = [to_worker(tuple(row)) for row in await session.fetch("list_workers", now)]
+    workers = [to_worker(tuple(row)) for row in await session.fetch("list_workers", now, with_runs)]
     return [worker for worker in workers if worker.is_live or worker.runs]

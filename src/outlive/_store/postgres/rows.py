@@ -157,7 +157,7 @@ def to_item(row: Sequence[Any]) -> ItemResult:
 
 def to_worker(row: Sequence[Any]) -> WorkerInfo:
     """A row of list_workers.sql."""
-    id, name, definitions, started_at, expires_at, is_live, runs = row
+    id, name, definitions, started_at, expires_at, is_live, process, lease, runs = row
     return WorkerInfo(
         id=id,
         name=from_text(name),
@@ -165,5 +165,7 @@ def to_worker(row: Sequence[Any]) -> WorkerInfo:
         started_at=started_at,
         expires_at=expires_at,
         is_live=is_live,
+        process=from_text(process),
+        lease=from_text(lease),
         runs=runs,
     )

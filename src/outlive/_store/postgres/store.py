@@ -13,6 +13,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 from outlive._journal.codec import Row
@@ -291,9 +292,9 @@ class PostgresStore:
         """See `Store`."""
         return await self._read(read.read_items, run_id, after, min(limit, PAGE_SIZE_MAX))
 
-    async def list_workers(self) -> list[WorkerInfo]:
+    async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """See `Store`."""
-        return await self._read(claim.list_workers, self._time.given())
+        return await self._read(partial(claim.list_workers, with_runs=with_runs), self._time.given())
 
 
 async def _end_backend(session: Session, pid: int) -> None:

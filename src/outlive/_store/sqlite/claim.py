@@ -94,6 +94,8 @@ class Workers:
                 worker.started_at,
                 expiry(now, lease_seconds),
                 self._locks.take(worker.id),
+                worker.process,
+                worker.lease,
             )
         session.execute("prune_workers", now - SESSION_KEPT_MICROSECONDS)
         return [None] * len(hirings)
@@ -111,10 +113,10 @@ class Workers:
         session.execute("forget_locks", to_json(sorted(self._locks.held)))
         return calls
 
-    def list_workers(self, session: Session, _: None) -> list[WorkerInfo]:
+    def list_workers(self, session: Session, _: None, *, with_runs: bool) -> list[WorkerInfo]:
         """All sessions that live or own runs."""
         now = session.clock()
-        rows = decode_workers(session.fetch_json("list_workers"))
+        rows = decode_workers(session.fetch_json("list_workers", int(with_runs)))
         workers = [row.to_worker(is_live=self._is_live(row, now)) for row in rows]
         return [worker for worker in workers if worker.is_live or worker.runs]
 

@@ -194,6 +194,8 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     expires_at: int
     is_retired: int
     lock_file: int | None
+    process: str
+    lease: str
     runs: int
 
     def to_worker(self, *, is_live: bool) -> WorkerInfo:
@@ -205,6 +207,8 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
             started_at=self.started_at,
             expires_at=self.expires_at,
             is_live=is_live,
+            process=self.process,
+            lease=self.lease,
             runs=self.runs,
         )
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -232,9 +233,9 @@ class SqliteStore:
         items: list[ItemResult] = await self._read(read.read_items, (run_id, after, min(limit, PAGE_SIZE_MAX)))
         return items
 
-    async def list_workers(self) -> list[WorkerInfo]:
+    async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """See `Store`."""
-        workers: list[WorkerInfo] = await self._read(self._workers.list_workers, None)
+        workers: list[WorkerInfo] = await self._read(partial(self._workers.list_workers, with_runs=with_runs), None)
         return workers
 
 

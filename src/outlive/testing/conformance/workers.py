@@ -19,7 +19,13 @@ class WorkersConformance(Facet):
     async def test_registered_worker_is_listed(self, store: Store, clock: ManualClock) -> None:
         """With what it said of itself, and with the end of its lease by the store's clock."""
         worker = WorkerInfo(
-            id="worker-a", name="höst:1", definitions=("greet@1", "order@2"), started_at=clock.now() - 7, expires_at=0
+            id="worker-a",
+            name="höst:1",
+            definitions=("greet@1", "order@2"),
+            started_at=clock.now() - 7,
+            expires_at=0,
+            process="boot/4026531836/77/123",
+            lease="etcd:/outlivé",
         )
 
         await store.register_worker(worker, lease_seconds=12.5)
@@ -31,9 +37,12 @@ class WorkersConformance(Facet):
             started_at=clock.now() - 7,
             expires_at=clock.now() + 12_500_000,
             is_live=True,
+            process="boot/4026531836/77/123",
+            lease="etcd:/outlivé",
             runs=0,
         )
         assert await store.list_workers() == [expected]
+        assert await store.list_workers(with_runs=False) == [expected]
 
     async def test_store_without_workers_lists_none(self, store: Store) -> None:
         """An owner that never began a session is no worker."""
@@ -51,6 +60,17 @@ class WorkersConformance(Facet):
         await (await begin(store, "ended", worker="worker-a")).succeed()
 
         assert {worker.id: worker.runs for worker in await store.list_workers()} == {"worker-a": 2, "worker-b": 0}
+
+    async def test_without_runs_only_the_living_are_listed(self, store: Store, clock: ManualClock) -> None:
+        """Nothing is counted, so that looking at who lives is cheap however much they own."""
+        await hire(store, "dead")
+        await begin(store, "first", worker="dead")
+        clock.advance(seconds=LEASE_SECONDS + 1)
+        await hire(store, "worker-a")
+        await begin(store, "second", worker="worker-a")
+
+        (listed,) = await store.list_workers(with_runs=False)
+        assert (listed.id, listed.is_live, listed.runs) == ("worker-a", True, 0)
 
     async def test_dead_worker_is_listed_while_it_owns_runs(self, store: Store, clock: ManualClock) -> None:
         """It is shown as not alive until somebody has taken its runs over."""

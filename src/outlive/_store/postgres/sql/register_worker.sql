@@ -13,11 +13,13 @@ pruned AS (
             WHERE root.owner = worker.id AND root.owner <> '' AND root.number = 0
         )
 )
-INSERT INTO {schema}.workers (id, name, definitions, started_at, expires_at, is_retired)
-SELECT $2, $3, $4, $5, clock.now + $6::bigint, false FROM clock
+INSERT INTO {schema}.workers (id, name, definitions, started_at, expires_at, is_retired, process, lease)
+SELECT $2, $3, $4, $5, clock.now + $6::bigint, false, $8, $9 FROM clock
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     definitions = excluded.definitions,
     started_at = excluded.started_at,
     expires_at = excluded.expires_at,
-    is_retired = false
+    is_retired = false,
+    process = excluded.process,
+    lease = excluded.lease

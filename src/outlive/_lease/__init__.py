@@ -1,0 +1,1 @@
+"""Who is alive: the contract of leases, and what keeps them."""

@@ -1,0 +1,82 @@
+"""What a keeper of leases must do. Not stable: do not implement it outside Outlive before 1.0.
+
+A worker is a session with one lease, and the trees that it owns hang on that lease: keeping 10,000 of them alive costs
+one write a beat. Who owns a tree is a fact of its journal (`RunClaimed`), so every answer given here about ownership is
+read from the store and every change of it is a compare-and-swap there. Leases only say who is alive, and therefore who
+may try: an answer that comes too late or too early costs a moment or a replay, never a journal.
+
+    none    one process and nobody else: there is nothing to renew, and whoever else is found has died
+    store   the default: a row with an expiry by the store's clock, and an eye on the processes of this machine
+    etcd    a key on an etcd lease says who is alive; the store keeps the sessions and a lease to fall back on
+
+Every sentence of a docstring is checked by `outlive.testing.conformance.leases` on every kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from outlive._store.contract import Beat, Claim, WorkerInfo
+
+
+class OwnedBy(msgspec.Struct, frozen=True):
+    """Somebody owns a tree."""
+
+    owner: str
+    """The session that does."""
+    expires_at: int
+    """When its lease runs out, unless it is renewed."""
+
+
+class Leases(Protocol):
+    """Sessions, and who owns what. Used from one event loop, but for the beats."""
+
+    async def open(self) -> None:
+        """Connect. The store is open already.
+
+        Raises:
+            StoreUnavailableError: what keeps the leases cannot be reached.
+        """
+
+    async def close(self) -> None:
+        """Let go of everything; closing twice is fine."""
+
+    async def register(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
+        """Begin a session; it is live until `lease_seconds` from now, and longer with every beat."""
+
+    def open_beat(self, worker_id: str) -> Beat:
+        """A way to renew the lease of this session from another thread, on a connection of its own."""
+
+    async def acquire(self, run_id: str, worker_id: str) -> Claim | OwnedBy | None:
+        """Own a tree: one that nobody owns, or whose owner is not alive.
+
+        If it is this worker's already, nothing changes. If another live worker owns it, the answer says who, and until
+        when. None if there is nothing to own: no such run, not a root, ended, or parked; or if this worker's own
+        session is over.
+        """
+
+    async def release(self, run_id: str, worker_id: str) -> None:
+        """Own a tree no longer; it is due at once for others.
+
+        Raises:
+            NotOwnerError: this worker does not own it; nothing was changed.
+        """
+
+    async def release_all(self, worker_id: str) -> None:
+        """End a session: everything that it owns is due for others at once, however much that is. Twice is fine."""
+
+    async def get(self, run_id: str) -> OwnedBy | None:
+        """Who owns a tree; None if nobody does, or nobody who is alive."""
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        """All sessions that are live or still own trees, with the number of trees they own."""
+
+    async def find_lost(self, worker_id: str) -> list[WorkerInfo]:
+        """Sessions of others that the store takes for live, and that have certainly died."""
+
+    def watch(self, ring: Callable[[], None]) -> None:
+        """Call `ring`, on the event loop, when a session may have died. A hint: whoever waits looks now and then all
+        the same. Kinds that hear nothing never call."""

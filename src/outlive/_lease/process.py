@@ -1,0 +1,61 @@
+"""A process as its machine knows it, so that its neighbours can see that it has died.
+
+A number alone is not enough: it is given to another process some day, and in another container it means another one.
+Together with the boot of the machine, the namespace of numbers and the moment of its start it names one process for
+ever. Whoever shares boot and namespace can look at it; everybody else waits for its lease. Linux only: elsewhere there
+is no telling, and the lease decides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+_NAME = re.compile(r"(?P<home>[0-9a-f-]+/\d+)/(?P<number>[1-9]\d*)/(?P<began>\d+)")
+_DEAD = frozenset("ZX")
+"""States of a process that will never run again, though its number is not free yet."""
+
+
+def this_process() -> str:
+    """The name of this process; empty if the system does not tell."""
+    try:
+        _, began = _look_at(os.getpid())
+        return f"{_home()}/{os.getpid()}/{began}"
+    except (OSError, IndexError):
+        return ""
+
+
+def is_gone(process: str) -> bool:
+    """Whether this process has certainly died. False also if there is no telling from here."""
+    name = _NAME.fullmatch(process)
+    if name is None:
+        return False
+    try:
+        if name["home"] != _home():
+            return False
+        # Asked first: where /proc hides the processes of other users, they are not there to be looked at.
+        os.kill(int(name["number"]), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass  # It lives, and is somebody else's; or its number is.
+    except OSError:
+        return False
+    try:
+        state, began = _look_at(int(name["number"]))
+    except (OSError, IndexError):
+        return False
+    return state in _DEAD or began != name["began"]
+
+
+def _home() -> str:
+    """Where process numbers mean the same: this boot of this machine, and this namespace."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def _look_at(number: int) -> tuple[str, str]:
+    """State and start of a process. Its command may contain anything, but the last bracket closes it."""
+    fields = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return fields[0], fields[19]

@@ -1,0 +1,44 @@
+"""Leases of a process that is alone: they keep the contract, need no beat, and take whoever else is found for dead."""
+
+import pytest
+
+from outlive._lease.contract import Leases
+from outlive._lease.sessions import NoLeases
+from outlive._store.contract import Store
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance import MemoryFactory, StoreFactory
+from outlive.testing.conformance.builders import begin
+from outlive.testing.conformance.leases import LeasesConformance, enlist
+
+CENTURY_SECONDS = 90 * 365 * 86_400
+
+
+class TestNoLeases(LeasesConformance):
+    """The contract, as far as it speaks of one process."""
+
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        """A state of its own for each test."""
+        return MemoryFactory()
+
+    @pytest.fixture
+    def leases(self, store: Store) -> Leases:
+        """None."""
+        return NoLeases(store)
+
+    async def test_it_lives_for_ever_without_a_beat(self, store: Store, leases: Leases, clock: ManualClock) -> None:
+        """Nobody is there who could wait for its end."""
+        await enlist(leases, "worker-a")
+        await begin(store)
+        await leases.acquire("run-1", "worker-a")
+
+        clock.advance(seconds=CENTURY_SECONDS)
+
+        assert await leases.get("run-1") is not None
+
+    async def test_everybody_else_is_lost(self, leases: Leases) -> None:
+        """A session that is found at the start is one of a process that is not there any more."""
+        await enlist(leases, "before")
+        await enlist(leases, "worker-a")
+
+        assert [worker.id for worker in await leases.find_lost("worker-a")] == ["before"]

@@ -1,0 +1,90 @@
+"""The name of a process tells its neighbours that it has died, and never that it has when it lives."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from outlive._lease.process import is_gone, this_process
+
+PROGRAM = "from outlive._lease.process import this_process; print(this_process(), flush=True); input()"
+
+
+@pytest.fixture
+def other() -> Iterator["subprocess.Popen[str]"]:
+    """Another process of this machine."""
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=-1, stdout=-1, text=True)
+    with process:
+        yield process
+        process.kill()
+
+
+def name_of(process: "subprocess.Popen[str]") -> str:
+    """What it calls itself."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_living_process_is_not_gone(other: "subprocess.Popen[str]") -> None:
+    """Nor are we."""
+    assert not is_gone(name_of(other))
+    assert not is_gone(this_process())
+
+
+def test_stopped_process_is_not_gone(other: "subprocess.Popen[str]") -> None:
+    """It may go on: that is what its lease is for."""
+    name = name_of(other)
+    other.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
+
+    assert not is_gone(name)
+
+
+def test_killed_process_is_gone_before_its_parent_has_noticed(other: "subprocess.Popen[str]") -> None:
+    """Its number is still taken."""
+    name = name_of(other)
+    other.kill()
+    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+
+    assert is_gone(name)
+
+
+def test_killed_process_is_gone_when_its_number_is_free(other: "subprocess.Popen[str]") -> None:
+    """Nobody has it."""
+    name = name_of(other)
+    other.kill()
+    other.wait()
+
+    assert is_gone(name)
+
+
+def test_number_that_another_process_has_now_is_told_apart() -> None:
+    """By the moment of its start."""
+    home, began = this_process().rsplit("/", 1)
+
+    assert is_gone(f"{home}/{int(began) + 1}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "nonsense",
+        "a/b/c/d",
+        "00000000-0000-0000-0000-000000000000/4026531836/1/1",
+        "../../x/1/2",
+    ],
+)
+def test_there_is_no_telling_of_a_process_elsewhere(name: str) -> None:
+    """Another machine, another boot, or nothing that we have written."""
+    assert not is_gone(name)
+
+
+def test_another_namespace_cannot_be_looked_at() -> None:
+    """The same number means another process there."""
+    boot, namespace, number, began = this_process().split("/")
+
+    assert not is_gone(f"{boot}/{int(namespace) + 1}/{number}/{int(began) + 1}")
