@@ -179,6 +179,7 @@ class Committer:
 
     async def drain(self, *, patience_seconds: float) -> bool:
         """Wait until everything submitted so far has its outcome; False if the store is away for longer than this."""
+        self._overlaps = False  # Whoever waits for all of it has nothing to work on meanwhile: one batch, one commit.
         while self._pump is not None or self._transactions:
             busy = [*self._transactions] if self._pump is None else [self._pump, *self._transactions]
             await asyncio.wait(busy, timeout=DRAIN_LOOK_SECONDS)

@@ -25,6 +25,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "demo": Entry("Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"),
+    "worker": Entry("Run the workflows of a program until told to stop.", "outlive.cli.worker"),
 }
 
 
