@@ -45,7 +45,7 @@ async def test_run_of_a_dead_neighbour_goes_on_at_once(place: Place) -> None:
     """Its process is gone, whatever its lease says."""
     process, began = this_process().rsplit("/", 1)
     dead = f"{process}/{int(began) + 1}"
-    first = place.engine(wrap=lambda store: Renamed(store, dead))  # type: ignore[arg-type,return-value]
+    first = place.engine(wrap=lambda store: Renamed(store, dead))
     await first.__aenter__()
     await first.start(rescued, "a", id="run-1")
     await stage.gate("a").reached()
