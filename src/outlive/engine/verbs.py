@@ -16,6 +16,7 @@ from outlive.client.batch import Batch
 from outlive.client.batches import Tolerates
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
+from outlive.client.recovery import Incomplete
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -163,6 +164,11 @@ class EngineVerbs(ABC):
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`."""
         return await self._verbs.export(run_id)
+
+    async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
+        """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
+        live worker has their definition. `before`, the last run of a page, gives the next one."""
+        return await self._verbs.recovery(limit=limit, before=before)
 
     async def list(
         self,
