@@ -16,10 +16,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
-from outlive._journal.codec import Row, open_journal, open_row
+from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import (
     AnyEvent,
-    RunClaimed,
     RunParked,
     RunReleased,
     RunSuspended,
@@ -53,11 +52,6 @@ from outlive._runtime.undo import undo_failed
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import HistoryTooLongError, OutliveError
 from outlive.telemetry import log
-
-_QUARANTINED = (
-    "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
-    "next, then resume or cancel it"
-)
 
 
 class LiveRun(DraftedRun):
@@ -108,14 +102,11 @@ class LiveRun(DraftedRun):
 
     # -- Coming into memory ----------------------------------------------------------------------------------
 
-    def rebuild(self, run: Run, rows: list[Row], *, attempts_max: int, is_resumed: bool) -> None:
-        """Replay a claimed tree from its journal, or park it with the reason why that cannot be done."""
+    def rebuild(self, run: Run, rows: list[Row], *, verdict: Callable[[], str]) -> None:
+        """Replay a claimed tree from its journal, or park it with the reason why that cannot or may not be done."""
         try:
-            if run.attempts > attempts_max and not (is_resumed and not self._is_interrupted(rows)):
-                # Before anything of it is parsed: whatever it is that kills workers, it does not get another one.
-                reason = _QUARANTINED.format(attempts=run.attempts)
-            else:
-                reason = self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
+            # Judged before anything of it is parsed. See `verdict`.
+            reason = verdict() or self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
             if not reason:
                 self.follow_all(self.execution.outstanding())
         except OutliveError as error:
@@ -125,12 +116,6 @@ class LiveRun(DraftedRun):
             reason = f"it could not be replayed: {type(error).__qualname__}: {error}"
         if reason:
             self._park_as(run, reason)
-
-    def _is_interrupted(self, rows: list[Row]) -> bool:
-        """Whether the claim that ends a journal took the tree from a worker that did not let go: a wish to resume is
-        good for one claim, and not for the next one after that has been interrupted too."""
-        claim = open_row(rows[-1], salt=self._salt, run_id=self.id)
-        return not isinstance(claim, RunClaimed) or claim.interrupted
 
     def _replay(self, events: list[AnyEvent]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""

@@ -15,6 +15,7 @@ from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Run
 from outlive._model.payload import Blob
+from outlive._model.recovery import Recovery
 from outlive._runtime.bell import Bell
 from outlive._runtime.claimer import Claimer
 from outlive._runtime.clock import MICROSECONDS, Clock
@@ -43,6 +44,7 @@ class Station:
         packer: Packer,
         registry: Registry,
         limits: Limits,
+        recovery: Recovery,
         counters: Counters,
         announce: Callable[[Run], None],
         name: str,
@@ -55,6 +57,7 @@ class Station:
         self._packer = packer
         self._registry = registry
         self._limits = limits
+        self._recovery = recovery
         self._counters = counters
         self._announce = announce
         self._name = name
@@ -78,6 +81,7 @@ class Station:
             packer=self._packer,
             resolve=self._registry.workflow,
             limits=self._limits,
+            recovery=self._recovery,
             counters=self._counters,
             ended=self._announce,
             trust=trust,
@@ -109,6 +113,7 @@ class Station:
             worker=worker,
             clock=self._clock,
             limits=self._limits,
+            recovery=self._recovery,
             definitions=definitions,
             poll_seconds=self._poll_seconds,
         )

@@ -19,6 +19,7 @@ from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Run
 from outlive._model.payload import Blob
+from outlive._model.recovery import Recovery
 from outlive._replay.command import WorkflowSpec
 from outlive._runtime.clock import Clock
 from outlive._runtime.committer import Answer, Committer
@@ -28,7 +29,8 @@ from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.mover import Mover
 from outlive._runtime.trust import Trust
-from outlive._store.contract import Claim, Inbound, MessageKind, Outcome
+from outlive._runtime.verdict import Bench
+from outlive._store.contract import Claim, Inbound, Outcome
 from outlive.client.birth import birth
 from outlive.telemetry import Counters, log
 
@@ -44,6 +46,7 @@ class Worker:
         packer: Packer,
         resolve: Callable[[str, int], WorkflowSpec],
         limits: Limits,
+        recovery: Recovery,
         counters: Counters,
         ended: Callable[[Run], None],
         trust: Trust,
@@ -60,6 +63,9 @@ class Worker:
         self._limits = limits
         self._counters = counters
         self._look_up = look_up
+        self._bench = Bench(
+            recovery=recovery, attempts_max=limits.attempts_max, clock=clock, resolve=resolve, counters=counters
+        )
         self._holdings = Holdings(cached_max=limits.runs_cached_max, counters=counters)
         self._mover = Mover(
             clock=clock,
@@ -136,6 +142,7 @@ class Worker:
         """Go on with a claimed tree: from memory, or from its journal."""
         assert asyncio.current_task() is None, "executions are fed from plain callbacks only"
         self._counters.runs_claimed += 1
+        self._counters.orphans_claimed += claim.interrupted
         mail = found.mail.get(claim.run.journal, [])
         if live is not None:
             live.reclaimed(claim.run)
@@ -148,8 +155,7 @@ class Worker:
             live.add_blobs({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
-            is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
-            live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max, is_resumed=is_resumed)
+            live.rebuild(claim.run, rows, verdict=partial(self._bench.verdict, claim, rows, mail))
             live.spend_resumes(mail)
             if not mail:
                 # What the world said meanwhile may be that none of this is wanted any more.
