@@ -59,6 +59,8 @@ class Claimer:
         self._has_more = False
         self._is_unsure = False
         """Whether a claim was never answered: it may have happened."""
+        self._is_suspicious = False
+        """Whether others may own what is held here."""
         self._lookups: list[tuple[LiveRun, list[str]]] = []
         self._is_hungry = False
         """Whether the last look ended for want of room."""
@@ -77,6 +79,12 @@ class Claimer:
         """A tree was given up here: see whether the store agrees that it is not ours."""
         self._is_unsure = True
         self._bell.ring()
+
+    def reconcile(self) -> None:
+        """Compare what is held here with what the store says is ours, and heal both: what is ours and nowhere here is
+        claimed again, and what is here and no longer ours is let go of. It happens soon: this only asks for it."""
+        self._is_suspicious = True
+        self.heal()
 
     def look_up(self, live: LiveRun, run_ids: list[str]) -> None:
         """See whether runs that a tree started detached will tell it of their end."""
@@ -135,8 +143,11 @@ class Claimer:
         limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
         self._next_wake_at, self._may_have_orphans = None, False
+        if self._is_suspicious:
+            await self._disown_strays()
         if self._is_unsure:
             claims = await self._find_unheld()
+            self._worker.reclaimed(len(claims))
         elif limit:
             answer = await self._claim(limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
@@ -166,6 +177,15 @@ class Claimer:
         self._pace.took(orphans, asked=orphans_max)
         self._may_have_orphans = 0 < orphans == orphans_max and not self._pace.is_spent
         return answer
+
+    async def _disown_strays(self) -> None:
+        """Let go of trees that the store gives to another: their steps need not run on until a commit is refused."""
+        # What is held now, and then what the store says: whatever is taken in meanwhile is not judged by old news.
+        held = self._worker.list_held()
+        runs = await self._store.find_runs([live.id for live in held])
+        await _in_callback(partial(self._worker.disown_strays, held, runs))
+        # Only now: whoever could not be asked must be asked again.
+        self._is_suspicious = False
 
     async def _find_unheld(self) -> list[Claim]:
         """Claim the trees that the store says are ours and that nobody here knows of: a claim was never answered, or

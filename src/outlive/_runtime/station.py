@@ -141,6 +141,11 @@ class Station:
         if self._claimer is not None:
             self._claimer.ring()
 
+    def reconcile(self) -> None:
+        """See soon whether the store and this worker agree about what is whose, and heal what is not so."""
+        if self._claimer is not None:
+            self._claimer.reconcile()
+
     def _look_up(self, live: LiveRun, run_ids: list[str]) -> None:
         if self._claimer is not None:
             self._claimer.look_up(live, run_ids)

@@ -28,6 +28,7 @@ from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.mover import Mover
+from outlive._runtime.reclaim import is_stray
 from outlive._runtime.trust import Trust
 from outlive._runtime.verdict import Bench
 from outlive._store.contract import Claim, Inbound, Outcome
@@ -189,6 +190,23 @@ class Worker:
     def looked_up(self, live: LiveRun, asked: int) -> None:
         """Questions about detached runs of a tree are answered."""
         self._mover.looked_up(live, asked)
+
+    def list_held(self) -> list[LiveRun]:
+        """The trees in motion that the store knows."""
+        return self._holdings.stored()
+
+    def disown_strays(self, held: list[LiveRun], runs: dict[str, Run]) -> None:
+        """Let go of those that the store says are not ours any more; `runs` was read after `held`."""
+        for live in held:
+            if live.is_over or live.is_lost or not is_stray(live, runs.get(live.id), worker_id=self.id):
+                continue
+            self._counters.runs_disowned += 1
+            log.warning("run %s was taken over by another worker; it is let go of here", live.id)
+            self._mover.discard(live)
+
+    def reclaimed(self, runs: int) -> None:
+        """So many trees were ours in the store and nowhere here."""
+        self._counters.runs_reclaimed += runs
 
     def disown(self, journal: int) -> None:
         """A tree was ended from outside: what runs of it here stops."""
