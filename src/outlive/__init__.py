@@ -33,6 +33,7 @@ from outlive.errors import (
     RunTimedOut,
     StepFailed,
     StepInterrupted,
+    StepSkipped,
     StepTimeoutError,
     ToleranceExceededError,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "Step",
     "StepFailed",
     "StepInterrupted",
+    "StepSkipped",
     "StepTimeoutError",
     "Tolerance",
     "ToleranceExceededError",

@@ -15,6 +15,7 @@ from functools import partial
 
 import msgspec
 
+from outlive._journal.codec import Row
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Run
@@ -31,7 +32,7 @@ from outlive._runtime.mover import Mover
 from outlive._runtime.reclaim import is_stray
 from outlive._runtime.trust import Trust
 from outlive._runtime.verdict import Bench
-from outlive._store.contract import Claim, Inbound, Outcome
+from outlive._store.contract import Claim, Inbound, MessageKind, Outcome
 from outlive.client.birth import birth
 from outlive.telemetry import Counters, log
 
@@ -156,8 +157,8 @@ class Worker:
             live.add_blobs({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
-            live.rebuild(claim.run, rows, verdict=partial(self._bench.verdict, claim, rows, mail))
-            live.spend_resumes(mail)
+            self._rebuild(live, claim, rows, mail)
+            mail = [message for message in mail if message.kind is not MessageKind.SKIP]
             if not mail:
                 # What the world said meanwhile may be that none of this is wanted any more.
                 self._release_durable(live)
@@ -169,6 +170,13 @@ class Worker:
             live.fire_due()
             self._mover.start_due_retries(live)
         self._mover.settle(live)
+
+    def _rebuild(self, live: LiveRun, claim: Claim, rows: list[Row], mail: list[Inbound]) -> None:
+        """Replay a tree, and grant or refuse what people want of it."""
+        wishes = [message for message in mail if message.kind is MessageKind.SKIP]
+        verdict = partial(self._bench.verdict, claim, rows, mail)
+        self._counters.steps_skipped += live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes)
+        live.spend_resumes(mail)
 
     def _release_durable(self, live: LiveRun) -> None:
         """After a replay everything asked for follows from durable events: steps need not wait for another commit."""

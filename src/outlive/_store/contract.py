@@ -50,6 +50,8 @@ class MessageKind(enum.Enum):
     SIGNAL = "signal"
     CANCEL = "cancel"
     RESUME = "resume"
+    SKIP = "skip"
+    """A step in flight is not to be called again; `name` is its call, `payload` its result."""
     ENDED = "ended"
     """A run that this one started detached has ended."""
     DECISION = "decision"
