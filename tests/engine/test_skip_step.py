@@ -320,3 +320,35 @@ async def test_sync_code_can_skip_too(place: Place) -> None:
 
     assert ["before", "given", "after"] == await in_time(engine.get("run-1").result())
     await engine.__aexit__(None, None, None)
+
+
+@outlive.step(retry=outlive.Retry(attempts=1))
+async def undo_badly(result: str) -> None:
+    stage.call(f"undo {result}")
+    if result == "second":
+        raise ValueError("cannot be undone")
+
+
+@outlive.step(undo=undo_badly)
+async def do(name: str) -> str:
+    return name
+
+
+@outlive.workflow
+async def skipping_undo() -> None:
+    async with outlive.saga():
+        for name in ("first", "second", "third"):
+            await do(name)
+        raise RuntimeError("no")
+
+
+async def test_an_undo_that_is_skipped_counts_as_done(engine: outlive.Engine) -> None:
+    """The roll-back goes on with the rest, and the run fails for the reason that it had."""
+    run = await engine.start(skipping_undo, id="run-1")
+    assert "undo failed" in await parks(run)
+
+    await engine.skip_step("run-1")
+
+    with pytest.raises(outlive.RunFailed, match="RuntimeError: no"):
+        await in_time(run.result())
+    assert ["undo third", "undo second", "undo first"] == stage.calls
