@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive._model import Recovery
+from outlive._model import Limits, Recovery
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.pace import OrphanPace
 
@@ -31,13 +31,12 @@ def started(recovery: Recovery, clock: StandingClock, *, room_max: int = 1_000) 
     return pace
 
 
-def test_a_start_may_fill_the_worker() -> None:
-    """Claim after claim, until nothing is left to take or no room: here all thousand."""
-    pace = OrphanPace(Recovery(), clock=StandingClock(), room_max=1_000)
+def test_a_start_takes_a_thousand_at_once() -> None:
+    """Claim after claim without a pause, with the limits that an engine has unless it is told otherwise."""
+    limits = Limits()
+    pace = OrphanPace(Recovery(), clock=StandingClock(), room_max=limits.runs_active_max)
     held = 0
-    while room := 1_000 - held:
-        orphans = pace.allowance(limit=min(room, 500), room=room)
-        assert 0 < orphans
+    while orphans := pace.allowance(limit=limits.claim_batch_max, room=limits.runs_active_max - held):
         pace.took(orphans, asked=orphans)
         held += orphans
 
@@ -50,11 +49,13 @@ def test_a_claim_leaves_a_tenth_to_others() -> None:
 
 
 def test_a_tenth_of_the_room_is_for_others() -> None:
-    """After the start."""
-    pace = started(Recovery(), StandingClock())
-
-    assert 50 == pace.allowance(limit=150, room=150)
-    assert 0 == pace.allowance(limit=100, room=100)
+    """Always, also at the start."""
+    for pace in (
+        started(Recovery(), StandingClock()),
+        OrphanPace(Recovery(), clock=StandingClock(), room_max=1_000),
+    ):
+        assert 50 == pace.allowance(limit=150, room=150)
+        assert 0 == pace.allowance(limit=100, room=100)
 
 
 def test_an_allowance_that_is_spent_comes_back_after_a_check() -> None:

@@ -192,11 +192,11 @@ async def quick() -> str:
 
 
 async def test_a_worker_that_starts_takes_all_the_runs_of_the_one_before(place: Place) -> None:
-    """Up to its room: nothing is left for later checks."""
+    """In one go: nothing is left for later checks."""
     await lose_worker(place, runs=20)
     recovery = Recovery(orphans_per_check_max=1, check_seconds=1_000)
 
-    async with place.engine(limits=Limits(runs_active_max=20), recovery=recovery) as second:
+    async with place.engine(limits=Limits(runs_active_max=30), recovery=recovery) as second:
         stage.calls.clear()
         for _ in range(20):
             await stage.gate("held").reached()

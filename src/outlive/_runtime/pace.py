@@ -1,8 +1,8 @@
 """How many orphans a worker may take now.
 
 When a machine dies its runs are wanted back soon, but not at the price of everything else. So orphans come at a bounded
-rate, and leave room: of every claim, and of what the worker can hold, a tenth is for others, if there are others. Only
-when a worker starts may orphans fill it: it has nothing else to do yet.
+rate, and leave room: a tenth of every claim goes to others, if there are others, and a tenth of what the worker can
+hold is never filled with orphans. When a worker starts it has nothing else to do yet, and takes more of them at once.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class OrphanPace:
             return 0
         if self._next_at is not None and self._clock.monotonic() >= self._next_at:
             self._next_at, self._left = None, self._recovery.orphans_per_check_max
-        free = room if self._is_starting else room - self._reserve
-        return max(0, min(self._left, free, limit - limit // SHARE_OF_OTHERS))
+        return max(0, min(self._left, room - self._reserve, limit - limit // SHARE_OF_OTHERS))
 
     def took(self, orphans: int, *, asked: int) -> None:
         """A claim that might take `asked` orphans has brought so many."""
         self._left -= orphans
         if self._is_starting and (orphans < asked or not self._left):
             self._is_starting = False
-            self._left = max(0, self._recovery.orphans_per_check_max - orphans)
+            taken = self._recovery.orphans_at_start_max - self._left
+            self._left = max(0, self._recovery.orphans_per_check_max - taken)
         if orphans and self._next_at is None and not self._is_starting:
             spread = 0.75 + self._clock.random() / 2
             self._next_at = self._clock.monotonic() + self._recovery.check_seconds * spread
