@@ -49,6 +49,12 @@ class Keeper:
         if self._stop is not None:
             self._stop()
 
+    def give_up(self, reason: str) -> None:
+        """Let the lease run out, as if it were lost already. Any thread may say so."""
+        self._trust.until = 0.0
+        self.stop()
+        self._say_lost(reason)
+
     @property
     def is_trusted(self) -> bool:
         """Whether the lease is certainly still held."""
@@ -85,6 +91,9 @@ class Keeper:
         finally:
             self._beat.close()
         if lost:
-            log.error("this worker has lost its lease (%s); it lets go of its runs", lost)
-            with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
-                self._loop.call_soon_threadsafe(self._fence, lost)
+            self._say_lost(lost)
+
+    def _say_lost(self, reason: str) -> None:
+        log.error("this worker has lost its lease (%s); it lets go of its runs", reason)
+        with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
+            self._loop.call_soon_threadsafe(self._fence, reason)
