@@ -16,6 +16,7 @@ from typing import Any
 
 import outlive
 from bench.drive import drive
+from bench.fleet import enqueue
 from bench.meter import BLOCKED_STEP, LARGE_BYTES, STEPS_PER_RUN, Figures, Order, keep_open
 from bench.stage import STAGE
 
@@ -226,6 +227,8 @@ def measure(order: Order) -> Figures:
                 figures["durability"] = await durability()
         return figures
 
+    if order.workload == "W8":
+        return enqueue(order)
     if order.sqlite_path is not None:
         watch_connections()
     return asyncio.run(main())

@@ -55,6 +55,8 @@ class Counters:
     signals_taken: int = 0
     sessions_ended: int = 0
     """Sessions of dead workers that were ended before their leases had run out."""
+    stalls: int = 0
+    """How often the event loop stood still for more than a second."""
 
     def step_started(self, attempt: Any) -> None:
         """An attempt of a step is about to be called; a test may look at which one."""

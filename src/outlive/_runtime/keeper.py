@@ -10,8 +10,7 @@ it only keeps two workers from doing the same work for long.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 
 from outlive._runtime.clock import Clock
@@ -37,17 +36,24 @@ class Keeper:
         self._lease_seconds = lease_seconds
         self._fence = fence
         self._loop = asyncio.get_running_loop()
-        self._stop = threading.Event()
+        self._stop: Callable[[], None] | None = None
         self._trust = trust
         self._trust.until = self._trusted_from(clock.monotonic())
 
     def start(self) -> None:
         """Begin to beat."""
-        self._clock.spawn(self._run, name="outlive-keeper")
+        self._stop = self._clock.pulse(self._beats(), name="outlive-keeper")
 
     def stop(self) -> None:
         """Beat no more."""
-        self._stop.set()
+        if self._stop is not None:
+            self._stop()
+
+    def give_up(self, reason: str) -> None:
+        """Let the lease run out, as if it were lost already. Any thread may say so."""
+        self._trust.until = 0.0
+        self.stop()
+        self._say_lost(reason)
 
     @property
     def is_trusted(self) -> bool:
@@ -71,11 +77,13 @@ class Keeper:
     def _trusted_from(self, sent_at: float) -> float:
         return sent_at + self._lease_seconds * (1 - MARGIN_SHARE)
 
-    def _run(self) -> None:
+    def _beats(self) -> Generator[float, None, None]:
+        """The loop: how long to wait before each renewal. Whoever drives it may be a thread, or a simulation."""
         pause = min(self._lease_seconds / BEATS_PER_LEASE, PAUSE_SECONDS_MAX)
         lost = ""
         try:
-            while not lost and not self._stop.wait(pause):
+            while not lost:
+                yield pause
                 lost = self.beat_once()
         except Exception as error:
             log.exception("the keeper failed")
@@ -83,6 +91,9 @@ class Keeper:
         finally:
             self._beat.close()
         if lost:
-            log.error("this worker has lost its lease (%s); it lets go of its runs", lost)
-            with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
-                self._loop.call_soon_threadsafe(self._fence, lost)
+            self._say_lost(lost)
+
+    def _say_lost(self, reason: str) -> None:
+        log.error("this worker has lost its lease (%s); it lets go of its runs", reason)
+        with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
+            self._loop.call_soon_threadsafe(self._fence, reason)

@@ -8,7 +8,9 @@ nothing of an old session can be taken for the new one.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
+from functools import partial
 
 from outlive._define.registry import Registry
 from outlive._journal.event import RunCreated
@@ -26,6 +28,7 @@ from outlive._runtime.keeper import Keeper
 from outlive._runtime.live import LiveRun
 from outlive._runtime.rescuer import Rescuer
 from outlive._runtime.trust import Trust
+from outlive._runtime.watchdog import STALL_SECONDS, Watchdog
 from outlive._runtime.worker import Worker
 from outlive._store.contract import Store, WorkerInfo
 from outlive.errors import StoreUnavailableError
@@ -33,6 +36,8 @@ from outlive.telemetry import Counters, log
 
 SESSION_RETRY_SECONDS = 0.5
 GRACE_LOOK_SECONDS = 0.02
+STALLED_EXIT_CODE = 70
+"""What a worker process says when its event loop stood still: EX_SOFTWARE, so that whoever runs it starts it again."""
 
 
 class Station:
@@ -53,6 +58,7 @@ class Station:
         announce: Callable[[Run], None],
         name: str,
         is_named: bool,
+        exits_when_stalled: bool,
         lease_seconds: float,
         poll_seconds: float,
     ) -> None:
@@ -68,11 +74,13 @@ class Station:
         self._announce = announce
         self._name = name
         self._is_named = is_named
+        self._exits_when_stalled = exits_when_stalled
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._worker: Worker | None = None
         self._claimer: Claimer | None = None
         self._keeper: Keeper | None = None
+        self._watchdog: Watchdog | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._definitions: frozenset[str] = frozenset()
@@ -116,6 +124,13 @@ class Station:
             fence=self._fence,
         )
         self._keeper.start()
+        self._watchdog = Watchdog(
+            clock=self._clock,
+            counters=self._counters,
+            patience_seconds=max(self._lease_seconds, STALL_SECONDS),
+            give_up=partial(self._on_stall, self._keeper),
+        )
+        self._watchdog.start()
         self._claimer = Claimer(
             store=self._store,
             worker=worker,
@@ -186,8 +201,7 @@ class Station:
         if not self._committer.trouble:
             worker.release_all()
             await self._committer.drain(patience_seconds=grace_seconds)
-        if self._keeper is not None:
-            self._keeper.stop()
+        self._stop_beating()
         worker.close()
         self._worker = None
         try:
@@ -217,8 +231,7 @@ class Station:
             self._renewal.cancel()
         if self._claimer is not None:
             self._claimer.abandon()
-        if self._keeper is not None:
-            self._keeper.stop()
+        self._stop_beating()
         if self._worker is not None:
             self._worker.stop()
             self._worker.close()
@@ -230,7 +243,19 @@ class Station:
             await Bell().sleep(GRACE_LOOK_SECONDS)
         await self._committer.drain(patience_seconds=deadline - self._clock.monotonic())
 
+    def _stop_beating(self) -> None:
+        for beating in (self._keeper, self._watchdog):
+            if beating is not None:
+                beating.stop()
+
     # -- When the lease is lost ------------------------------------------------------------------------------
+
+    def _on_stall(self, keeper: Keeper, reason: str) -> None:
+        """Called beside the event loop, which does not move: others must not wait for it."""
+        if self._exits_when_stalled:
+            log.critical("%s; this process ends, and others go on with its runs", reason)
+            os._exit(STALLED_EXIT_CODE)
+        keeper.give_up(reason)
 
     def _fence(self, reason: str) -> None:
         if self._worker is None or self._renewal is not None:
@@ -244,6 +269,7 @@ class Station:
     async def _begin_again(self) -> None:
         assert self._claimer is not None
         assert self._worker is not None
+        self._stop_beating()
         await self._claimer.stop()
         old = self._worker
         self._worker = None

@@ -67,6 +67,8 @@ class Engine(EngineVerbs):
         codecs: compress or encrypt payloads, in this order.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
+        exit_when_stalled: whether the process ends, with code 70, when its event loop has stood still for as long as a
+            lease; else only the session ends, and a new one begins when the loop turns again.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Engine(EngineVerbs):
         codecs: Sequence[PayloadCodec] = (),
         redact: Sequence[str] = (),
         tune: bool = True,
+        exit_when_stalled: bool = False,
         registry: Registry | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -99,6 +102,7 @@ class Engine(EngineVerbs):
         self.counters = Counters()
         self._has_worker = worker
         self._name = name
+        self._exits_when_stalled = exit_when_stalled
         self._tunes = tune
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
@@ -201,6 +205,7 @@ class Engine(EngineVerbs):
             announce=self._waiters.announce,
             name=self._name or f"{socket.gethostname()}/{os.getpid()}",
             is_named=self._name is not None,
+            exits_when_stalled=self._exits_when_stalled,
             lease_seconds=self._lease_seconds,
             poll_seconds=self._poll_seconds,
         )

@@ -1,0 +1,91 @@
+"""Notices that the event loop does not turn, says where it stands, and ends the session before that does harm.
+
+A sync call in an async step, or a workflow that computes for minutes, stops everything that this worker does, while the
+keeper goes on renewing the lease: nobody else may help, and nobody knows why. So the loop leaves a mark every moment,
+and somebody beside it looks at the mark. When it is old, the stacks of all threads go to the log: the line that blocks
+is among them. When it is as old as a lease, the worker is as good as dead: its session is given up, others take its
+runs over, and a worker process that has nothing else to do ends itself.
+
+A process that was stopped as a whole (SIGSTOP, a laptop that slept) is another matter: whoever looks was stopped too,
+and sees it by being late. Then the lease has the say, and the loop gets the time to turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Generator
+
+from outlive._runtime.clock import Clock
+from outlive.telemetry import Counters, log
+
+MARK_SECONDS = 0.25
+STALL_SECONDS = 1.0
+"""Whoever blocks the loop for longer is named in the log."""
+FRAMES_MAX = 30
+
+
+class Watchdog:
+    """Watches one event loop."""
+
+    def __init__(
+        self, *, clock: Clock, counters: Counters, patience_seconds: float, give_up: Callable[[str], None]
+    ) -> None:
+        self._clock = clock
+        self._counters = counters
+        self._patience_seconds = patience_seconds
+        self._give_up = give_up
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._marked_at = clock.monotonic()
+        self._mark: asyncio.TimerHandle | None = None
+        self._stop: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._leave_mark()
+        self._stop = self._clock.pulse(self._looks(), name="outlive-watchdog")
+
+    def stop(self) -> None:
+        """Watch no more."""
+        if self._stop is not None:
+            self._stop()
+        if self._mark is not None:
+            self._mark.cancel()
+
+    def _leave_mark(self) -> None:
+        self._marked_at = self._clock.monotonic()
+        self._mark = self._loop.call_later(MARK_SECONDS, self._leave_mark)
+
+    def _looks(self) -> Generator[float, None, None]:
+        """How long to wait before each look at the mark."""
+        reported_at, looked_at = -1.0, self._clock.monotonic()
+        while True:
+            yield MARK_SECONDS
+            marked_at = self._marked_at
+            before_at, looked_at = looked_at, self._clock.monotonic()
+            if looked_at - before_at >= STALL_SECONDS:
+                self._marked_at = looked_at
+                continue
+            lag = looked_at - marked_at
+            if lag < STALL_SECONDS:
+                continue
+            if reported_at != marked_at:
+                reported_at = marked_at
+                self._counters.stalls += 1
+                log.error("the event loop has not turned for %.1f s; it stands here:\n%s", lag, self._stacks())
+            if lag >= self._patience_seconds:
+                self._give_up(f"the event loop has not turned for {lag:.1f} s")
+                return
+
+    def _stacks(self) -> str:
+        """Where every thread stands; the one of the event loop first."""
+        frames = sys._current_frames()
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        order = sorted(frames, key=lambda ident: ident != self._thread)
+        return "\n".join(
+            f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frames[ident])[-FRAMES_MAX:])}"
+            for ident in order
+        )

@@ -1,0 +1,143 @@
+"""An event loop that stands still is noticed, named in the log, and given up before anybody waits for it for long."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+import outlive
+from outlive._runtime.clock import SystemClock
+from outlive._runtime.watchdog import MARK_SECONDS, STALL_SECONDS, Watchdog
+from outlive.telemetry import Counters
+from tests.engine.support import in_time, stage
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 5.0
+
+
+class HandClock(SystemClock):
+    """A clock whose time and whose looks the test makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 100.0
+        self.looks: Generator[float, None, None] | None = None
+
+    def monotonic(self) -> float:
+        """The time that the test has made."""
+        return self.at
+
+    def pulse(self, beats: Generator[float, None, None], *, name: str) -> Callable[[], None]:
+        """Kept for the test."""
+        del name
+        self.looks = beats
+        next(beats)
+        return beats.close
+
+    def look(self, *, after: float = MARK_SECONDS) -> bool:
+        """Let some time pass and look; whether the watchdog goes on."""
+        assert self.looks is not None
+        self.at += after
+        return next(self.looks, None) is not None
+
+
+@pytest.fixture
+async def clock() -> HandClock:
+    """The time of one test."""
+    return HandClock()
+
+
+@pytest.fixture
+async def given_up(clock: HandClock) -> list[str]:
+    """Why the watchdog gave up, if it did; its own loop never leaves a mark again."""
+    reasons: list[str] = []
+    watchdog = Watchdog(clock=clock, counters=Counters(), patience_seconds=PATIENCE_SECONDS, give_up=reasons.append)
+    watchdog.start()
+    assert watchdog._mark is not None
+    watchdog._mark.cancel()
+    return reasons
+
+
+async def test_stall_is_reported_once_with_the_stack(
+    clock: HandClock, given_up: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever blocks finds the line in the log, and nothing else is said until the loop has turned."""
+    with caplog.at_level(logging.ERROR, logger="outlive"):
+        for _ in range(round(2 * STALL_SECONDS / MARK_SECONDS)):
+            assert clock.look()
+
+    (record,) = caplog.records
+    assert "has not turned" in record.getMessage()
+    assert "test_stall_is_reported_once_with_the_stack" in record.getMessage()
+    assert given_up == []
+
+
+async def test_session_is_given_up_after_a_lease(clock: HandClock, given_up: list[str]) -> None:
+    """Not earlier, and only once."""
+    looks = 0
+    while clock.look():
+        looks += 1
+
+    assert looks * MARK_SECONDS == PATIENCE_SECONDS - MARK_SECONDS
+    assert len(given_up) == 1
+
+
+async def test_process_that_was_stopped_as_a_whole_is_not_stalled(
+    clock: HandClock, given_up: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever looks was stopped too, so nothing can be said about the loop."""
+    assert clock.look(after=3600)
+    assert clock.look()
+
+    assert caplog.records == []
+    assert given_up == []
+
+
+@outlive.step
+async def watched_blocks(seconds: float) -> str:
+    stage.call("blocks")
+    if stage.count("blocks") == 1:
+        time.sleep(seconds)  # noqa: ASYNC251 (the very thing)
+    return "done"
+
+
+@outlive.workflow
+async def watched(seconds: float) -> str:
+    return await watched_blocks(seconds)
+
+
+async def test_worker_begins_anew_when_its_loop_turns_again(caplog: pytest.LogCaptureFixture) -> None:
+    """The step that blocked is called again, because its session was over; the log says which line it was."""
+    async with outlive.Engine("memory:", lease_seconds=1.0, poll_seconds=0.01, tune=False) as engine:
+        with caplog.at_level(logging.ERROR, logger="outlive"):
+            run = await engine.start(watched, 2.0)
+            assert "done" == await in_time(run.result())
+
+    assert engine.counters.stalls == 1
+    assert "time.sleep(seconds)" in caplog.text
+    assert "has lost its lease (the event loop has not turned" in caplog.text
+
+
+def test_worker_process_ends_itself(tmp_path: Path) -> None:
+    """With a code that says why, so that whoever runs it starts it again."""
+    program = (
+        "import asyncio, outlive\n"
+        "from tests.engine.test_watchdog import watched\n"
+        "async def main():\n"
+        f"    engine = outlive.Engine('sqlite:{tmp_path / 'a.db'}', lease_seconds=1.0, exit_when_stalled=True)\n"
+        "    async with engine:\n"
+        "        await (await engine.start(watched, 30.0, id='run-1')).result()\n"
+        "asyncio.run(main())\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=20)
+
+    assert ended.returncode == 70, ended.stderr
+    assert "time.sleep(seconds)" in ended.stderr
