@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from outlive._store.contract import Store
 
 T = TypeVar("T")
 
@@ -35,6 +40,34 @@ class Mistake(click.ClickException):
     """The command cannot be done as it was written; exit code 2."""
 
     exit_code = 2
+
+
+def place_of(url: str) -> str:
+    """The URL, if there is something to look at: a command that only looks creates nothing.
+
+    Raises:
+        Mistake: there is no such file, or nobody outside could see it.
+    """
+    scheme, _, rest = url.partition(":")
+    if scheme == "memory":
+        raise Mistake("a store in memory belongs to its process; there is nothing to see from outside")
+    if scheme == "sqlite" and not Path(rest.removeprefix("//")).expanduser().exists():
+        raise Mistake(f"there is no file {rest.removeprefix('//')}")
+    return url
+
+
+@asynccontextmanager
+async def open_store(url: str) -> AsyncIterator[Store]:
+    """The store itself."""
+    from outlive._runtime.clock import SystemClock
+    from outlive.engine.url import store_for
+
+    store = store_for(place_of(url), clock=SystemClock().now)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

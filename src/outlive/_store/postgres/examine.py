@@ -120,7 +120,9 @@ async def _repair(session: Session, repair: Repair, now: int | None) -> bool:
         await session.fetch("delete_runs", list(repair.removed))
         for key, run in repair.runs:
             await _put_run(session, repair.journal if run.number == 0 else key, run, repair.journal)
-        await session.fetch("wake_repaired", repair.journal, now, repair.wake)
+        await session.fetch("wake_mailed", repair.journal, now)
+        if repair.wake:
+            await session.fetch("wake_run", repair.journal, now)
     return True
 
 

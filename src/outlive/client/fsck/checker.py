@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -120,24 +120,23 @@ class Checker:
         if any(problem.kind is Kind.OWNER for problem in problems):
             await self._ask_workers()
             problems = list(judge(tree, reading, workers=self._workers, now_at=self._store.now()))
-        problems += await self._find_lost_blobs(reading)
+        problems += await self._find_lost_blobs(reading, reading.blobs)
         if reading.is_sound and reading.fold.runs and root_row(tree) is not None:
             problems += await self._find_damaged_rows(tree, reading)
             problems += await self._find_unheard_ends(tree, reading)
         return problems
 
-    async def _find_lost_blobs(self, reading: Reading) -> list[Problem]:
-        """Blobs that a journal refers to and that are missing or have another content."""
+    async def _find_lost_blobs(self, reading: Reading, blobs: Mapping[str, int | None]) -> list[Problem]:
+        """Blobs that are missing or have another content; each is given with an event that refers to it."""
         problems: list[Problem] = []
-        wanted = sorted(reading.blobs)
+        wanted = sorted(blobs)
         for start in range(0, len(wanted), BLOBS_MAX):
             ids = wanted[start : start + BLOBS_MAX]
             found = await self._store.get_blobs(ids)
             for id in ids:
                 if id not in found or hashlib.sha256(found[id]).hexdigest() != id:
                     what = f"blob {id} is {'damaged' if id in found else 'missing'}"
-                    seq = reading.blobs[id]
-                    problems.append(Problem(reading.root_id, what, seq, Kind.BLOB, reading.journal))
+                    problems.append(Problem(reading.root_id, what, blobs[id], Kind.BLOB, reading.journal))
         return problems
 
     async def _find_damaged_rows(self, tree: TreeRows, reading: Reading) -> list[Problem]:
@@ -145,10 +144,13 @@ class Checker:
         problems: list[Problem] = []
         if tree.mail:
             try:
-                await self._store.read_inbox([tree.journal])
+                mail = (await self._store.read_inbox([tree.journal])).get(tree.journal, [])
             except (ValueError, KeyError) as error:
                 what = f"a message that waits cannot be read: {error}"
                 problems.append(Problem(reading.root_id, what, None, Kind.MAIL, tree.journal))
+            else:
+                blobs = {it.payload.blob: None for it in mail if it.payload is not None and it.payload.blob}
+                problems += await self._find_lost_blobs(reading, blobs)
         for number, outcomes in reading.outcomes.items():
             run_id = reading.fold.runs[number].id
             try:

@@ -51,7 +51,6 @@ class Reading:
         self._salt = salt_of(nonce)
         self._expected = 0
         self._epoch = 0
-        self._folds = True
         self._done: set[int] = set()
 
     @property
@@ -71,9 +70,8 @@ class Reading:
             self._say(str(error), seq)
             return
         self._note(event, seq)
-        if self._folds:
+        if self.is_sound:
             self._apply(event, seq)
-            self._folds = self.is_sound
 
     def end(self, tail: int) -> None:
         """There are no more rows."""

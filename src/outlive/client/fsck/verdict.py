@@ -76,6 +76,11 @@ def _judge_end(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
 
 def _judge_rows(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
     told = reading.fold.runs
+    root = root_row(tree)
+    if root is not None and root.run is not None and _is_ahead(root.run, reading.fold.root):
+        what = "the row of the root tells of later events than the journal has: its end is lost"
+        yield _problem(tree, root.id, what, Kind.EVENT, tree.tail + 1)
+        return
     for number in sorted(told.keys() - {row.number for row in tree.runs}):
         yield _problem(tree, child_id(reading.root_id, number), "is in the journal and has no row", Kind.ROW)
     for row in tree.runs:
@@ -88,6 +93,12 @@ def _judge_rows(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
         if reading.fold.root.status.is_terminal and not run.status.is_terminal:
             what = f"is {run.status.value} in a tree that has ended"
             yield _problem(tree, row.id, what, Kind.EVENT, tree.tail)
+
+
+def _is_ahead(row: Run, told: Run) -> bool:
+    """Whether a row follows from events that are not there. One that is only damaged differs in one place."""
+    later = ("status", "owner", "epoch", "finished_at", "wake_at")
+    return row.updated_at > told.updated_at and any(getattr(row, name) != getattr(told, name) for name in later)
 
 
 def differences(tree: TreeRows, row: RunRow, told: Run) -> list[str]:
