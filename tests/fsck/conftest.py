@@ -10,6 +10,7 @@ import pytest
 
 from outlive.client.fsck import Checker, Problem
 from outlive.testing.postgres import PostgresServer
+from tests.engine.support import Place
 from tests.fsck.world import PostgresWorld, SqliteWorld, World, fill, open_at
 
 Check = Callable[..., Awaitable[list[Problem]]]
@@ -53,3 +54,12 @@ async def check(world: World) -> AsyncIterator[Check]:
 
     yield ask
     await store.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty place for engines."""
+    place = Place(tmp_path / "engine.db" if request.param == "sqlite" else None)
+    if request.param == "postgres":
+        place.server_url = request.getfixturevalue("postgres_url")
+    return place

@@ -17,15 +17,15 @@ from tests.fsck.world import World, each_bit, flip, open_at
 SEED = 4
 TRIES_MAX = 20
 """For each value, until the database takes one."""
-NULLS_MAX = 5
+NULLS_MAX = 8
 """Columns that have no value in any row of the sample."""
 
 # For each table: its columns, how a row is named, and which rows are the sample. What is not here cannot be known: a
-# message has no checksum, and of a worker only its id counts.
+# message has no checksum, of a worker only its id counts, and the key of a child means nothing.
 TABLES: dict[str, tuple[str, str, str]] = {
     "runs": (
         "id journal number root_id parent_id workflow version nonce created_at tags status waits wake_at owner epoch "
-        "attempts updated_at finished_at timeout_at reason result failure published key",
+        "attempts updated_at finished_at timeout_at reason result failure published",
         "key",
         "id IN ('tree', 'tree~2', 'starter')",
     ),
@@ -49,7 +49,7 @@ async def test_every_flipped_bit_of_a_row_is_found(world: World, check: Check, t
         for *key, value in world.execute(
             f"SELECT {', '.join(names)}, {column} FROM {{{table}}} WHERE {' '.join(sample)}"
         ):
-            for _ in range(TRIES_MAX if value is not None else 0):
+            for _ in range(0 if value in (None, "") else TRIES_MAX):
                 flipped = flip(value, chance)
                 if not set_to(world, update, flipped, *key):
                     continue  # The database itself refuses such a value.
