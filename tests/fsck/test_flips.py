@@ -82,12 +82,13 @@ async def test_every_single_bit_of_every_event_counts(world: World) -> None:
     await store.close()
 
     for place, row in enumerate(rows):
-        for column, value in enumerate(row):
+        values: tuple[Any, ...] = row
+        for column, value in enumerate(values):
             for flipped in each_bit(value):
-                damaged = [*row[:column], flipped, *row[column + 1 :]]
+                damaged: Any = (*row[:column], flipped, *row[column + 1 :])
                 reading = Reading("tree", journal=run.journal, nonce=run.nonce)
                 for it in [*rows[:place], damaged, *rows[place + 1 :]]:
-                    reading.take(tuple(it))
+                    reading.take(it)
                     if not reading.is_sound:
                         break
                 assert {Kind.EVENT} == {problem.kind for problem in reading.problems}, (row, column, flipped)

@@ -50,6 +50,11 @@ log = logging.getLogger("outlive.worker")
     help="After how long without a sign of life others take over.  [default: 10]",
 )
 @click.option(
+    "--exit-when-stalled",
+    is_flag=True,
+    help="Exit with 70 when a step has blocked the event loop for as long as a lease.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
@@ -64,6 +69,7 @@ def worker(
     name: str | None,
     grace: float | None,
     lease_seconds: float | None,
+    exit_when_stalled: bool,
     log_level: str,
 ) -> None:
     """Run the workflows of APP until told to stop.
@@ -82,7 +88,13 @@ def worker(
 
     module, found = load(app)
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    options = {"lease": lease, "name": name, "grace_seconds": grace, "lease_seconds": lease_seconds}
+    options = {
+        "lease": lease,
+        "name": name,
+        "grace_seconds": grace,
+        "lease_seconds": lease_seconds,
+        "exit_when_stalled": exit_when_stalled or None,
+    }
     given = {option: value for option, value in options.items() if value is not None}
     if isinstance(found, ModuleType):
         engine = _engine_for(module, url, given)
@@ -112,6 +124,15 @@ def _engine_for(module: ModuleType, url: str | None, given: dict[str, Any]) -> E
         raise Mistake(str(error)) from error
 
 
+OPTIONS = {
+    "lease": "--lease",
+    "name": "--name",
+    "grace_seconds": "--grace",
+    "lease_seconds": "--lease-seconds",
+    "exit_when_stalled": "--exit-when-stalled",
+    "store": "--store",
+}
+"""What people call the settings of an engine."""
 GRACE_SECONDS = 20.0
 """Less than what systemd (90 s) and Kubernetes (30 s) wait before they kill."""
 
@@ -130,7 +151,7 @@ def _engine_from(app: str, found: Any, given: list[str]) -> Engine:
     if not engine._has_worker:
         raise Mistake(f"{app} is an engine without a worker; leave out worker=False")
     if given:
-        options = ", ".join("--" + option.removesuffix("_seconds").replace("_", "-") for option in given)
+        options = ", ".join(OPTIONS[option] for option in given)
         raise Mistake(f"{app} has settings of its own; give {options} to Engine(...) there")
     return engine
 
