@@ -146,10 +146,15 @@ async def test_writer_that_lost_its_tree_is_not_held(store: PostgresStore, postg
 async def test_changes_that_are_written_carefully_are_held_alone(store: PostgresStore, postgres_url: str) -> None:
     """Two new trees of one id cannot be written at once: each change is looked at."""
     twins = [new_tree(store, "twin"), new_tree(store, "twin")]
+    tree = await begin(store, "old")
+    starting = tree.change(stepped(store), starts=[new_tree(store, "held")])
+    tree.seq += 1
+    held = [starting, tree.change(stepped(store)), new_tree(store, "held")]
     async with joined(store, postgres_url, new_tree(store, "held")):
-        outcomes = await outcomes_of(store, *twins, new_tree(store, "held"), new_tree(store, "new"))
+        outcomes = await outcomes_of(store, *twins, *held, new_tree(store, "new"))
 
-    assert outcomes == [Outcome.COMMITTED, Outcome.CONFLICT, Outcome.HELD, Outcome.COMMITTED]
+    assert outcomes == [Outcome.COMMITTED, Outcome.CONFLICT, *[Outcome.HELD] * 3, Outcome.COMMITTED]
+    assert len(await store.read_journal(tree.journal)) == 1
 
 
 async def test_equal_blob_in_an_open_transaction_holds_nobody(store: PostgresStore, postgres_url: str) -> None:
