@@ -11,6 +11,7 @@ then, and its log nothing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from outlive._store.contract import Change
@@ -21,6 +22,25 @@ PAUSE_FIRST_SECONDS = 0.02
 PAUSE_MAX_SECONDS = 0.5
 HELD_MAX = 10_000
 """Ids that are remembered. Who forgets one waits a moment longer, and finds it again."""
+
+
+class Pauses:
+    """Of somebody who waits for an id: longer and longer ones, `seconds_max` in all."""
+
+    def __init__(self, seconds_max: float = float("inf")) -> None:
+        self._left = seconds_max
+        self._next = PAUSE_FIRST_SECONDS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the waiting has taken too long."""
+        return self._left <= 0
+
+    async def pause(self) -> None:
+        """Wait a little."""
+        await asyncio.sleep(self._next)
+        self._left -= self._next
+        self._next = min(PAUSE_MAX_SECONDS, self._next * 2)
 
 
 def ids_of(changes: Sequence[Change]) -> set[str]:

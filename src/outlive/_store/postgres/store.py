@@ -226,14 +226,13 @@ class PostgresStore:
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`."""
-        pause = held.PAUSE_FIRST_SECONDS
+        pauses = held.Pauses()
         while True:
             answer = await self._write(commit.deliver, messages, start, inbox_messages_max, self._writing)
             if answer is not None:
                 return answer
             # Without a session: others need it. Whoever does not want to wait so long cancels.
-            await asyncio.sleep(pause)
-            pause = min(held.PAUSE_MAX_SECONDS, pause * 2)
+            await pauses.pause()
 
     async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
         """See `Store`."""

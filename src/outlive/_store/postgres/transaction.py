@@ -22,7 +22,7 @@ from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, 
 from outlive._store.postgres.connection import Pool, Session
 from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, is_useless, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
-from outlive._store.postgres.held import PAUSE_FIRST_SECONDS, PAUSE_MAX_SECONDS, find_free, ids_of
+from outlive._store.postgres.held import Pauses, find_free, ids_of
 from outlive._store.postgres.place import Place
 from outlive._store.postgres.read import read_journal
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
@@ -167,7 +167,7 @@ class PostgresTransaction:
         Raises:
             StoreUnavailableError: that takes too long.
         """
-        pause, patience = PAUSE_FIRST_SECONDS, FLUSH_SECONDS_MAX if self._place.pgbouncer else HELD_SECONDS_MAX
+        pauses = Pauses(FLUSH_SECONDS_MAX if self._place.pgbouncer else HELD_SECONDS_MAX)
         await session.run("ROLLBACK TO changes")
         while True:
             if len(await find_free(session, changes, self._writing.held)) == len(changes):
@@ -175,11 +175,9 @@ class PostgresTransaction:
                 if all(outcome is not Outcome.HELD for outcome, _ in outcomes):
                     return outcomes
                 await session.run("ROLLBACK TO changes")
-            if patience <= 0:
+            if pauses.is_over:
                 raise StoreUnavailableError(str(self._place), "another transaction holds the id of a run to be started")
-            await asyncio.sleep(pause)
-            patience -= pause
-            pause = min(PAUSE_MAX_SECONDS, pause * 2)
+            await pauses.pause()
 
     def _explain(self, error: BaseException, *, is_committing: bool) -> StoreError:
         if sqlstate_of(error) == _FAILED:
