@@ -21,7 +21,7 @@ SCENARIOS = {
     **{f"AK-L{number}": "leases" for number in range(1, 11)},
     "OL-B1": "blobs",
     **{f"OL-H{number}": "heirs" for number in range(1, 12)},
-    **{f"OL-J{number}": "joins" for number in range(1, 5)},
+    **{f"OL-J{number}": "joins" for number in range(1, 6)},
     "OL-P1": "published",
     **{f"OL-T{number}": "transactions" for number in range(1, 11)},
 }
