@@ -54,9 +54,7 @@ class JumpingClock(SystemClock):
         self._jumped += seconds
 
 
-async def enlist(
-    leases: Leases, worker_id: str, *, lease_seconds: float = PATIENCE_SECONDS, process: str = ""
-) -> None:
+async def enlist(leases: Leases, worker_id: str, *, lease_seconds: float = PATIENCE_SECONDS, process: str = "") -> None:
     """Begin a session."""
     worker = WorkerInfo(
         id=worker_id, name=worker_id, definitions=(DEFINITION,), started_at=0, expires_at=0, process=process

@@ -133,20 +133,22 @@ class Gateway:
         return self.place.endpoints[self._turn]
 
     def _ask_here(self, path: str, body: dict[str, Any], kind: type[T], seconds: float) -> T:
-        is_reused = self._connection is not None
-        try:
-            return _read(self._receive(self._send(path, body, seconds)), kind)
-        except _TokenOverError:
-            self.forget_token()
-        except AwayError as error:
-            self.close()
-            # It was closed while nobody looked; that says nothing about the endpoint.
-            if not is_reused or isinstance(error.__cause__, TimeoutError) or error.__cause__ is None:
-                raise
-        try:
-            return _read(self._receive(self._send(path, body, seconds)), kind)
-        except _TokenOverError as error:
-            raise AwayError(str(error)) from None
+        """Ask this endpoint, and once more for each thing that says nothing about it."""
+        has_said_who = False
+        while True:
+            is_reused = self._connection is not None
+            try:
+                return _read(self._receive(self._send(path, body, seconds)), kind)
+            except _TokenOverError as error:
+                if has_said_who:
+                    raise AwayError(str(error)) from None
+                has_said_who = True
+                self.forget_token()
+            except AwayError as error:
+                self.close()
+                # A connection that was kept may have been closed while nobody looked: the next one is a new one.
+                if not is_reused or error.__cause__ is None or isinstance(error.__cause__, TimeoutError):
+                    raise
 
     def _send(self, path: str, body: dict[str, Any], seconds: float) -> http.client.HTTPResponse:
         """Say who we are if need be, then ask."""
@@ -222,4 +224,6 @@ def _read(data: bytes, kind: type[T]) -> T:
 
 
 def _say(error: BaseException) -> str:
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "it ended the connection without an answer (one that speaks TLS does; then write etcds://)"
     return str(error) or type(error).__name__
