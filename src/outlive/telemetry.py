@@ -41,6 +41,8 @@ class Counters:
     processes_begun: int = 0
     """Processes for steps with `process=True`."""
     signals_taken: int = 0
+    sessions_ended: int = 0
+    """Sessions of dead workers that were ended before their leases had run out."""
 
     def step_started(self, attempt: Any) -> None:
         """An attempt of a step is about to be called; a test may look at which one."""

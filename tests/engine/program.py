@@ -1,4 +1,4 @@
-"""A process that dies in the middle of its work: `LEDGER=... WAY=... python -m tests.engine.program DATABASE`.
+"""A process that dies in the middle of its work: `LEDGER=... WAY=... python -m tests.engine.program URL`.
 
 Every effect is a line in the ledger. The first process to come to the deadly place dies there, in the way it is told.
 """
@@ -75,9 +75,10 @@ async def program_workflow(name: str) -> list[str]:
     return done
 
 
-async def main(database: str) -> None:
+async def main(url: str) -> None:
     """Start a run, or go on with it, and say what it returns."""
-    async with outlive.Engine(f"sqlite:{database}", poll_seconds=0.02) as engine:
+    # Nobody has the time to wait until such a lease has run out.
+    async with outlive.Engine(url, poll_seconds=0.02, lease_seconds=3600) as engine:
         run = await engine.start(program_workflow, "a", id="run-1")
         await run.signal("go", "told", key="once")
         print(*await run.result(), sep=", ")  # noqa: T201

@@ -48,9 +48,9 @@ async def saga_program() -> None:
         raise ValueError("planned")
 
 
-async def main(path: str) -> None:
+async def main(url: str) -> None:
     """Run it, or go on with it."""
-    async with outlive.Engine(f"sqlite:{path}") as engine:
+    async with outlive.Engine(url) as engine:
         run = await engine.start(saga_program, id="run-1")
         try:
             await run.result()

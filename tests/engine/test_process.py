@@ -18,29 +18,37 @@ from tests.engine.support import Place
 ROOT = Path(__file__).parents[2]
 
 
-def live(folder: Path, way: str, program: str = "program") -> subprocess.CompletedProcess[str]:
+def live(folder: Path, way: str, program: str = "program", *, url: str = "") -> subprocess.CompletedProcess[str]:
     """One life of the program, which may be short."""
     environment = os.environ | {
         "LEDGER": str(folder / "ledger"),
         "WAY": way,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     }
-    command = [sys.executable, "-m", f"tests.engine.{program}", str(folder / "program.db")]
+    command = [sys.executable, "-m", f"tests.engine.{program}", url or f"sqlite:{folder / 'program.db'}"]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=30)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where processes meet: on a file or on a server."""
+    server_url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
+    return Place(None if server_url else tmp_path / "program.db", server_url)
+
+
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_process_goes_on_where_another_one_died(tmp_path: Path, way: str) -> None:
-    """Whatever kills it: completed steps are done once, interrupted ones again, and every run ends right."""
-    assert 0 != live(tmp_path, way).returncode
-    again = live(tmp_path, way)
-    assert (0, "") == (again.returncode, again.stderr)
+async def test_a_process_goes_on_where_another_one_died(tmp_path: Path, place: Place, way: str) -> None:
+    """Whatever kills it, and at once: completed steps are done once, interrupted ones again, and every run ends right.
+    [SF-X1]"""
+    assert 0 != live(tmp_path, way, url=place.url).returncode
+    again = live(tmp_path, way, url=place.url)
+    assert 0 == again.returncode, again.stderr
     assert "a 1, a 2, a 3, a 4, told" == again.stdout.strip()
 
     done = Counter((tmp_path / "ledger").read_text().splitlines())
     deadly = {WAYS[0]: "async a", WAYS[1]: "sync a", WAYS[2]: "sync a", WAYS[3]: "after a"}[way]
     assert {"before a": 1, "async a": 1, "sync a": 1, "after a": 1} | {deadly: 2} == dict(done)
-    store = Place(tmp_path / "program.db").store()
+    store = place.store()
     await store.open()
     assert [] == await check_store(store)
     await store.close()

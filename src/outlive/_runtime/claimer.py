@@ -19,6 +19,7 @@ from outlive._runtime.fact import end_of
 from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.live import LiveRun
 from outlive._runtime.reclaim import reclaiming
+from outlive._runtime.rescuer import Rescuer
 from outlive._runtime.worker import Worker
 from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outcome, Store
 from outlive.errors import CommitUnknownError, StoreUnavailableError
@@ -32,10 +33,19 @@ class Claimer:
     """The pulse of a worker."""
 
     def __init__(
-        self, *, store: Store, worker: Worker, clock: Clock, limits: Limits, definitions: list[str], poll_seconds: float
+        self,
+        *,
+        store: Store,
+        worker: Worker,
+        rescuer: Rescuer,
+        clock: Clock,
+        limits: Limits,
+        definitions: list[str],
+        poll_seconds: float,
     ) -> None:
         self._store = store
         self._worker = worker
+        self._rescuer = rescuer
         self._clock = clock
         self._limits = limits
         self._definitions = definitions
@@ -53,6 +63,7 @@ class Claimer:
 
     def start(self) -> None:
         """Begin to claim."""
+        self._rescuer.watch(self.ring)
         self._task = asyncio.get_running_loop().create_task(self._run(), name="outlive-claimer")
 
     def ring(self) -> None:
@@ -116,6 +127,7 @@ class Claimer:
 
     async def run_once(self) -> int:
         """Take what is due; how many trees that were."""
+        await self._rescuer.look_when_due()
         limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
         self._next_wake_at = None

@@ -10,7 +10,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Protocol
 from weakref import WeakSet
 
@@ -47,6 +48,10 @@ class Clock(Protocol):
 
     def spawn(self, target: Callable[[], None], *, name: str) -> None:
         """Run something on a thread of its own that never keeps the process alive."""
+
+    def pulse(self, beats: Generator[float, None, None], *, name: str) -> Callable[[], None]:
+        """Drive a loop that says how many seconds to wait before it goes on, beside the event loop and never held up
+        by it; the answer, which any thread may call, closes it."""
 
 
 _clocks: WeakSet[SystemClock] = WeakSet()
@@ -94,6 +99,19 @@ class SystemClock:
     def spawn(self, target: Callable[[], None], *, name: str) -> None:
         """See `Clock`."""
         threading.Thread(target=target, name=name, daemon=True).start()
+
+    def pulse(self, beats: Generator[float, None, None], *, name: str) -> Callable[[], None]:
+        """See `Clock`: on a thread of its own."""
+        stop = threading.Event()
+
+        def run() -> None:
+            with closing(beats):
+                for pause_seconds in beats:
+                    if stop.wait(pause_seconds):
+                        return
+
+        self.spawn(run, name=name)
+        return stop.set
 
 
 class StoreClock(SystemClock):

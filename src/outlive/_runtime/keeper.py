@@ -10,8 +10,7 @@ it only keeps two workers from doing the same work for long.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 
 from outlive._runtime.clock import Clock
@@ -37,17 +36,18 @@ class Keeper:
         self._lease_seconds = lease_seconds
         self._fence = fence
         self._loop = asyncio.get_running_loop()
-        self._stop = threading.Event()
+        self._stop: Callable[[], None] | None = None
         self._trust = trust
         self._trust.until = self._trusted_from(clock.monotonic())
 
     def start(self) -> None:
         """Begin to beat."""
-        self._clock.spawn(self._run, name="outlive-keeper")
+        self._stop = self._clock.pulse(self._beats(), name="outlive-keeper")
 
     def stop(self) -> None:
         """Beat no more."""
-        self._stop.set()
+        if self._stop is not None:
+            self._stop()
 
     @property
     def is_trusted(self) -> bool:
@@ -71,11 +71,13 @@ class Keeper:
     def _trusted_from(self, sent_at: float) -> float:
         return sent_at + self._lease_seconds * (1 - MARGIN_SHARE)
 
-    def _run(self) -> None:
+    def _beats(self) -> Generator[float, None, None]:
+        """The loop: how long to wait before each renewal. Whoever drives it may be a thread, or a simulation."""
         pause = min(self._lease_seconds / BEATS_PER_LEASE, PAUSE_SECONDS_MAX)
         lost = ""
         try:
-            while not lost and not self._stop.wait(pause):
+            while not lost:
+                yield pause
                 lost = self.beat_once()
         except Exception as error:
             log.exception("the keeper failed")

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from outlive._define.registry import Registry
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer
+from outlive._lease.contract import Leases
+from outlive._lease.process import this_process
 from outlive._model import Limits, Run
 from outlive._model.payload import Blob
 from outlive._runtime.bell import Bell
@@ -21,6 +23,7 @@ from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.keeper import Keeper
 from outlive._runtime.live import LiveRun
+from outlive._runtime.rescuer import Rescuer
 from outlive._runtime.trust import Trust
 from outlive._runtime.worker import Worker
 from outlive._store.contract import Store, WorkerInfo
@@ -38,6 +41,7 @@ class Station:
         self,
         *,
         store: Store,
+        leases: Leases,
         committer: Committer,
         clock: Clock,
         packer: Packer,
@@ -46,10 +50,12 @@ class Station:
         counters: Counters,
         announce: Callable[[Run], None],
         name: str,
+        is_named: bool,
         lease_seconds: float,
         poll_seconds: float,
     ) -> None:
         self._store = store
+        self._leases = leases
         self._committer = committer
         self._clock = clock
         self._packer = packer
@@ -58,6 +64,7 @@ class Station:
         self._counters = counters
         self._announce = announce
         self._name = name
+        self._is_named = is_named
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._worker: Worker | None = None
@@ -93,11 +100,12 @@ class Station:
             definitions=tuple(definitions),
             started_at=now_at,
             expires_at=now_at + round(self._lease_seconds * MICROSECONDS),
+            process=this_process(),
         )
-        await self._store.register_worker(info, lease_seconds=self._lease_seconds)
+        await self._leases.register(info, lease_seconds=self._lease_seconds)
         self._worker = worker
         self._keeper = Keeper(
-            self._store.open_beat(worker.id),
+            self._leases.open_beat(worker.id),
             clock=self._clock,
             trust=trust,
             lease_seconds=self._lease_seconds,
@@ -107,6 +115,7 @@ class Station:
         self._claimer = Claimer(
             store=self._store,
             worker=worker,
+            rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=self._is_named),
             clock=self._clock,
             limits=self._limits,
             definitions=definitions,
@@ -172,7 +181,7 @@ class Station:
         worker.close()
         self._worker = None
         try:
-            await self._store.retire_worker(worker.id)
+            await self._leases.release_all(worker.id)
         except StoreUnavailableError as error:
             log.warning("the session could not be ended (%s); its lease will run out", error)
 
@@ -231,7 +240,7 @@ class Station:
         old.close()
         while True:
             try:
-                await self._store.retire_worker(old.id)
+                await self._leases.release_all(old.id)
                 await self.start()
             except StoreUnavailableError:
                 await Bell().sleep(SESSION_RETRY_SECONDS)

@@ -18,6 +18,7 @@ from outlive._define.registry import REGISTRY, Registry
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
+from outlive._lease.contract import Leases
 from outlive._model import Limits
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
@@ -31,7 +32,7 @@ from outlive.client.client import Client
 from outlive.client.waiters import Waiters
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.sync import SyncEngine
-from outlive.engine.url import is_server, store_for
+from outlive.engine.url import is_server, leases_for, store_for
 from outlive.engine.verbs import EngineVerbs
 from outlive.errors import ConfigurationError, EngineClosedError, EngineForkedError, NotDurableError
 from outlive.telemetry import Counters
@@ -54,6 +55,9 @@ class Engine(EngineVerbs):
     Args:
         url: `memory:`, `sqlite:orders.db`, `sqlite:/var/lib/orders.db` or `postgresql://user@host/database`.
         worker: whether this engine runs workflows; without, it only talks to the store.
+        name: a name that is this worker's alone. When it comes back after a crash, on whatever machine, it takes its
+            own runs at once; an older session of the same name is ended.
+        lease: who keeps the leases: "store", or "none" for a process that shares the store with nobody.
         lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process
             is noticed at once by others on the same machine; the lease is for hangs.)
         poll_seconds: how often the worker asks the store for what other processes made due.
@@ -69,6 +73,8 @@ class Engine(EngineVerbs):
         url: str,
         *,
         worker: bool = True,
+        name: str | None = None,
+        lease: str = "store",
         lease_seconds: float = 10.0,
         poll_seconds: float = 0.25,
         grace_seconds: float = 5.0,
@@ -81,12 +87,15 @@ class Engine(EngineVerbs):
     ) -> None:
         if lease_seconds < LEASE_SECONDS_MIN:
             raise ConfigurationError(f"lease_seconds={lease_seconds!r} is too short: at least {LEASE_SECONDS_MIN:g}")
+        if name is not None and not name.strip():
+            raise ConfigurationError("name='' names nobody: leave it out, or give every worker a name of its own")
         if poll_seconds <= 0 or grace_seconds < 0:
             raise ConfigurationError("poll_seconds must be more than 0, and grace_seconds at least 0")
         self.url = url
         self.limits = limits or Limits()
         self.counters = Counters()
         self._has_worker = worker
+        self._name = name
         self._tunes = tune
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
@@ -96,6 +105,8 @@ class Engine(EngineVerbs):
         self._packer = Packer(self.limits, codecs)
         self._redaction = Redaction(redact)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
+        self._leases_on = leases_for(lease)
+        self._leases: Leases | None = None
         if clock is None and is_server(url):
             # What the store judges by its clock, others must stamp by the same.
             self._clock = StoreClock(self._store.now)
@@ -129,7 +140,9 @@ class Engine(EngineVerbs):
             if self._has_worker:
                 if self._tunes:
                     tune_interpreter()
-                self._station = self._new_station()
+                self._leases = self._leases_on(self._store)
+                await self._leases.open()
+                self._station = self._new_station(self._leases)
                 await self._station.start()
                 self._store.watch(self._ring)
             self._client = self._new_client()
@@ -158,6 +171,9 @@ class Engine(EngineVerbs):
             await self._committer.drain(patience_seconds=0)
             self._committer.abandon()
             self._committer = None
+        if self._leases is not None:
+            await self._leases.close()
+            self._leases = None
         await self._store.close()
         if client is not None:
             client.close()
@@ -166,11 +182,12 @@ class Engine(EngineVerbs):
     async def _pause(self) -> None:
         await Bell().sleep(self._poll_seconds)
 
-    def _new_station(self) -> Station:
+    def _new_station(self, leases: Leases) -> Station:
         assert self._committer is not None
         assert self._waiters is not None
         return Station(
             store=self._store,
+            leases=leases,
             committer=self._committer,
             clock=self._clock,
             packer=self._packer,
@@ -178,7 +195,8 @@ class Engine(EngineVerbs):
             limits=self.limits,
             counters=self.counters,
             announce=self._waiters.announce,
-            name=f"{socket.gethostname()}/{os.getpid()}",
+            name=self._name or f"{socket.gethostname()}/{os.getpid()}",
+            is_named=self._name is not None,
             lease_seconds=self._lease_seconds,
             poll_seconds=self._poll_seconds,
         )

@@ -1,4 +1,4 @@
-"""Store URLs: the one place that names concrete backends."""
+"""Store URLs and lease URLs: the one place that names concrete backends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import importlib.util
 import re
 from collections.abc import Callable
 
+from outlive._lease.contract import Leases
+from outlive._lease.sessions import NoLeases, StoreLeases
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
-from outlive.errors import MissingExtraError, StoreUrlError
+from outlive.errors import LeaseUrlError, MissingExtraError, StoreUrlError
 
 SERVERS = ("postgresql", "postgres")
 """Schemes of stores that are servers."""
@@ -38,6 +40,19 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
         return _postgres(url, clock, is_test_clock=is_test_clock)
     # Without the password: the error ends up in logs.
     raise StoreUrlError(_PASSWORD.sub(r"\1***@", url), f"no store has the scheme {scheme!r}")
+
+
+def leases_for(lease: object) -> Callable[[Store], Leases]:
+    """What keeps the leases, given the store; nothing is opened yet.
+
+    Raises:
+        LeaseUrlError: it names nothing that we have.
+    """
+    if lease == "store":
+        return StoreLeases
+    if lease == "none":
+        return NoLeases
+    raise LeaseUrlError(lease, "that keeps no leases")
 
 
 def is_server(url: str) -> bool:

@@ -1,0 +1,73 @@
+"""Ends the sessions of workers that have died, so that their runs are due now and not when a lease has run out.
+
+A session is over in the store when its worker says so, or when its lease has run out. A killed process says nothing;
+but often somebody can see that it is gone: a neighbour on the same machine, an etcd, or the worker itself when it comes
+back under the name it had. Whoever sees it ends the session, and everything that hung on it is claimed like anything
+else that is due. To be wrong about it costs the wronged worker its session and nobody a journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from outlive._lease.contract import Leases
+from outlive._runtime.clock import Clock
+from outlive._store.contract import WorkerInfo
+from outlive.errors import StoreUnavailableError
+from outlive.telemetry import Counters, log
+
+LOOK_SECONDS = 1.0
+
+
+class Rescuer:
+    """Looks after the other workers of a store, for one worker."""
+
+    def __init__(self, leases: Leases, worker: WorkerInfo, *, clock: Clock, counters: Counters, is_named: bool) -> None:
+        self._leases = leases
+        self._worker = worker
+        self._clock = clock
+        self._counters = counters
+        self._is_named = is_named
+        """Whether the name is this worker's alone, so that an older session of the name is its own former life."""
+        self._look_at = clock.monotonic()
+        self._has_looked = False
+        self._trouble = False
+
+    def watch(self, ring: Callable[[], None]) -> None:
+        """Look at once whenever a session may have died; `ring` wakes whoever calls `look_when_due`."""
+
+        def look_now() -> None:
+            self._look_at = self._clock.monotonic()
+            ring()
+
+        self._leases.watch(look_now)
+
+    async def look_when_due(self) -> None:
+        """End the sessions of the dead, if it is time to look for them."""
+        if self._clock.monotonic() < self._look_at:
+            return
+        # A little spread, so that the workers of a fleet do not look in step.
+        self._look_at = self._clock.monotonic() + LOOK_SECONDS * (0.75 + self._clock.random() / 2)
+        try:
+            lost = await self._leases.find_lost(self._worker.id)
+            if self._is_named and not self._has_looked:
+                lost += await self._find_former()
+            for worker in lost:
+                log.info("worker %s (%s) has died; its runs are taken over", worker.name, worker.id)
+                await self._leases.release_all(worker.id)
+                self._counters.sessions_ended += 1
+        except StoreUnavailableError as error:
+            if not self._trouble:
+                log.error("%s; nobody can be seen to have died before it is back", error)
+            self._trouble = True
+        else:
+            self._has_looked, self._trouble = True, False
+
+    async def _find_former(self) -> list[WorkerInfo]:
+        """The sessions that this worker had when it lived before."""
+        return [
+            worker
+            for worker in await self._leases.list_workers()
+            if worker.is_live and worker.name == self._worker.name and worker.started_at <= self._worker.started_at
+            if worker.id != self._worker.id
+        ]

@@ -1,0 +1,134 @@
+"""Workers that have died are seen to have died, and their runs go on long before any lease has run out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+import outlive
+from outlive._lease.process import this_process
+from outlive._store.contract import Store
+from tests.engine.support import Place, hold, in_time, note, stage, until
+
+
+@outlive.workflow
+async def rescued(name: str) -> list[str]:
+    return [await note(f"{name} before"), await hold(name)]
+
+
+class Renamed:
+    """A store in which the worker of an engine lives in another process than it does."""
+
+    def __init__(self, inner: Store, process: str) -> None:
+        self.inner, self.process = inner, process
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def register_worker(self, worker: Any, *, lease_seconds: float) -> None:
+        """With the other process."""
+        worker = msgspec.structs.replace(worker, process=self.process)
+        await self.inner.register_worker(worker, lease_seconds=lease_seconds)
+
+
+async def go_silent(engine: outlive.Engine) -> None:
+    """End an engine without a word; its session has its lease, and its lock if there is one."""
+    assert engine._station is not None
+    engine._station.abandon()
+    engine._station = None
+    await engine.__aexit__(None, None, None)
+
+
+async def test_run_of_a_dead_neighbour_goes_on_at_once(place: Place) -> None:
+    """Its process is gone, whatever its lease says."""
+    process, began = this_process().rsplit("/", 1)
+    dead = f"{process}/{int(began) + 1}"
+    first = place.engine(wrap=lambda store: Renamed(store, dead))
+    await first.__aenter__()
+    await first.start(rescued, "a", id="run-1")
+    await stage.gate("a").reached()
+    await go_silent(first)
+
+    async with place.engine() as second:
+        await stage.gate("a").reached()
+        stage.gate("a").open()
+        assert ["a before", "a"] == await in_time(second.get("run-1").result())
+        assert 1 == second.counters.sessions_ended
+    assert 1 == stage.count("a before")
+
+
+async def test_neighbour_that_lives_keeps_its_runs(place: Place) -> None:
+    """Its process is there: nobody looks twice."""
+    async with place.engine() as first, place.engine() as second:
+        run = await first.start(rescued, "a", id="run-1")
+        await stage.gate("a").reached()
+        looked = second._station._claimer._rescuer  # type: ignore[union-attr]
+        looked._look_at = 0.0
+        second._ring()
+
+        async def has_looked() -> bool:
+            return looked._look_at > 0
+
+        await until(has_looked)
+        stage.gate("a").open()
+        assert ["a before", "a"] == await in_time(run.result())
+        assert 0 == second.counters.sessions_ended
+    assert 1 == stage.count("a")
+
+
+async def test_named_worker_takes_its_own_runs_when_it_comes_back(place: Place) -> None:
+    """Wherever it comes back, and though its lease has not run out: the name is its own. [SF-X1]"""
+    first = place.engine(name="orders-1")
+    await first.__aenter__()
+    await first.start(rescued, "a", id="run-1")
+    await stage.gate("a").reached()
+    await go_silent(first)
+
+    async with place.engine(name="orders-1") as second:
+        await stage.gate("a").reached()
+        stage.gate("a").open()
+        assert ["a before", "a"] == await in_time(second.get("run-1").result())
+
+
+async def test_second_worker_of_a_name_ends_the_session_of_the_first(place: Place) -> None:
+    """Two cannot have it; the older one gives up what it has, and nothing is done twice by it."""
+    async with place.engine(name="orders-1", lease_seconds=1.0) as first:
+        await first.start(rescued, "a", id="run-1")
+        await stage.gate("a").reached()
+        old = first._station._worker.id  # type: ignore[union-attr]
+        async with place.engine(name="orders-1") as second:
+            await stage.gate("a").reached()
+            stage.gate("a").open()
+            assert ["a before", "a"] == await in_time(second.get("run-1").result())
+            await first.__aexit__(None, None, None)
+            workers = {worker.id for worker in await second._store.list_workers()}
+    assert old not in workers
+
+
+async def test_process_that_is_alone_takes_everything_at_once(place: Place) -> None:
+    """It was told that there is nobody else, so whoever else is found has died."""
+    first = place.engine()
+    await first.__aenter__()
+    await first.start(rescued, "a", id="run-1")
+    await stage.gate("a").reached()
+    await go_silent(first)
+
+    async with place.engine(lease="none") as second:
+        await stage.gate("a").reached()
+        stage.gate("a").open()
+        assert ["a before", "a"] == await in_time(second.get("run-1").result())
+
+
+@pytest.mark.parametrize("lease", ["", "nobody", "etcd", None, 3])
+def test_lease_that_names_nothing_is_refused(lease: Any) -> None:
+    """With the names of what there is."""
+    with pytest.raises(outlive.errors.LeaseUrlError, match='use "store", "none"'):
+        outlive.Engine("memory:", lease=lease)
+
+
+def test_empty_name_is_refused() -> None:
+    """It would be everybody's."""
+    with pytest.raises(outlive.errors.ConfigurationError, match="names nobody"):
+        outlive.Engine("memory:", name=" ")
