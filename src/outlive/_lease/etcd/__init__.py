@@ -17,5 +17,6 @@ Theory
 """
 
 from outlive._lease.etcd.leases import EtcdLeases
+from outlive._lease.etcd.place import place_of
 
-__all__ = ["EtcdLeases"]
+__all__ = ["EtcdLeases", "place_of"]

@@ -52,10 +52,11 @@ class RefusedError(Exception):
 class Gateway:
     """One connection to a cluster, used by one thread; only `interrupt` may be called from others."""
 
-    def __init__(self, place: Place, *, monotonic: Callable[[], float]) -> None:
+    def __init__(self, place: Place, *, monotonic: Callable[[], float], turn: int = 0) -> None:
         self.place = place
         self._monotonic = monotonic
-        self._turn = 0
+        self._turn = turn
+        """Which endpoint is asked first."""
         self._token = ""
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
@@ -97,6 +98,9 @@ class Gateway:
                 yield _read(line, kind)
         except TimeoutError:
             return
+        except _TokenOverError as error:
+            self.forget_token()
+            raise AwayError(str(error)) from None
         except BROKEN as error:
             raise AwayError(_say(error)) from error
         finally:

@@ -12,7 +12,7 @@ import msgspec
 from outlive._lease.etcd import keys
 from outlive._lease.etcd.beat import EtcdBeat, backstop_of
 from outlive._lease.etcd.gateway import Gateway
-from outlive._lease.etcd.place import place_of
+from outlive._lease.etcd.place import Place
 from outlive._lease.etcd.watch import Watch
 from outlive._lease.process import is_gone
 from outlive._lease.sessions import StoreLeases
@@ -22,8 +22,10 @@ from outlive.telemetry import log
 
 ASK_SECONDS = 3.0
 """How long a request may take, over all endpoints."""
-DISMISS_SECONDS = 1.0
-"""The same where nobody waits for the answer: a key that stays runs out."""
+HINT_SECONDS = 1.0
+"""The same where an answer only saves time: a key that stays runs out, and the dead are found later."""
+AWAY_SECONDS = 5.0
+"""How long an etcd that does not answer is not asked who is alive: whoever asks has runs to claim meanwhile."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,22 +48,18 @@ class Means(Protocol):
 
 
 class EtcdLeases(StoreLeases):
-    """See `Leases`. `url` is what `place_of` reads.
+    """See `Leases`."""
 
-    Raises:
-        LeaseUrlError: it cannot be read.
-    """
-
-    def __init__(self, store: Store, url: str, *, clock: Means) -> None:
+    def __init__(self, store: Store, place: Place, *, clock: Means) -> None:
         super().__init__(store)
         self._clock = clock
-        self._place = place_of(url)
+        self._place = place
         self._gateway = self._new_gateway()
         self._thread: ThreadPoolExecutor | None = None
         self._id = ""
         self._leases: dict[str, int] = {}
-        self._watches: list[Watch] = []
-        self._is_away = False
+        self._watch: Watch | None = None
+        self._away_until: float | None = None
 
     @property
     def name(self) -> str:
@@ -76,9 +74,9 @@ class EtcdLeases(StoreLeases):
 
     async def close(self) -> None:
         """See `Leases`."""
-        for watch in self._watches:
-            watch.close()
-        self._watches.clear()
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
         thread, self._thread = self._thread, None
         if thread is not None:
             await asyncio.get_running_loop().run_in_executor(thread, self._gateway.close)
@@ -95,9 +93,13 @@ class EtcdLeases(StoreLeases):
             lease = await self._enlist(worker.id, lease_seconds)
         if lease is None:
             raise StoreUnavailableError(str(self._place), "its id changes all the time; is somebody deleting its keys?")
-        self._leases[worker.id] = lease
         worker = msgspec.structs.replace(worker, lease=self.name)
         await super().register(worker, lease_seconds=backstop_of(lease_seconds))
+        # All this may have taken long. From here on the session is counted on, so its lease begins here.
+        if not await self._do(keys.keep_alive, self._gateway, lease, seconds=ASK_SECONDS):
+            await super().release_all(worker.id)
+            raise StoreUnavailableError(str(self._place), "the lease ran out while the session began")
+        self._leases[worker.id] = lease
 
     def open_beat(self, worker_id: str) -> Beat:
         """See `Leases`."""
@@ -111,11 +113,12 @@ class EtcdLeases(StoreLeases):
     async def release_all(self, worker_id: str) -> None:
         """See `Leases`. In the store first, where it counts; then its key, so that its keeper hears of it."""
         await super().release_all(worker_id)
-        self._leases.pop(worker_id, None)
+        is_ours = self._leases.pop(worker_id, None) is not None
         try:
-            await self._do(keys.dismiss, self._gateway, worker_id, seconds=DISMISS_SECONDS)
+            await self._do(keys.dismiss, self._gateway, worker_id, seconds=HINT_SECONDS)
         except StoreUnavailableError as error:
-            log.info("the key of worker %s stays until its lease has run out (%s)", worker_id, error)
+            if is_ours:
+                log.info("the key of worker %s stays until its lease has run out (%s)", worker_id, error)
 
     async def find_lost(self, worker_id: str) -> list[WorkerInfo]:
         """See `Leases`. While etcd is away only those are found whose process is seen to be gone."""
@@ -128,9 +131,11 @@ class EtcdLeases(StoreLeases):
 
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Leases`."""
-        watch = Watch(self._new_gateway(), ring, random=self._clock.random)
-        self._watches.append(watch)
-        self._clock.spawn(watch.run, name="outlive-etcd-watch")
+        if self._watch is None:
+            self._watch = Watch(self._new_gateway(), ring, random=self._clock.random)
+            self._clock.spawn(self._watch.run, name="outlive-etcd-watch")
+        else:
+            self._watch.ring = ring
 
     # -- etcd ------------------------------------------------------------------------------------------------
 
@@ -144,18 +149,22 @@ class EtcdLeases(StoreLeases):
 
     async def _list_alive(self) -> set[str] | None:
         """Who has a key; None if there is no telling."""
-        try:
-            alive = await self._do(keys.list_alive, self._gateway, self._id, seconds=ASK_SECONDS)
-        except StoreUnavailableError as error:
-            if not self._is_away:
-                self._is_away = True
-                log.warning("nobody can tell which workers are alive (%s); dead ones are noticed later", error)
+        if self._away_until is not None and self._clock.monotonic() < self._away_until:
             return None
-        self._is_away = False
+        try:
+            alive = await self._do(keys.list_alive, self._gateway, self._id, seconds=HINT_SECONDS)
+        except StoreUnavailableError as error:
+            if self._away_until is None:
+                log.warning("nobody can tell which workers are alive (%s); dead ones are noticed later", error)
+            self._away_until = self._clock.monotonic() + AWAY_SECONDS
+            return None
+        self._away_until = None
         return alive
 
     def _new_gateway(self) -> Gateway:
-        return Gateway(self._place, monotonic=self._clock.monotonic)
+        # Not everybody begins with the first: members share the work, and one that stands still holds up few.
+        turn = int(self._clock.random() * len(self._place.endpoints))
+        return Gateway(self._place, monotonic=self._clock.monotonic, turn=turn)
 
     async def _do(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask on our own thread: the pool that everybody shares may be full of a user's work."""

@@ -34,8 +34,9 @@ class Watch:
         random: Callable[[], float],
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
+        self.ring = ring
+        """What is rung. A worker that begins a new session gives another one."""
         self._gateway = gateway
-        self._ring = ring
         self._random = random
         self._silence = silence_seconds
         self._loop = asyncio.get_running_loop()
@@ -81,4 +82,4 @@ class Watch:
                     log.warning("%s is heard again", self._gateway.place)
             if line.result.created or line.result.events:
                 with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
-                    self._loop.call_soon_threadsafe(self._ring)
+                    self._loop.call_soon_threadsafe(self.ring)
