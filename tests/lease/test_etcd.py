@@ -11,7 +11,7 @@ from outlive._lease.etcd import EtcdLeases, place_of
 from outlive._lease.process import this_process
 from outlive._lease.sessions import NoLeases, StoreLeases
 from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
+from outlive._store.contract import Store, WorkerInfo
 from outlive._store.postgres import PostgresStore
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
@@ -111,6 +111,45 @@ async def test_new_session_is_not_taken_for_lost(etcd_url: str, open_leases: Ope
     await enlist(arriving, "arriving")
 
     assert seen == [[], []]
+
+
+async def test_session_that_begins_while_somebody_looks_is_not_taken_for_lost(
+    store: Store, etcd_url: str, open_leases: Opener
+) -> None:
+    """Rows are read before keys: whoever has a row by then has a key."""
+    watcher, arriving = await open_leases(etcd_url), await open_leases(etcd_url)
+    await enlist(arriving, "first")
+    list_workers = store.list_workers
+
+    async def list_late(**options: bool) -> list[WorkerInfo]:
+        await enlist(arriving, "second")
+        return await list_workers(**options)
+
+    store.list_workers = list_late  # type: ignore[method-assign]
+
+    assert await lost(watcher) == []
+
+
+async def test_session_whose_lease_ran_out_while_it_began_does_not_begin(
+    store: Store, etcd_url: str, open_leases: Opener
+) -> None:
+    """The store took longer than the lease: nobody counts on what is over already."""
+    watcher, arriving = await open_leases(etcd_url), await open_leases(etcd_url)
+    bell = Bell()
+    watcher.watch(bell.ring)
+    await bell.wait()
+    register = store.register_worker
+
+    async def register_late(worker: WorkerInfo, *, lease_seconds: float) -> None:
+        await bell.wait()
+        await register(worker, lease_seconds=lease_seconds)
+
+    store.register_worker = register_late  # type: ignore[method-assign]
+
+    with pytest.raises(StoreUnavailableError, match="ran out while the session began"):
+        await enlist(arriving, "arriving", lease_seconds=SHORT_SECONDS)
+
+    assert await store.list_workers() == []
 
 
 async def test_session_kept_otherwise_is_not_judged(

@@ -47,7 +47,7 @@ def test_node_that_does_not_start_shows_its_log(etcd: EtcdServer) -> None:
     """A setting that it does not know, for example."""
     broken = EtcdServer(settings=["--no-such-setting"])
 
-    with pytest.raises(ValueError, match="(?s)etcd node-1 does not start; its log ends with: .*no-such-setting"):
+    with pytest.raises(ValueError, match=r"(?s)etcd node-1 does not start; its log ends with: .*no-such-setting"):
         broken.start()
 
     broken.remove()
