@@ -1,7 +1,9 @@
 """Leases in a real etcd: the contract, who is taken for lost, and what is heard of it."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 import pytest
@@ -20,7 +22,17 @@ from outlive.testing.conformance.builders import begin
 from outlive.testing.conformance.leases import LeasesConformance
 from outlive.testing.etcd import EtcdServer
 from tests.lease.conftest import Opener
-from tests.lease.fleet import SHORT_SECONDS, Bell, JumpingClock, claim, enlist, lost, renew, take_over_the_lost
+from tests.lease.fleet import (
+    HEARING_SECONDS,
+    SHORT_SECONDS,
+    Bell,
+    JumpingClock,
+    claim,
+    enlist,
+    lost,
+    renew,
+    take_over_the_lost,
+)
 
 GONE = f"{this_process()}7"
 """The name of a process that is not there."""
@@ -95,6 +107,44 @@ async def test_released_session_is_heard_of_at_once(etcd_url: str, open_leases: 
 
     await bell.wait()
     assert await lost(watcher) == []
+
+
+async def test_watch_is_closed_with_its_leases(etcd_url: str, store: Store) -> None:
+    """Though it waits for something to be said: no thread is left behind."""
+    ended = threading.Event()
+
+    class Listening(SystemClock):
+        def spawn(self, target: Callable[[], None], *, name: str) -> None:
+            def run() -> None:
+                target()
+                ended.set()
+
+            super().spawn(run, name=name)
+
+    leases = EtcdLeases(store, place_of(etcd_url), clock=Listening())
+    await leases.open()
+    bell = Bell()
+    leases.watch(bell.ring)
+    await bell.wait()
+
+    await leases.close()
+
+    assert await asyncio.to_thread(ended.wait, HEARING_SECONDS)
+
+
+async def test_next_session_of_a_worker_is_rung_instead_of_the_one_before(etcd_url: str, open_leases: Opener) -> None:
+    """There is one watch, however many sessions a worker has had."""
+    leases = await open_leases(etcd_url)
+    before, after = Bell(), Bell()
+    leases.watch(before.ring)
+    await before.wait()
+
+    leases.watch(after.ring)
+
+    await enlist(leases, "leaving")
+    await leases.release_all("leaving")
+    await after.wait()
+    assert before.count == 1
 
 
 async def test_new_session_is_not_taken_for_lost(etcd_url: str, open_leases: Opener, store: Store) -> None:
