@@ -7,8 +7,8 @@ Theory
 * The program is the one that `OUTLIVE_ETCD` names, else the `etcd` of the PATH.
 * `kill` is SIGKILL: what etcd has confirmed is on its disk, and a restart finds it. `pause` is SIGSTOP: the node takes
   connections, because the system does, and answers nothing.
-* Beats and elections are ten and two times as fast as etcd's own, so that a lost leader costs a test half a second and
-  a lease may be as short as one second. On a busy machine that means an election now and then: that is what leases have
+* Beats and elections are twice as fast as etcd's own, so that a lost leader costs a test half a second or so and a
+  lease may be as short as one second. On a busy machine that means an election now and then: that is what leases have
   to live with anyway.
 """
 
