@@ -23,7 +23,7 @@ from outlive._define.map import Tolerance, map
 from outlive._define.saga import saga
 from outlive._define.step import Step, step
 from outlive._define.workflow import Workflow, workflow
-from outlive._model import Limits, Retry, Run, RunStatus
+from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
 from outlive.errors import (
     ApprovalExpired,
@@ -33,6 +33,7 @@ from outlive.errors import (
     RunTimedOut,
     StepFailed,
     StepInterrupted,
+    StepSkipped,
     StepTimeoutError,
     ToleranceExceededError,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "Engine",
     "Limits",
     "OutliveError",
+    "Recovery",
     "Retry",
     "Run",
     "RunCancelled",
@@ -63,6 +65,7 @@ __all__ = [
     "Step",
     "StepFailed",
     "StepInterrupted",
+    "StepSkipped",
     "StepTimeoutError",
     "Tolerance",
     "ToleranceExceededError",

@@ -31,11 +31,23 @@ class Counters:
     """Changes that had to wait for an id which somebody else's open transaction takes."""
     runs_started: int = 0
     runs_claimed: int = 0
+    orphans_claimed: int = 0
+    """Claims of runs whose worker was lost."""
     runs_replayed: int = 0
     """Executions rebuilt from their journal."""
     runs_evicted: int = 0
     runs_ended: int = 0
     runs_parked: int = 0
+    runs_quarantined: int = 0
+    """Runs parked because worker after worker was lost while it ran them."""
+    runs_held_back: int = 0
+    """Orphans parked because a policy says that they do not go on by themselves."""
+    runs_reclaimed: int = 0
+    """Runs that were ours in the store and nowhere here, and were claimed again."""
+    runs_disowned: int = 0
+    """Runs in motion here that the store gives to another, or to nobody any more, and that were let go of."""
+    steps_skipped: int = 0
+    """Steps that a person had skipped."""
     steps_started: int = 0
     steps_retried: int = 0
     transactions: int = 0

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -92,10 +93,10 @@ class ForgetsChildrenOnLists(Defective):
 class RevivesTheDead(Defective):
     """Lets a worker claim whose lease has run out."""
 
-    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+    async def claim_runs(self, worker_id: str, definitions: Sequence[str], **options: Any) -> Claims:
         if worker_id in self._state.workers and worker_id not in self._state.retired:
             self.extend_lease(worker_id, 0.001)
-        return await super().claim_runs(worker_id, definitions, limit=limit)
+        return await super().claim_runs(worker_id, definitions, **options)
 
 
 class CountsWrong(Defective):

@@ -269,8 +269,9 @@ async def _go_silent(store: Any, worker_id: str) -> None:
         store._locks.close()
     elif isinstance(store, PostgresStore):
         session = await store._pool(store._shared).take()
-        await session.connection.execute("UPDATE place.workers SET expires_at = 0 WHERE id = $1", worker_id)
+        ended = "UPDATE place.workers SET expires_at = $2 WHERE id = $1"
+        await session.connection.execute(ended, worker_id, store.now())
         session.connection.terminate()
     else:
         workers = store._state.workers
-        workers[worker_id] = msgspec.structs.replace(workers[worker_id], expires_at=0)
+        workers[worker_id] = msgspec.structs.replace(workers[worker_id], expires_at=store.now())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -35,6 +36,35 @@ async def connection(store: PostgresStore, postgres_url: str) -> AsyncIterator[A
         yield connection
 
 
+FILL_OWNERS = """
+WITH owners AS (
+    INSERT INTO place.workers (id, name, definitions, started_at, expires_at, is_retired)
+    SELECT 'owner-' || n, '', '[]', 0, CASE n WHEN 50 THEN 0 ELSE $1::bigint END, false
+    FROM generate_series(1, 100) AS n
+    RETURNING id
+)
+INSERT INTO place.runs (
+    id, journal, number, root_id, workflow, version, nonce, created_at, status, wake_at, owner, epoch, attempts,
+    updated_at, reason
+)
+SELECT
+    owners.id || '/' || n, 0, 0, owners.id || '/' || n, 'greet', 1, 0, n, 'running', n, owners.id, 1, 0, n, ''
+FROM owners
+CROSS JOIN generate_series(1, CASE owners.id WHEN 'owner-50' THEN 100 ELSE $2::integer END) AS n
+"""
+
+
+async def pages_of(connection: Any, store: PostgresStore, *, orphans_max: int) -> int:
+    """How many pages looking for orphans touches; the runs found are those of the one lost owner."""
+    values = (store.now(), "worker-a", [DEFINITION], 100, orphans_max, 0)
+    text = statements("place")["find_due"]
+    rows = await connection.fetch(text, *values)
+    assert [row["is_orphan"] for row in rows] == [True] * orphans_max
+    plan = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {text}", *values)
+    top = json.loads(plan)[0]["Plan"]
+    return int(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+
+
 async def plan_of(connection: Any, name: str, *values: Any) -> str:
     """How the server would run one of our statements."""
     return "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {statements('place')[name]}", *values))
@@ -44,7 +74,7 @@ async def test_runs_that_are_claimed_are_found_by_their_keys_alone(store: Postgr
     """Also looking up who else is due, to be on the safe side, would be a walk over everybody who is asleep."""
     keys = [row[0] for row in await connection.fetch("SELECT key FROM place.runs WHERE wake_at = 1")]
 
-    plan = await plan_of(connection, "lock_due", store.now(), "worker-a", [DEFINITION], keys, 1)
+    plan = await plan_of(connection, "lock_due", store.now(), "worker-a", [DEFINITION], keys, 1, False, 0)
 
     assert "runs_pkey" in plan
     assert "runs_owner" not in plan
@@ -53,7 +83,25 @@ async def test_runs_that_are_claimed_are_found_by_their_keys_alone(store: Postgr
 
 async def test_due_runs_are_found_by_the_index_of_their_owner(store: PostgresStore, connection: Any) -> None:
     """Neither those asleep nor those that have ended are looked at."""
-    plan = await plan_of(connection, "find_due", store.now(), "worker-a", [DEFINITION], 100)
+    plan = await plan_of(connection, "find_due", store.now(), "worker-a", [DEFINITION], 100, 100, 0)
 
-    assert "runs_owner_definition_wake_at on runs root" in plan
+    assert plan.count("runs_owner_definition_wake_at on runs root") == 2, "free ones and orphans"
     assert "Seq Scan" not in plan
+
+
+async def test_taking_over_one_worker_costs_what_that_worker_has(store: PostgresStore, postgres_url: str) -> None:
+    """100 owners with 100 runs each, one of them lost: its runs are found by its name, and nobody else's are looked
+    at. With as many runs again at the others it costs the same."""
+    async with connected(postgres_url) as connection:
+        await hire(store, "worker-a")
+        await connection.execute("SET enable_seqscan = off; SET jit = off")
+        looked_at = []
+        for runs in (100, 200):
+            await connection.execute("TRUNCATE place.runs, place.workers")
+            await hire(store, "worker-a")
+            await connection.execute(FILL_OWNERS, store.now() + 3_600_000_000, runs)
+            await connection.execute("VACUUM ANALYZE place.runs")
+            looked_at.append(await pages_of(connection, store, orphans_max=100))
+
+        assert looked_at[0] > 0
+        assert looked_at[1] <= looked_at[0] * 1.2

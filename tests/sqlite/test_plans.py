@@ -10,6 +10,7 @@ import pytest
 
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.query import SQL, bulk, sql
+from outlive.testing.conformance.builders import DEFINITION
 
 LARGE = ("runs", "events", "inbox", "inbox_keys", "items", "blobs", "tags", "workers")
 ALIASES = ("run", "root", "next", "prior", "last", "mail", "seen", "tagged", "worker")
@@ -45,3 +46,47 @@ class Anything(dict[str, None]):
 
     def __missing__(self, key: str) -> None:
         return None
+
+
+async def test_taking_over_one_worker_costs_what_that_worker_has(store: SqliteStore, path: Path) -> None:
+    """100 owners with 100 runs each, one of them lost: with as many runs again at the others it costs the same."""
+    await store.find_run("run-1")
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100) "
+        "INSERT INTO outlive_workers (id, name, definitions, started_at, expires_at, is_retired) "
+        "SELECT 'owner-' || n, '', '[]', 0, iif(n = 50, 0, 9000000000000000), 0 FROM n"
+    )
+    steps = []
+    for runs in (100, 200):
+        connection.execute("DELETE FROM outlive_runs")
+        connection.execute(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1) "
+            "INSERT INTO outlive_runs (id, journal, number, root_id, workflow, version, nonce, status, wake_at, owner, "
+            "epoch, attempts, created_at, updated_at, reason) "
+            "SELECT worker.id || '/' || n, 0, 0, worker.id || '/' || n, 'greet', 1, 0, 'running', n, worker.id, 1, 0, "
+            "n, n, '' FROM outlive_workers AS worker CROSS JOIN n WHERE worker.id <> 'owner-50' OR n <= 100",
+            (runs,),
+        )
+        steps.append(
+            steps_of(connection, "find_owners", ("worker-a",))
+            + steps_of(connection, "find_due", ('["owner-50"]', f'["{DEFINITION}"]', 1_000, 100))
+        )
+    connection.close()
+
+    assert steps[0] > 0
+    assert steps[1] <= steps[0] * 1.2
+
+
+def steps_of(connection: apsw.Connection, name: str, values: tuple[Any, ...]) -> int:
+    """How many steps the machine of SQLite takes for one of our statements."""
+    steps = 0
+
+    def count(trace: dict[str, Any]) -> None:
+        nonlocal steps
+        steps += trace["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+    connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, count)
+    connection.execute(sql(name), values).fetchall()
+    connection.trace_v2(0, None)
+    return steps

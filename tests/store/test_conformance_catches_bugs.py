@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -210,7 +210,7 @@ class ClaimsTwice(Defective):
 
     found_by = "test_run_of_a_living_worker_is_not_claimed"
 
-    def _list_claimable(self, definitions: Sequence[str]) -> list[tuple[int, int, Tree]]:
+    def _list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int, Tree]]:
         ours = [tree for tree in self._state.active.values() if tree.root.definition in definitions]
         return sorted((tree.root.wake_at, tree.journal, tree) for tree in ours if tree.root.wake_at is not None)
 
@@ -220,8 +220,8 @@ class ClaimsForeignRuns(Defective):
 
     found_by = "test_worker_claims_what_it_can_run"
 
-    def _list_claimable(self, definitions: Sequence[str]) -> list[tuple[int, int, Tree]]:
-        return super()._list_claimable([tree.root.definition for tree in self._state.active.values()])
+    def _list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int, Tree]]:
+        return super()._list_claimable([tree.root.definition for tree in self._state.active.values()], stale_seconds)
 
 
 class ClaimsBeforeTime(Defective):
@@ -229,8 +229,8 @@ class ClaimsBeforeTime(Defective):
 
     found_by = "test_sleeping_run_is_due_at_its_wake_up"
 
-    def _list_claimable(self, definitions: Sequence[str]) -> list[tuple[int, int, Tree]]:
-        found = super()._list_claimable(definitions)
+    def _list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int, Tree]]:
+        found = super()._list_claimable(definitions, stale_seconds)
         return [(wake_at - 1_000_000, journal, tree) for wake_at, journal, tree in found]
 
 
@@ -239,8 +239,8 @@ class AbandonsOrphans(Defective):
 
     found_by = "test_run_of_a_dead_worker_is_taken_over"
 
-    def _list_claimable(self, definitions: Sequence[str]) -> list[tuple[int, int, Tree]]:
-        return [found for found in super()._list_claimable(definitions) if not found[2].root.owner]
+    def _list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int, Tree]]:
+        return [found for found in super()._list_claimable(definitions, stale_seconds) if not found[2].root.owner]
 
 
 class HidesInterruptions(Defective):
@@ -258,9 +258,67 @@ class LetsTheDeadClaim(Defective):
 
     found_by = "test_worker_that_is_not_alive_claims_nothing"
 
-    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int, **options: Any) -> Claims:
         due = [tree for wake_at, _, tree in self._list_claimable(definitions) if wake_at <= self.now()]
         return Claims([self._claim(tree, worker_id, self.now()) for tree in due[:limit]], None)
+
+
+class TakesEveryOrphan(Defective):
+    """Takes as many orphans as there are."""
+
+    found_by = "test_no_more_orphans_are_claimed_than_are_wanted"
+
+    async def claim_runs(
+        self, worker_id: str, definitions: Sequence[str], *, orphans_max: int | None = None, **options: Any
+    ) -> Claims:
+        return await super().claim_runs(worker_id, definitions, **options)
+
+
+class LetsOrphansStarveOthers(Defective):
+    """Looks at the first runs of the line only, and takes no others for the orphans that it leaves there."""
+
+    found_by = "test_orphans_that_are_left_keep_nobody_waiting"
+
+    async def claim_runs(
+        self, worker_id: str, definitions: Sequence[str], *, limit: int, orphans_max: int | None = None, **options: Any
+    ) -> Claims:
+        found = self._list_claimable(definitions)[:limit]
+        free = sum(not tree.root.owner for _, _, tree in found)
+        most = limit if orphans_max is None else free + orphans_max
+        return await super().claim_runs(
+            worker_id, definitions, limit=min(limit, most), orphans_max=orphans_max, **options
+        )
+
+
+class TakesFreshOrphans(Defective):
+    """Does not wait until an orphan is stale."""
+
+    found_by = "test_orphan_is_left_alone_until_it_is_stale"
+
+    def _is_lost(self, worker_id: str, stale_seconds: float) -> bool:
+        return super()._is_lost(worker_id, 0)
+
+
+class WakesForOrphansItMayNotTake(Defective):
+    """Counts orphans beyond the limit as what is next."""
+
+    found_by = "test_orphans_beyond_the_limit_are_no_reason_to_come_back"
+
+    async def claim_runs(
+        self, worker_id: str, definitions: Sequence[str], *, orphans_max: int | None = None, **options: Any
+    ) -> Claims:
+        claims = await super().claim_runs(worker_id, definitions, orphans_max=orphans_max, **options)
+        found = self._list_claimable(definitions)
+        return replace(claims, next_wake_at=found[0][0] if found else None)
+
+
+class HidesOrphans(Defective):
+    """Does not say which claims were interrupted."""
+
+    found_by = "test_claim_says_whether_it_is_of_an_orphan"
+
+    def _claim(self, tree: Tree, worker_id: str, now: int) -> Claim:
+        return replace(super()._claim(tree, worker_id, now), interrupted=False)
 
 
 class RevivesTheRetired(Defective):

@@ -100,6 +100,7 @@ def workflow(
     signals: Mapping[str, Any] | None = None,
     approvals: Mapping[str, Any] | None = None,
     raises: tuple[type[BaseException], ...] = (),
+    resumable: bool = True,
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Workflow[P, R]]: ...
 
 
@@ -113,6 +114,7 @@ def workflow(
     signals: Mapping[str, Any] | None = None,
     approvals: Mapping[str, Any] | None = None,
     raises: tuple[type[BaseException], ...] = (),
+    resumable: bool = True,
 ) -> Any:
     """Make an async function a workflow.
 
@@ -123,6 +125,8 @@ def workflow(
         signals: types of signals by name, so that a sender is told at once when a payload does not fit.
         approvals: types of the forms of approvals by name, so that a form is checked by its own type when it is sent.
         raises: exception classes that reach a parent run as themselves.
+        resumable: whether a run goes on by itself when its worker was lost; if not it is parked, and `engine.resume`
+            lets it go on. It counts for the run that was started, whatever children it has.
     """
 
     def define(fn: Callable[..., Any]) -> Workflow[..., Any]:
@@ -141,6 +145,7 @@ def workflow(
             signature=Signature(fn, own_name),
             timeout_seconds=timeout,
             registered=raises,
+            resumable=resumable,
         )
         defined: Workflow[..., Any] = Workflow(spec, signals or {})
         REGISTRY.add_workflow(defined.spec)

@@ -88,6 +88,8 @@ class StepSucceeded(Event, frozen=True, tag=True):
     digest: int = 0
     """CRC-32 of the arguments: a replay that asks with other arguments contradicts the journal."""
     attempt: int = 1
+    skipped: bool = False
+    """Whether a person gave the result, and the step did not return it."""
 
 
 class StepFailed(Event, frozen=True, tag=True):

@@ -22,6 +22,7 @@ from outlive.errors import (
     ProcessDiedError,
     StepFailed,
     StepInterrupted,
+    StepSkipped,
     StepTimeoutError,
     TransactionOverError,
     TransactionRefusedError,
@@ -205,6 +206,7 @@ def storable(text: str) -> str:
 OWN_ERRORS: tuple[type[BaseException], ...] = (
     StepTimeoutError,
     StepInterrupted,
+    StepSkipped,
     ProcessDiedError,
     TransactionOverError,
     TransactionRefusedError,

@@ -8,6 +8,7 @@ from outlive._model.failure import Failure
 from outlive._model.id import check_run_id, check_tags, child_id
 from outlive._model.payload import Payload
 from outlive._model.policy import Limits, Retry
+from outlive._model.recovery import Recovery
 from outlive._model.run import TERMINAL, Run, RunFilter, RunStatus, definition_key
 from outlive._model.wait import Wait, WaitKind
 
@@ -16,6 +17,7 @@ __all__ = [
     "Failure",
     "Limits",
     "Payload",
+    "Recovery",
     "Retry",
     "Run",
     "RunFilter",

@@ -47,11 +47,11 @@ NO_RETRY = Retry(attempts=1)
 class Limits:
     """How much of everything one engine takes. Each limit has a name, and the error that enforces it says it."""
 
-    runs_active_max: int = 1_000
-    """Runs in motion at once in this worker; more wait in the store."""
+    runs_active_max: int = 1_200
+    """Runs in motion at once in this worker; more wait in the store. A tenth of it is never filled with orphans."""
     runs_cached_max: int = 1_000
     """Suspended runs kept in memory so that waking them needs no replay."""
-    steps_running_max: int = 1_000
+    steps_running_max: int = 1_200
     """Steps running at once in this worker."""
     threads_max: int = 32
     """Threads for sync steps."""

@@ -73,6 +73,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     timeout_seconds: float | None = None
     registered: tuple[type[BaseException], ...] = ()
     """Exception classes that reach a parent as themselves."""
+    resumable: bool = True
+    """Whether a run goes on by itself after its worker was lost."""
 
 
 class RunStep(msgspec.Struct, gc=False):

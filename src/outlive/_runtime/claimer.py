@@ -13,11 +13,13 @@ from functools import partial
 
 from outlive._journal.codec import Row
 from outlive._model import Limits, Run, RunFilter
+from outlive._model.recovery import Recovery
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.fact import end_of
 from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.live import LiveRun
+from outlive._runtime.pace import OrphanPace
 from outlive._runtime.reclaim import reclaiming
 from outlive._runtime.rescuer import Rescuer
 from outlive._runtime.worker import Worker
@@ -27,6 +29,9 @@ from outlive.telemetry import log
 
 REPLAYS_PER_TURN_MAX = 50
 """Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
+
+RECONCILE_SECONDS = 30.0
+"""How often what is held here is compared with what the store says, without anybody having asked for it."""
 
 
 class Claimer:
@@ -40,6 +45,7 @@ class Claimer:
         rescuer: Rescuer,
         clock: Clock,
         limits: Limits,
+        recovery: Recovery,
         definitions: list[str],
         poll_seconds: float,
     ) -> None:
@@ -48,6 +54,8 @@ class Claimer:
         self._rescuer = rescuer
         self._clock = clock
         self._limits = limits
+        self._recovery = recovery
+        self._pace = OrphanPace(recovery, clock=clock, room_max=limits.runs_active_max)
         self._definitions = definitions
         self._poll_seconds = poll_seconds
         self._bell = Bell()
@@ -57,9 +65,14 @@ class Claimer:
         self._has_more = False
         self._is_unsure = False
         """Whether a claim was never answered: it may have happened."""
+        self._reconcile_at = clock.monotonic() + RECONCILE_SECONDS
+        self._is_suspicious = False
+        """Whether others may own what is held here."""
         self._lookups: list[tuple[LiveRun, list[str]]] = []
         self._is_hungry = False
         """Whether the last look ended for want of room."""
+        self._may_have_orphans = False
+        """Whether the last look ended because it had all the orphans that one claim may take."""
 
     def start(self) -> None:
         """Begin to claim."""
@@ -74,6 +87,12 @@ class Claimer:
         """A tree was given up here: see whether the store agrees that it is not ours."""
         self._is_unsure = True
         self._bell.ring()
+
+    def reconcile(self) -> None:
+        """Compare what is held here with what the store says is ours, and heal both: what is ours and nowhere here is
+        claimed again, and what is here and no longer ours is let go of. It happens soon: this only asks for it."""
+        self._is_suspicious = True
+        self.heal()
 
     def look_up(self, live: LiveRun, run_ids: list[str]) -> None:
         """See whether runs that a tree started detached will tell it of their end."""
@@ -123,21 +142,29 @@ class Claimer:
         pause = self._poll_seconds * (0.75 + self._clock.random() / 2)
         if self._next_wake_at is not None and self._worker.room:
             pause = min(pause, max(0.0, (self._next_wake_at - self._clock.now()) / MICROSECONDS))
+        if (wait := self._pace.wait_seconds()) is not None and self._worker.room:
+            pause = min(pause, wait)
         return pause
 
     async def run_once(self) -> int:
         """Take what is due; how many trees that were."""
         await self._rescuer.look_when_due()
+        if self._clock.monotonic() >= self._reconcile_at:
+            self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS * (0.75 + self._clock.random() / 2)
+            self.reconcile()
         limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
-        self._next_wake_at = None
+        self._next_wake_at, self._may_have_orphans = None, False
+        if self._is_suspicious:
+            await self._disown_strays()
         if self._is_unsure:
             claims = await self._find_unheld()
+            self._worker.reclaimed(len(claims))
         elif limit:
             answer = await self._claim(limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
         self._is_hungry = not limit or len(claims) >= limit
-        self._has_more = bool(limit) and self._is_hungry
+        self._has_more = bool(limit) and (self._is_hungry or self._may_have_orphans)
         if claims:
             await self._revive(claims)
         if self._lookups:
@@ -146,11 +173,31 @@ class Claimer:
         return len(claims)
 
     async def _claim(self, limit: int) -> Claims:
+        orphans_max = self._pace.allowance(limit=limit, room=self._worker.room)
         try:
-            return await self._store.claim_runs(self._worker.id, self._definitions, limit=limit)
+            answer = await self._store.claim_runs(
+                self._worker.id,
+                self._definitions,
+                limit=limit,
+                orphans_max=orphans_max,
+                stale_seconds=self._recovery.stale_after,
+            )
         except CommitUnknownError:
             self._is_unsure = True
             raise
+        orphans = sum(claim.interrupted for claim in answer.claims)
+        self._pace.took(orphans, asked=orphans_max)
+        self._may_have_orphans = 0 < orphans == orphans_max and not self._pace.is_spent
+        return answer
+
+    async def _disown_strays(self) -> None:
+        """Let go of trees that the store gives to another: their steps need not run on until a commit is refused."""
+        # What is held now, and then what the store says: whatever is taken in meanwhile is not judged by old news.
+        held = self._worker.list_held()
+        runs = await self._store.find_runs([live.id for live in held])
+        await _in_callback(partial(self._worker.disown_strays, held, runs))
+        # Only now: whoever could not be asked must be asked again.
+        self._is_suspicious = False
 
     async def _find_unheld(self) -> list[Claim]:
         """Claim the trees that the store says are ours and that nobody here knows of: a claim was never answered, or

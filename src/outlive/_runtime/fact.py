@@ -47,7 +47,8 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
             return SignalReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=key)
         case MessageKind.CANCEL:
             return CancelRequested(at=at, run=message.run, reason=message.name)
-        case MessageKind.RESUME:
+        case MessageKind.RESUME | MessageKind.SKIP:
+            # A wish to skip that comes here came too late: the run had gone on. See `skipping`.
             return RunResumed(at=at)
         case MessageKind.ENDED:
             told = message.ended

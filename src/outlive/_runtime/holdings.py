@@ -39,6 +39,10 @@ class Holdings:
         """The trees in motion, or about to be."""
         return [*self._active.values(), *self._begun]
 
+    def stored(self) -> list[LiveRun]:
+        """The trees in motion whose creation is durable."""
+        return list(self._active.values())
+
     def find(self, journal: int) -> LiveRun | None:
         """A tree in motion."""
         return self._active.get(journal)

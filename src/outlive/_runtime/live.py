@@ -16,10 +16,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
-from outlive._journal.codec import Row, open_journal, open_row
+from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import (
     AnyEvent,
-    RunClaimed,
     RunParked,
     RunReleased,
     RunSuspended,
@@ -48,16 +47,15 @@ from outlive._runtime.clock import Clock
 from outlive._runtime.drafted import DraftedRun
 from outlive._runtime.fact import fact_of_message
 from outlive._runtime.intent import intent_of, interruption_of, is_interrupted, unbegun
+from outlive._runtime.skipping import Skip, SkipRefused, skips_of
 from outlive._runtime.translating import fact_of
 from outlive._runtime.undo import undo_failed
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import HistoryTooLongError, OutliveError
 from outlive.telemetry import log
 
-_QUARANTINED = (
-    "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
-    "next, then resume or cancel it"
-)
+WISHES = (MessageKind.RESUME, MessageKind.SKIP)
+"""What a person says to a run that is parked."""
 
 
 class LiveRun(DraftedRun):
@@ -108,29 +106,45 @@ class LiveRun(DraftedRun):
 
     # -- Coming into memory ----------------------------------------------------------------------------------
 
-    def rebuild(self, run: Run, rows: list[Row], *, attempts_max: int, is_resumed: bool) -> None:
-        """Replay a claimed tree from its journal, or park it with the reason why that cannot be done."""
+    def rebuild(self, run: Run, rows: list[Row], *, verdict: Callable[[], str], wishes: list[Inbound]) -> int:
+        """Replay a claimed tree from its journal, or park it with the reason why that cannot or may not be done.
+
+        Steps that `wishes` are about are skipped: how many is the answer.
+        """
+        skips: list[Skip] = []
         try:
-            if run.attempts > attempts_max and not (is_resumed and not self._is_interrupted(rows)):
-                # Before anything of it is parsed: whatever it is that kills workers, it does not get another one.
-                reason = _QUARANTINED.format(attempts=run.attempts)
-            else:
-                reason = self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
+            # Judged before anything of it is parsed. See `verdict`.
+            reason = verdict() or self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
             if not reason:
-                self.follow_all(self.execution.outstanding())
-        except OutliveError as error:
+                asked = self.execution.outstanding()
+                skips = skips_of(wishes, asked, root_id=self.id, unpack=self._unpack)
+                self._skip(skips, wishes)
+                self.follow_all(self._left_of(asked, skips) if skips else asked)
+        except (OutliveError, SkipRefused) as error:
             reason = str(error)
         except Exception as error:  # Whatever it is, it is this run's trouble and nobody else's.
             log.exception("run %s could not be replayed", run.id)
             reason = f"it could not be replayed: {type(error).__qualname__}: {error}"
         if reason:
             self._park_as(run, reason)
+        return 0 if reason else len(skips)
 
-    def _is_interrupted(self, rows: list[Row]) -> bool:
-        """Whether the claim that ends a journal took the tree from a worker that did not let go: a wish to resume is
-        good for one claim, and not for the next one after that has been interrupted too."""
-        claim = open_row(rows[-1], salt=self._salt, run_id=self.id)
-        return not isinstance(claim, RunClaimed) or claim.interrupted
+    def _left_of(self, asked: list[Command], skips: list[Skip]) -> list[Command]:
+        """What is left to do of what was asked for. Steps that the run has taken back since are among it: they are
+        counted as moving when they are followed, and were counted out when they were taken back."""
+        done = {id(skip.command) for skip in skips}
+        still = {id(command) for command in self.execution.outstanding()}
+        left = [command for command in asked if id(command) not in done]
+        return [command for command in left if type(command) is RunStep or id(command) in still]
+
+    def _skip(self, skips: list[Skip], wishes: list[Inbound]) -> None:
+        """Answer steps in flight as a person wants, before anything else happens: what comes of that is not in flight
+        yet, and nobody has asked to skip it."""
+        for skip in skips:
+            if self.execution.expects(skip.command.run, skip.command.call):
+                self.happen(skip.event(self.pack, at=self.clock.now()))
+        if skips:
+            self.open_draft().change.consumed += [wish.id for wish in wishes]
 
     def _replay(self, events: list[AnyEvent]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""
@@ -161,10 +175,10 @@ class LiveRun(DraftedRun):
         self.park(reason)
 
     def spend_resumes(self, mail: list[Inbound]) -> None:
-        """A person's wish to resume is spent by this claim, whether the run can go on now or is parked again."""
+        """A person's wish is spent by this claim, whether the run can go on now or is parked again."""
         if self.is_over:
             draft = self.open_draft()
-            draft.change.consumed += [message.id for message in mail if message.kind is MessageKind.RESUME]
+            draft.change.consumed += [message.id for message in mail if message.kind in WISHES]
 
     # -- What happens ----------------------------------------------------------------------------------------
 

@@ -1,4 +1,6 @@
-"""Taking up a tree again that is ours in the store and nowhere in memory: that is a claim like any other.
+"""When the store and the memory of a worker disagree about what is whose.
+
+Taking up a tree again that is ours in the store and nowhere in memory is a claim like any other.
 
 It happens after a claim whose answer was lost, and after a tree was given up because the store took a transaction of it
 away. What began under the old claim may still be running on a thread. So the epoch rises: whoever is shown two epochs
@@ -11,7 +13,16 @@ from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._journal.fold import Fold
 from outlive._model import Run
+from outlive._runtime.live import LiveRun
 from outlive._store.contract import Change, Claim
+
+
+def is_stray(live: LiveRun, run: Run | None, *, worker_id: str) -> bool:
+    """Whether a tree that moves here is not ours by what the store says, which was read while it moved."""
+    if run is None or run.journal != live.journal or run.status.is_terminal:
+        return True  # It was ended from outside, and may have made room for another one.
+    # Without an owner it may be on its way out, by a change of ours; only a later claim is a claim of another.
+    return run.owner != worker_id and run.epoch > live.fold.root.epoch
 
 
 def reclaiming(run: Run, seq: int, *, worker_id: str, at: int) -> tuple[Change, Claim]:

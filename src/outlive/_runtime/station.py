@@ -19,6 +19,7 @@ from outlive._lease.contract import Leases
 from outlive._lease.process import this_process
 from outlive._model import Limits, Run
 from outlive._model.payload import Blob
+from outlive._model.recovery import Recovery
 from outlive._runtime.bell import Bell
 from outlive._runtime.claimer import Claimer
 from outlive._runtime.clock import MICROSECONDS, Clock
@@ -52,6 +53,7 @@ class Station:
         packer: Packer,
         registry: Registry,
         limits: Limits,
+        recovery: Recovery,
         counters: Counters,
         announce: Callable[[Run], None],
         name: str,
@@ -67,6 +69,7 @@ class Station:
         self._packer = packer
         self._registry = registry
         self._limits = limits
+        self._recovery = recovery
         self._counters = counters
         self._announce = announce
         self._name = name
@@ -93,6 +96,7 @@ class Station:
             packer=self._packer,
             resolve=self._registry.workflow,
             limits=self._limits,
+            recovery=self._recovery,
             counters=self._counters,
             ended=self._announce,
             trust=trust,
@@ -135,6 +139,7 @@ class Station:
             rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=self._is_named),
             clock=self._clock,
             limits=self._limits,
+            recovery=self._recovery,
             definitions=definitions,
             poll_seconds=self._poll_seconds,
         )
@@ -161,6 +166,11 @@ class Station:
         """Something may be due."""
         if self._claimer is not None:
             self._claimer.ring()
+
+    def reconcile(self) -> None:
+        """See soon whether the store and this worker agree about what is whose, and heal what is not so."""
+        if self._claimer is not None:
+            self._claimer.reconcile()
 
     def _look_up(self, live: LiveRun, run_ids: list[str]) -> None:
         if self._claimer is not None:

@@ -15,10 +15,12 @@ from functools import partial
 
 import msgspec
 
+from outlive._journal.codec import Row
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Run
 from outlive._model.payload import Blob
+from outlive._model.recovery import Recovery
 from outlive._replay.command import WorkflowSpec
 from outlive._runtime.clock import Clock
 from outlive._runtime.committer import Answer, Committer
@@ -27,7 +29,9 @@ from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.mover import Mover
+from outlive._runtime.reclaim import is_stray
 from outlive._runtime.trust import Trust
+from outlive._runtime.verdict import Bench
 from outlive._store.contract import Claim, Inbound, MessageKind, Outcome
 from outlive.client.birth import birth
 from outlive.telemetry import Counters, log
@@ -44,6 +48,7 @@ class Worker:
         packer: Packer,
         resolve: Callable[[str, int], WorkflowSpec],
         limits: Limits,
+        recovery: Recovery,
         counters: Counters,
         ended: Callable[[Run], None],
         trust: Trust,
@@ -60,6 +65,9 @@ class Worker:
         self._limits = limits
         self._counters = counters
         self._look_up = look_up
+        self._bench = Bench(
+            recovery=recovery, attempts_max=limits.attempts_max, clock=clock, resolve=resolve, counters=counters
+        )
         self._holdings = Holdings(cached_max=limits.runs_cached_max, counters=counters)
         self._mover = Mover(
             clock=clock,
@@ -136,6 +144,7 @@ class Worker:
         """Go on with a claimed tree: from memory, or from its journal."""
         assert asyncio.current_task() is None, "executions are fed from plain callbacks only"
         self._counters.runs_claimed += 1
+        self._counters.orphans_claimed += claim.interrupted
         mail = found.mail.get(claim.run.journal, [])
         if live is not None:
             live.reclaimed(claim.run)
@@ -148,9 +157,8 @@ class Worker:
             live.add_blobs({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
-            is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
-            live.rebuild(claim.run, rows, attempts_max=self._limits.attempts_max, is_resumed=is_resumed)
-            live.spend_resumes(mail)
+            self._rebuild(live, claim, rows, mail)
+            mail = [message for message in mail if message.kind is not MessageKind.SKIP]
             if not mail:
                 # What the world said meanwhile may be that none of this is wanted any more.
                 self._release_durable(live)
@@ -162,6 +170,13 @@ class Worker:
             live.fire_due()
             self._mover.start_due_retries(live)
         self._mover.settle(live)
+
+    def _rebuild(self, live: LiveRun, claim: Claim, rows: list[Row], mail: list[Inbound]) -> None:
+        """Replay a tree, and grant or refuse what people want of it."""
+        wishes = [message for message in mail if message.kind is MessageKind.SKIP]
+        verdict = partial(self._bench.verdict, claim, rows, mail)
+        self._counters.steps_skipped += live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes)
+        live.spend_resumes(mail)
 
     def _release_durable(self, live: LiveRun) -> None:
         """After a replay everything asked for follows from durable events: steps need not wait for another commit."""
@@ -183,6 +198,23 @@ class Worker:
     def looked_up(self, live: LiveRun, asked: int) -> None:
         """Questions about detached runs of a tree are answered."""
         self._mover.looked_up(live, asked)
+
+    def list_held(self) -> list[LiveRun]:
+        """The trees in motion that the store knows."""
+        return self._holdings.stored()
+
+    def disown_strays(self, held: list[LiveRun], runs: dict[str, Run]) -> None:
+        """Let go of those that the store says are not ours any more; `runs` was read after `held`."""
+        for live in held:
+            if live.is_over or live.is_lost or not is_stray(live, runs.get(live.id), worker_id=self.id):
+                continue
+            self._counters.runs_disowned += 1
+            log.warning("run %s was taken over by another worker; it is let go of here", live.id)
+            self._mover.discard(live)
+
+    def reclaimed(self, runs: int) -> None:
+        """So many trees were ours in the store and nowhere here."""
+        self._counters.runs_reclaimed += runs
 
     def disown(self, journal: int) -> None:
         """A tree was ended from outside: what runs of it here stops."""

@@ -53,6 +53,8 @@ class MessageKind(enum.Enum):
     SIGNAL = "signal"
     CANCEL = "cancel"
     RESUME = "resume"
+    SKIP = "skip"
+    """A step in flight is not to be called again; `name` is its call, `payload` its result."""
     ENDED = "ended"
     """A run that this one started detached has ended."""
     DECISION = "decision"
@@ -152,6 +154,8 @@ class Claim(msgspec.Struct, frozen=True):
     """The root row after the claim."""
     seq: int
     """The seq of the `RunClaimed` event; the journal ends there."""
+    interrupted: bool = False
+    """Whether an earlier owner lost it without letting go: it was an orphan."""
 
 
 class Claims(msgspec.Struct, frozen=True):
@@ -159,7 +163,8 @@ class Claims(msgspec.Struct, frozen=True):
 
     claims: list[Claim]
     next_wake_at: int | None
-    """The earliest later wake-up among the claimable runs, so that the worker knows how long it may sleep."""
+    """The earliest later wake-up among the claimable runs, so that the worker knows how long it may sleep; orphans
+    count only if fewer than `orphans_max` of them were taken."""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,13 +294,23 @@ class Store(Protocol):
         """Call `ring`, on the event loop, when another process may have made something due. A hint that may be lost,
         late or false: whoever waits must look now and then all the same. A store without such a thing never calls."""
 
-    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+    async def claim_runs(
+        self,
+        worker_id: str,
+        definitions: Sequence[str],
+        *,
+        limit: int,
+        orphans_max: int | None = None,
+        stale_seconds: float = 0,
+    ) -> Claims:
         """Take over trees that are due, oldest wake-up first, and write `RunClaimed` into each journal.
 
         Due is a root run with `wake_at <= now()` whose definition is among `definitions` and that has no owner, or
         whose owner is not a live worker (such a claim is `interrupted`). The claim raises the epoch by one, and
         `attempts` with it when interrupted. A run is claimed by exactly one of any number of concurrent callers. At
-        most `limit` are taken. A worker that is not live itself claims nothing.
+        most `limit` are taken, and at most `orphans_max` of these from owners that are not live; what that leaves of
+        `limit` goes to the others. Such an orphan is left alone until `stale_seconds` after its owner's lease has
+        ended: has run out, or was retired. A worker that is not live itself claims nothing.
         """
 
     async def deliver(

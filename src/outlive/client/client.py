@@ -32,6 +32,7 @@ from outlive.client.joining import start_within
 from outlive.client.look import LookingClient
 from outlive.client.message_key import key_of_cancel, key_of_signal
 from outlive.client.post import Post
+from outlive.client.skipping import skip_step
 from outlive.client.waiters import Waiters
 from outlive.errors import (
     ConfigurationError,
@@ -298,3 +299,10 @@ class Client(LookingClient):
         if root.status is not RunStatus.PARKED:
             raise RunNotParkedError(root.id, root.status.value)
         await self._post.deliver(Message(run_id=root.id, kind=MessageKind.RESUME, at=self._store.now()))
+
+    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = msgspec.UNSET) -> None:
+        """Let a parked run go on without a step. See `Engine.skip_step`."""
+        run = await self.info(run_id)
+        root = run if run.number == 0 else await self.info(run.root_id)
+        at = self._store.now()
+        await skip_step(run, root, call=call, result=result, at=at, packer=self._packer, post=self._post)

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from msgspec import UNSET
+
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus
 from outlive._model.approval import Approval
@@ -43,6 +45,9 @@ class Verbs(Protocol):
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask it to stop."""
+
+    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
+        """Let a parked run go on without a step."""
 
     async def resume(self, run_id: str) -> None:
         """Let it go on after it was parked."""
@@ -120,6 +125,10 @@ class RunHandle(Generic[R]):
     async def resume(self) -> None:
         """Let it go on after it was parked."""
         await self._verbs.resume(self.id)
+
+    async def skip_step(self, call: str | None = None, *, result: Any = UNSET) -> None:
+        """Let it go on after it was parked, without a step. See `Engine.skip_step`."""
+        await self._verbs.skip_step(self.id, call, result=result)
 
     def __repr__(self) -> str:
         return f"<run {self.id}>"

@@ -19,6 +19,7 @@ from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Payload, Run, RunFilter, RunStatus
 from outlive._store.contract import Store
+from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.shown import Shown
 from outlive.client.waiters import Waiters
 from outlive.client.why import why
@@ -94,6 +95,10 @@ class LookingClient:
         ids = blobs_of(rows)
         blobs = await self._store.get_blobs(sorted(ids)) if ids else {}
         return write_history(run, rows, blobs)
+
+    async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
+        """Runs that do not move, and why. See `Engine.recovery`."""
+        return await find_incomplete(self._store, limit=limit, before=before, shown=self._shown.run)
 
     async def list(
         self,

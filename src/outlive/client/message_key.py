@@ -21,6 +21,12 @@ def key_of_cancel(number: int, nonce: int = 0) -> str:
     return f"@cancel/{number}/{nonce:x}" if number else "@cancel/0"
 
 
+def key_of_skip(number: int, *, nonce: int, epoch: int, call: str) -> str:
+    """One key for all who want to skip a step of a run that is parked: asking twice skips one. The epoch tells one
+    parking from the next."""
+    return f"@skip/{number}/{nonce:x}/{epoch}/{call}"
+
+
 def key_of_decision(nonce: int, number: int, call: str) -> str:
     """One key for all decisions on one request: the first is the only one. With the nonce, as a run that goes on as a
     new one keeps the keys of the old one and may ask the same again."""

@@ -30,13 +30,14 @@ class Post:
         self._inbox_messages_max = inbox_messages_max
         self._ring = ring
 
-    async def deliver(self, message: Message, *, start: Change | None = None) -> Delivery:
-        """Put a message into the inbox; it is durable when this returns: accepted now, or accepted before.
+    async def deliver(self, message: Message, *, start: Change | None = None, then: Message | None = None) -> Delivery:
+        """Put a message into the inbox; it is durable when this returns: accepted now, or accepted before. Another
+        one, `then`, comes right behind it, in the same transaction.
 
         Raises:
             RunNotFoundError, RunFinishedError, InboxFullError.
         """
-        delivery = await self._send(message, start)
+        delivery = await self._send([message] if then is None else [message, then], start)
         self._ring()
         match delivery:
             case Delivery.UNKNOWN_RUN:
@@ -49,20 +50,22 @@ class Post:
             case Delivery.ACCEPTED | Delivery.DUPLICATE:
                 return delivery
 
-    async def _send(self, message: Message, start: Change | None) -> Delivery:
-        sends = SENDS_MAX if message.key else 1
+    async def _send(self, messages: list[Message], start: Change | None) -> Delivery:
+        """What became of the first message that was refused, or else of the first."""
+        sends = SENDS_MAX if messages[0].key else 1
         while True:
             sends -= 1
             try:
                 deliveries = await self._store().deliver(
-                    [message], start=start, inbox_messages_max=self._inbox_messages_max
+                    messages, start=start, inbox_messages_max=self._inbox_messages_max
                 )
             except CommitUnknownError:
                 # With a key it can be sent again: if it had arrived, the store says so.
                 if not sends:
                     raise
             else:
-                return deliveries[0]
+                refused = [it for it in deliveries if it not in (Delivery.ACCEPTED, Delivery.DUPLICATE)]
+                return (refused or deliveries)[0]
 
     async def encode_signal(self, run_id: str, name: str, payload: Any, spec: WorkflowSpec | None) -> bytes:
         """The JSON of a signal, by the type that the workflow declares for it, where this process knows that.
@@ -74,7 +77,7 @@ class Post:
         declared = await self._declared(run_id, name, spec)
         what = f"signal {name!r}"
         if declared is None:
-            return _codec_of_value(payload).encode(payload, what)
+            return codec_of_value(payload).encode(payload, what)
         workflow, codec = declared
         try:
             return codec.encode(payload, what)
@@ -92,7 +95,7 @@ class Post:
         return None if codec is None or key is None else (key[0], codec)
 
 
-def _codec_of_value(value: Any) -> ValueCodec:
+def codec_of_value(value: Any) -> ValueCodec:
     """The codec for a value of no declared type: its class if that describes itself, else exactly as it is."""
     cls = type(value)
     marks = ("__dataclass_fields__", "__struct_fields__", "model_dump")

@@ -21,18 +21,20 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], *, now_at: int) -> str:
         return f"it is parked: {root.reason}"
     live = {worker.id: worker for worker in workers if worker.is_live}
     is_due = root.wake_at is not None and root.wake_at <= now_at
-    if root.status is RunStatus.WAITING and not (is_due and not _has(live.values(), root)):
+    if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
         return "it waits for " + _waits(root.waits)
     if root.owner in live:
         return f"worker {live[root.owner].name} runs it"
+    if not has_definition(live.values(), root):
+        gone = f"its worker {root.owner} is gone and " if root.owner else ""
+        return f"{gone}no live worker has {root.definition}; start one that defines it"
     if root.owner:
         return f"its worker {root.owner} is gone; another one that has {root.definition} will take it over"
-    if not _has(live.values(), root):
-        return f"no live worker has {root.definition}; start one that defines it"
     return "a worker will take it as soon as one has room"
 
 
-def _has(workers: Iterable[WorkerInfo], root: Run) -> bool:
+def has_definition(workers: Iterable[WorkerInfo], root: Run) -> bool:
+    """Whether one of these workers has the workflow of a run, in its version."""
     return any(root.definition in worker.definitions for worker in workers)
 
 

@@ -19,7 +19,7 @@ from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
-from outlive._model import Limits
+from outlive._model import Limits, Recovery
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._runtime.bell import Bell
@@ -64,6 +64,7 @@ class Engine(EngineVerbs):
         poll_seconds: how often the worker asks the store for what other processes made due.
         grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
+        recovery: which runs of lost workers this one takes over, how fast, and which of them go on; see `Recovery`.
         codecs: compress or encrypt payloads, in this order.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
@@ -82,6 +83,7 @@ class Engine(EngineVerbs):
         poll_seconds: float = 0.25,
         grace_seconds: float = 5.0,
         limits: Limits | None = None,
+        recovery: Recovery | None = None,
         codecs: Sequence[PayloadCodec] = (),
         redact: Sequence[str] = (),
         tune: bool = True,
@@ -97,6 +99,7 @@ class Engine(EngineVerbs):
             raise ConfigurationError("poll_seconds must be more than 0, and grace_seconds at least 0")
         self.url = url
         self.limits = limits or Limits()
+        self._recovery = recovery or Recovery()
         self.counters = Counters()
         self._has_worker = worker
         self._name = name
@@ -198,6 +201,7 @@ class Engine(EngineVerbs):
             packer=self._packer,
             registry=self._registry,
             limits=self.limits,
+            recovery=self._recovery,
             counters=self.counters,
             announce=self._waiters.announce,
             name=self._name or f"{socket.gethostname()}/{os.getpid()}",

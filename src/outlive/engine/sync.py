@@ -31,6 +31,7 @@ from outlive._replay.ask import current_execution
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import OnConflict
 from outlive.client.handle import RunHandle
+from outlive.client.recovery import Incomplete
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
 
 R = TypeVar("R")
@@ -171,6 +172,9 @@ class SyncRunHandle(Blocking, Generic[R]):
         def resume(self) -> None:
             """See `RunHandle`."""
 
+        def skip_step(self, call: str | None = None, *, result: Any = ...) -> None:
+            """See `RunHandle`."""
+
 
 class SyncEngine(Blocking):
     """An engine for sync code: the same verbs without `await`, from any thread but that of the engine's loop.
@@ -241,6 +245,12 @@ class SyncEngine(Blocking):
             """See `Engine`."""
 
         def resume(self, run_id: str) -> None:
+            """See `Engine`."""
+
+        def skip_step(self, run_id: str, call: str | None = None, *, result: Any = ...) -> None:
+            """See `Engine`."""
+
+        def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
             """See `Engine`."""
 
         def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Iterable
 from typing import Any, TypeVar
 
+from msgspec import UNSET
+
 from outlive._define.step import Step
 from outlive._define.workflow import Bound, Workflow
 from outlive._journal.event import AnyEvent
@@ -16,6 +18,7 @@ from outlive.client.batch import Batch
 from outlive.client.batches import Tolerates
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
+from outlive.client.recovery import Incomplete
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -151,6 +154,21 @@ class EngineVerbs(ABC):
         """
         await self._verbs.resume(run_id)
 
+    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
+        """Let a parked run go on without calling a step that is in flight; the wish is durable when this returns.
+
+        If there is no such step, or `result` does not fit it, the run is parked again and the reason says so. An undo
+        that is skipped counts as done.
+
+        Args:
+            call: which step, as `history` calls it; may be left out if only one is in flight.
+            result: what the step is to have returned; without, the workflow gets `StepSkipped`.
+
+        Raises:
+            RunNotFoundError, RunNotParkedError, RunFinishedError, UnserialisableError, InboxFullError.
+        """
+        await self._verbs.skip_step(run_id, call, result=result)
+
     async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
         """The journal of the tree that a run belongs to, verified.
 
@@ -163,6 +181,11 @@ class EngineVerbs(ABC):
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`."""
         return await self._verbs.export(run_id)
+
+    async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
+        """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
+        live worker has their definition. `before`, the last run of a page, gives the next one."""
+        return await self._verbs.recovery(limit=limit, before=before)
 
     async def list(
         self,

@@ -101,6 +101,14 @@ class StepInterrupted(OutliveError):
         )
 
 
+class StepSkipped(OutliveError):
+    """A person let the run go on without this step, and gave no result for it."""
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+        super().__init__(f"step {step} was skipped by a person: it may have had its effect or not, and has no result")
+
+
 class ProcessDiedError(OutliveError):
     """The process of a step ended in the middle of it, or could not begin; nobody else was hurt."""
 

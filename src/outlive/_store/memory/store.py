@@ -201,20 +201,34 @@ class MemoryStore:
     def watch(self, ring: Callable[[], None]) -> None:
         """Never rings: there is no other process that could make something due."""
 
-    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+    async def claim_runs(
+        self,
+        worker_id: str,
+        definitions: Sequence[str],
+        *,
+        limit: int,
+        orphans_max: int | None = None,
+        stale_seconds: float = 0,
+    ) -> Claims:
         """Take the trees that are due; the first one that is left says when to come again."""
         if not self._is_live(worker_id):
             return Claims([], None)
         now = self.now()
-        claimable = self._list_claimable(definitions)
-        due = [tree for wake_at, _, tree in claimable if wake_at <= now][:limit]
-        later = claimable[len(due) :]
-        return Claims([self._claim(tree, worker_id, now) for tree in due], later[0][0] if later else None)
+        due: list[Tree] = []
+        left: list[Tree] = []
+        orphans = 0
+        for wake_at, _, tree in self._list_claimable(definitions, stale_seconds):
+            is_orphan = bool(tree.root.owner)
+            is_taken = wake_at <= now and len(due) < limit and not (is_orphan and orphans == orphans_max)
+            (due if is_taken else left).append(tree)
+            orphans += is_taken and is_orphan
+        later = [tree.root.wake_at for tree in left if not (tree.root.owner and orphans == orphans_max)]
+        return Claims([self._claim(tree, worker_id, now) for tree in due], later[0] if later else None)
 
-    def _list_claimable(self, definitions: Sequence[str]) -> list[tuple[int, int, Tree]]:
+    def _list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int, Tree]]:
         """Trees that nobody alive owns, with their wake-ups, earliest first."""
-        live = {worker_id for worker_id in self._state.workers if self._is_live(worker_id)}
-        free = [tree for tree in self._state.active.values() if tree.root.owner not in live]
+        kept = {worker_id for worker_id in self._state.workers if not self._is_lost(worker_id, stale_seconds)}
+        free = [tree for tree in self._state.active.values() if tree.root.owner not in kept]
         ours = [tree for tree in free if tree.root.definition in definitions]
         return sorted((tree.root.wake_at, tree.journal, tree) for tree in ours if tree.root.wake_at is not None)
 
@@ -226,11 +240,17 @@ class MemoryStore:
         fold.apply(event)
         tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=len(tree.rows)))
         self._put_run(tree, fold.root)
-        return Claim(tree.root, tree.rows[-1][0])
+        return Claim(tree.root, tree.rows[-1][0], interrupted=event.interrupted)
 
     def _is_live(self, worker_id: str) -> bool:
         worker = self._state.workers.get(worker_id)
         return worker is not None and worker_id not in self._state.retired and self.now() < worker.expires_at
+
+    def _is_lost(self, worker_id: str, stale_seconds: float) -> bool:
+        """Whether its lease ended so long ago that others may have what it owns."""
+        worker = self._state.workers[worker_id]
+        is_stale = not stale_seconds or worker.expires_at + round(stale_seconds * 1_000_000) <= self.now()
+        return is_stale and not self._is_live(worker_id)
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """Begin a session."""
@@ -252,7 +272,11 @@ class MemoryStore:
 
     async def retire_worker(self, worker_id: str) -> None:
         """End a session; it is remembered, because it may still own trees."""
-        self._state.retired.add(worker_id)
+        if (worker := self._state.workers.get(worker_id)) is not None and worker_id not in self._state.retired:
+            # First: a beat in its own thread extends what is not retired.
+            self._state.retired.add(worker_id)
+            expires_at = min(self._state.workers[worker_id].expires_at, self.now())
+            self._state.workers[worker_id] = replace(worker, expires_at=expires_at)
 
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """The sessions that somebody may still ask for."""

@@ -7,6 +7,7 @@ decides who tries to claim: what fences a former owner is the next seq of the jo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import asyncpg
 import msgspec
@@ -21,6 +22,7 @@ from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.rows import to_json, to_run, to_text, to_worker
+from outlive._store.tables.picking import Ripe, pick
 from outlive.telemetry import log
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
@@ -30,40 +32,87 @@ SPARE = 100
 """How many more runs are looked at than are wanted: others may be taking the first ones at this moment."""
 
 
-async def claim_runs(
-    session: Session, worker_id: str, definitions: Sequence[str], limit: int, writing: Writing
-) -> Claims:
+class Wanted(NamedTuple):
+    """What a worker wants to claim."""
+
+    worker_id: str
+    names: list[str]
+    limit: int
+    orphans_max: int
+    stale: int
+    """For how many microseconds an orphan is left alone."""
+
+
+def wanted(worker_id: str, definitions: Sequence[str], limit: int, orphans_max: int, stale_seconds: float) -> Wanted:
+    """A wish in the words of the server."""
+    names = sorted({to_text(name) for name in definitions})
+    return Wanted(worker_id, names, limit, orphans_max, microseconds(stale_seconds))
+
+
+async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Claims:
     """Take over trees that are due.
 
     Looking locks nothing and is all that happens when nothing is due. What is due is locked, skipping what others have
     locked, so that of many who look at once each takes something else.
     """
-    names = sorted({to_text(name) for name in definitions})
     damaged: set[int] = set()
+    limit, orphans_max = wanted.limit, wanted.orphans_max
     tries = 0
     while tries < CLAIM_TRIES_MAX:
-        rows = await session.fetch("find_due", writing.time(), worker_id, names, limit + SPARE)
+        more = SPARE + len(damaged)
+        most = min(limit, orphans_max) + more if orphans_max else 0
+        rows = await session.fetch(
+            "find_due", writing.time(), wanted.worker_id, wanted.names, limit + more, most, wanted.stale
+        )
         now_at = rows[0][0]
-        found = [(wake_at, key) for _, wake_at, key in rows if key is not None]
-        due = [key for wake_at, key in found if wake_at <= now_at and key not in damaged]
+        free = [(wake_at, key) for _, wake_at, key, is_orphan in rows if key is not None and not is_orphan]
+        orphans = [(wake_at, key) for _, wake_at, key, is_orphan in rows if key is not None and is_orphan]
+        picked = pick(free, orphans, now=now_at, limit=limit, orphans_max=orphans_max, skipped=damaged)
         claims: list[Claim] = []
-        if due and limit > 0:
+        if picked.keys:
+            sides = [(free, len(picked.free), False), (orphans, len(picked.orphans), True)]
             try:
                 async with session.transaction():
-                    locked = await session.fetch("lock_due", now_at, worker_id, names, due, limit)
-                    claims = await _take_over(session, locked, worker_id=worker_id, now=now_at, writing=writing)
+                    locked = await _lock(session, wanted, sides, now_at=now_at, skipped=damaged)
+                    claims = await _take_over(session, locked, worker_id=wanted.worker_id, now=now_at, writing=writing)
             except Conflict:
                 tries += 1
                 continue  # Somebody wrote between our looking and our locking.
             if locked and not claims:
                 damaged |= {row["key"] for row in locked}
                 continue  # They were the first in the line, and there may be others behind them.
-        taken = {claim.run.journal for claim in claims}
-        # When not all that was wanted could be had, the rest of what is due is being taken by others.
-        is_full = len(claims) >= limit
-        later = [wake_at for wake_at, key in found if key not in taken and (is_full or wake_at > now_at)]
-        return Claims(claims, min(later, default=None))
+        return Claims(claims, _next_wake_at(free, orphans, claims, wanted, now_at=now_at))
     return Claims([], None)
+
+
+async def _lock(
+    session: Session,
+    wanted: Wanted,
+    sides: list[tuple[list[Ripe], int, bool]],
+    *,
+    now_at: int,
+    skipped: set[int],
+) -> list[asyncpg.Record]:
+    """Lock so many of each side, the oldest that nobody else has locked."""
+    locked: list[asyncpg.Record] = []
+    for ripe, count, is_orphan in sides:
+        if count:
+            keys = [key for wake_at, key in ripe if wake_at <= now_at and key not in skipped]
+            locked += await session.fetch(
+                "lock_due", now_at, wanted.worker_id, wanted.names, keys, count, is_orphan, wanted.stale
+            )
+    return sorted(locked, key=lambda row: (row["wake_at"], row["key"]))
+
+
+def _next_wake_at(
+    free: list[Ripe], orphans: list[Ripe], claims: list[Claim], wanted: Wanted, *, now_at: int
+) -> int | None:
+    taken = {claim.run.journal for claim in claims}
+    has_orphans = sum(claim.interrupted for claim in claims) < wanted.orphans_max
+    left = [*free, *orphans] if has_orphans else free
+    # When not all that was wanted could be had, the rest of what is due is being taken by others.
+    is_full = len(claims) >= wanted.limit
+    return min((wake_at for wake_at, key in left if key not in taken and (is_full or wake_at > now_at)), default=None)
 
 
 async def _take_over(
@@ -80,7 +129,7 @@ async def _take_over(
         event, run = _claim(root, worker_id=worker_id, now=now)
         claimed = [seal(event, salt=salt_of(run.nonce), seq=seq)]
         batch.add(Change(journal=root.journal, after=seq - 1, rows=claimed, runs=[run]))
-        claims.append(Claim(run, seq))
+        claims.append(Claim(run, seq, interrupted=event.interrupted))
     if claims:
         await session.put("commit_changes", *batch.values(now=writing.time(), channel=None))
     return claims
@@ -130,7 +179,7 @@ async def register_worker(session: Session, worker: WorkerInfo, lease_seconds: f
 
 async def retire_worker(session: Session, worker_id: str, writing: Writing) -> None:
     """End a session."""
-    await session.fetch("retire_worker", worker_id, writing.channel)
+    await session.fetch("retire_worker", worker_id, writing.channel, writing.time())
 
 
 async def list_workers(session: Session, now: int | None, *, with_runs: bool) -> list[WorkerInfo]:

@@ -54,6 +54,8 @@ async def list_runs(session: Session, wanted: RunFilter, limit: int, before: Cur
         name = "list_runs_of_root"
     elif wanted.parent_id is not None:
         name = "list_runs_of_parent"
+    elif wanted.owner:
+        name = "list_runs_of_owner"
     elif wanted.tags:
         name = "list_runs_with_tag"
         values += map(to_text, next(iter(wanted.tags.items())))

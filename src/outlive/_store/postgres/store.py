@@ -235,14 +235,23 @@ class PostgresStore:
             # Without a session: others need it. Whoever does not want to wait so long cancels.
             await pauses.pause()
 
-    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+    async def claim_runs(
+        self,
+        worker_id: str,
+        definitions: Sequence[str],
+        *,
+        limit: int,
+        orphans_max: int | None = None,
+        stale_seconds: float = 0,
+    ) -> Claims:
         """See `Store`."""
-        return await self._write(self._claim, worker_id, definitions, limit)
+        most = limit + 1 if orphans_max is None else orphans_max
+        return await self._write(self._claim, claim.wanted(worker_id, definitions, limit, most, stale_seconds))
 
-    async def _claim(self, session: Session, worker_id: str, definitions: Sequence[str], limit: int) -> Claims:
+    async def _claim(self, session: Session, wanted: claim.Wanted) -> Claims:
         session.is_doubtful = False
         await self._time.measure(session)
-        return await claim.claim_runs(session, worker_id, definitions, limit, self._writing)
+        return await claim.claim_runs(session, wanted, self._writing)
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """See `Store`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunClaimed
@@ -28,12 +29,20 @@ from outlive._store.sqlite.rows import (
     to_json,
 )
 from outlive._store.sqlite.writer import WriteVerb
+from outlive._store.tables.picking import Ripe, pick
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 """For how long an expired session is remembered: its worker may only be asleep, and come back."""
 
-Claiming = tuple[str, Sequence[str], int]
-"""Worker, definitions, and how many runs to take at most."""
+
+class Claiming(NamedTuple):
+    """What a worker wants to claim."""
+
+    worker_id: str
+    definitions: Sequence[str]
+    limit: int
+    orphans_max: int
+    stale_seconds: float
 
 
 class Workers:
@@ -50,27 +59,28 @@ class Workers:
 
     def _claim_runs(self, session: Session, claimings: list[Claiming], *, careful: bool) -> list[Claims]:
         del careful  # Nobody else writes in this transaction, and everything is read in it.
-        return [self._claim_some(session, *claiming) for claiming in claimings]
+        return [self._claim_some(session, claiming) for claiming in claimings]
 
-    def _claim_some(self, session: Session, worker_id: str, definitions: Sequence[str], limit: int) -> Claims:
+    def _claim_some(self, session: Session, wanted: Claiming) -> Claims:
         now = session.clock()
-        owners = decode_leases(session.fetch_json("find_owners", worker_id))
-        dead = {owner.id for owner in owners if not self._is_live(owner, now)}
-        if worker_id in dead:
+        owners = decode_leases(session.fetch_json("find_owners", wanted.worker_id))
+        dead = [owner for owner in owners if not self._is_live(owner, now)]
+        if any(owner.id == wanted.worker_id for owner in dead):
             return Claims([], None)
-        owned_by, names = to_json(["", *dead]), to_json(sorted(set(definitions)))
-        spare = 0
+        lost = [owner.id for owner in dead if _is_stale(owner, now, wanted.stale_seconds)]
+        names = to_json(sorted(set(wanted.definitions)))
+        orphans_max = min(wanted.orphans_max, wanted.limit)
+        damaged: set[int] = set()
         while True:
-            found = sorted(
-                chain.from_iterable(decode_streams(session.fetch_json("find_due", owned_by, names, now, limit + spare)))
-            )
-            due = [key for wake_at, key in found if wake_at <= now][spare : spare + limit]
-            claims = take_over(session, due, worker_id=worker_id, now=now) if due else []
-            if claims or len(due) < limit or not limit:
-                later = found[spare + len(due) :]
-                return Claims(claims, later[0][0] if later else None)
+            free = _find_due(session, [""], names, now, wanted.limit + len(damaged))
+            orphans = _find_due(session, lost, names, now, orphans_max + len(damaged)) if orphans_max else []
+            limits = {"limit": wanted.limit, "orphans_max": wanted.orphans_max}
+            picked = pick(free, orphans, now=now, skipped=damaged, **limits)
+            claims = take_over(session, picked.keys, worker_id=wanted.worker_id, now=now) if picked.keys else []
+            if claims or not picked.keys:
+                return Claims(claims, picked.later_at)
             # All of them are damaged; there may be others behind them.
-            spare += limit
+            damaged |= set(picked.keys)
 
     def _is_live(self, worker: Lease | WorkerRow, now: int) -> bool:
         if worker.expires_at is None or worker.expires_at <= now or worker.is_retired:
@@ -103,7 +113,7 @@ class Workers:
     def _retire(self, session: Session, worker_ids: list[str], *, careful: bool) -> list[None]:
         del careful
         for worker_id in worker_ids:
-            session.execute("retire_worker", worker_id)
+            session.execute("retire_worker", worker_id, session.clock())
             self._locks.drop(worker_id)
         return [None] * len(worker_ids)
 
@@ -119,6 +129,19 @@ class Workers:
         rows = decode_workers(session.fetch_json("list_workers", int(with_runs)))
         workers = [row.to_worker(is_live=self._is_live(row, now)) for row in rows]
         return [worker for worker in workers if worker.is_live or worker.runs]
+
+
+def _is_stale(owner: Lease, now: int, stale_seconds: float) -> bool:
+    """Whether the lease of somebody who is not alive ended long enough ago."""
+    return not stale_seconds or owner.expires_at is None or expiry(owner.expires_at, stale_seconds) <= now
+
+
+def _find_due(session: Session, owners: list[str], names: str, now: int, limit: int) -> list[Ripe]:
+    """What these owners have that is due, and the one after it."""
+    if not owners:
+        return []
+    streams = decode_streams(session.fetch_json("find_due", to_json(owners), names, now, limit))
+    return sorted(chain.from_iterable(streams))
 
 
 def expiry(now: int, lease_seconds: float) -> int:
@@ -138,7 +161,7 @@ def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) ->
         event, run = _claim(roots[key], worker_id=worker_id, now=now)
         rows = [seal(event, salt=salt_of(run.nonce), seq=seq)]
         changes.append(Change(journal=key, after=seq - 1, rows=rows, runs=[run]))
-        claims.append(Claim(run, seq))
+        claims.append(Claim(run, seq, interrupted=event.interrupted))
     batch = Batch(session)
     batch.add(changes)
     batch.write()

@@ -133,6 +133,8 @@ def _find_newest(session: Session, wanted: RunFilter, limit: int, before: Cursor
         return decode_page(_fetch_named(session, "list_runs_of_root", values))
     if wanted.parent_id is not None:
         return decode_page(_fetch_named(session, "list_runs_of_parent", values))
+    if wanted.owner:
+        return decode_page(_fetch_named(session, "list_runs_of_owner", values))
     if wanted.tags:
         values["tag_name"], values["tag_value"] = next(iter(wanted.tags.items()))
         return decode_page(_fetch_named(session, "list_runs_with_tag", values))

@@ -27,7 +27,7 @@ from outlive._store.contract import (
 )
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
-from outlive._store.sqlite.claim import Workers
+from outlive._store.sqlite.claim import Claiming, Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.lock import WorkerLocks
@@ -167,9 +167,19 @@ class SqliteStore:
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Store`. Never rings: SQLite tells no process what another one wrote, and looking is one short query."""
 
-    async def claim_runs(self, worker_id: str, definitions: Sequence[str], *, limit: int) -> Claims:
+    async def claim_runs(
+        self,
+        worker_id: str,
+        definitions: Sequence[str],
+        *,
+        limit: int,
+        orphans_max: int | None = None,
+        stale_seconds: float = 0,
+    ) -> Claims:
         """See `Store`."""
-        claims: Claims = await self._write(self._workers.claim_runs, (worker_id, definitions, limit))
+        most = limit + 1 if orphans_max is None else orphans_max
+        claiming = Claiming(worker_id, definitions, limit, most, stale_seconds)
+        claims: Claims = await self._write(self._workers.claim_runs, claiming)
         return claims
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:

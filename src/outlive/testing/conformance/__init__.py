@@ -31,6 +31,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     mail         messages between trees, starting by message, mail of a worker
     waits        what makes a run due, parked runs, no lost wake-up
     claims       one owner for each run, take-over, zombies
+    orphans      how many, and how soon
     workers      sessions and leases
     queries      listing
     transactions a step that writes in the transaction of its journal
@@ -55,6 +56,7 @@ FACETS = (
     "journal",
     "mail",
     "migrations",
+    "orphans",
     "processes",
     "queries",
     "rows",

@@ -215,10 +215,18 @@ async def hire(store: Store, worker_id: str, *, lease_seconds: float = LEASE_SEC
 
 
 async def claim(
-    store: Store, worker_id: str, *, definitions: Sequence[str] = (DEFINITION,), limit: int = 100
+    store: Store,
+    worker_id: str,
+    *,
+    definitions: Sequence[str] = (DEFINITION,),
+    limit: int = 100,
+    orphans_max: int | None = None,
+    stale_seconds: float = 0,
 ) -> list[str]:
     """Claim what is due, and give the run ids in the order in which they came."""
-    claims = await store.claim_runs(worker_id, definitions, limit=limit)
+    claims = await store.claim_runs(
+        worker_id, definitions, limit=limit, orphans_max=orphans_max, stale_seconds=stale_seconds
+    )
     return [claim.run.id for claim in claims.claims]
 
 

@@ -9,6 +9,7 @@ from outlive.testing.conformance.joins import JoinsConformance
 from outlive.testing.conformance.journal import JournalConformance
 from outlive.testing.conformance.mail import MailConformance
 from outlive.testing.conformance.migrations import MigrationsConformance
+from outlive.testing.conformance.orphans import OrphansConformance
 from outlive.testing.conformance.processes import ProcessesConformance
 from outlive.testing.conformance.queries import QueriesConformance
 from outlive.testing.conformance.rows import RowsConformance
@@ -31,6 +32,7 @@ class LocalStoreConformance(
     MailConformance,
     WaitsConformance,
     ClaimsConformance,
+    OrphansConformance,
     WorkersConformance,
     QueriesConformance,
     TransactionsConformance,

@@ -228,24 +228,55 @@ class Oracle:
         ]
         return [worker for worker in workers if worker.is_live or worker.runs]
 
-    def list_claimable(self, definitions: Sequence[str]) -> list[tuple[int, int]]:
+    def retire(self, worker_id: str) -> None:
+        """End a session, and its lease with it."""
+        worker = self.workers.get(worker_id)
+        if worker is not None and worker_id not in self.retired:
+            self.workers[worker_id] = replace(worker, expires_at=min(worker.expires_at, self.now()))
+        self.retired.add(worker_id)
+
+    def is_left_alone(self, owner: str, stale_seconds: float) -> bool:
+        """Whether nobody may take what this owner has."""
+        if owner not in self.workers:
+            return False
+        lost_at = self.workers[owner].expires_at + round(stale_seconds * 1_000_000)
+        return self.is_live(owner) or (stale_seconds > 0 and self.now() < lost_at)
+
+    def list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int]]:
         """Wake-ups and trees that nobody alive owns, earliest first."""
         found = []
         for journal, tree in self.world.trees.items():
             root = tree.runs[0]
-            is_free = not tree.has_ended and not self.is_live(root.owner)
+            is_free = not tree.has_ended and not self.is_left_alone(root.owner, stale_seconds)
             if is_free and root.definition in definitions and root.wake_at is not None:
                 found.append((root.wake_at, journal))
         return sorted(found)
 
-    def claim(self, worker_id: str, definitions: Sequence[str], limit: int) -> Claims:
+    def is_orphan(self, journal: int) -> bool:
+        """Whether somebody owns a tree (who is not alive, if it can be claimed)."""
+        return bool(self.world.trees[journal].runs[0].owner)
+
+    def claim(
+        self,
+        worker_id: str,
+        definitions: Sequence[str],
+        limit: int,
+        orphans_max: int | None = None,
+        stale_seconds: float = 0,
+    ) -> Claims:
         """Take what is due."""
         if not self.is_live(worker_id):
             return Claims([], None)
-        claimable = self.list_claimable(definitions)
-        due = [journal for wake_at, journal in claimable if wake_at <= self.now()][:limit]
-        later = claimable[len(due) :]
-        return Claims([self._claim(journal, worker_id) for journal in due], later[0][0] if later else None)
+        claimable = self.list_claimable(definitions, stale_seconds)
+        due: list[int] = []
+        for wake_at, journal in claimable:
+            is_one_too_many = self.is_orphan(journal) and sum(map(self.is_orphan, due)) == orphans_max
+            if wake_at <= self.now() and len(due) < limit and not is_one_too_many:
+                due.append(journal)
+        has_all_orphans = sum(map(self.is_orphan, due)) == orphans_max
+        left = [(wake_at, journal) for wake_at, journal in claimable if journal not in due]
+        later = [wake_at for wake_at, journal in left if not (has_all_orphans and self.is_orphan(journal))]
+        return Claims([self._claim(journal, worker_id) for journal in due], later[0] if later else None)
 
     def _claim(self, journal: int, worker_id: str) -> Claim:
         tree = self.world.trees[journal]
@@ -256,7 +287,7 @@ class Oracle:
         fold.apply(event)
         tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=seq))
         tree.runs[0] = fold.root
-        return Claim(fold.root, seq)
+        return Claim(fold.root, seq, interrupted=event.interrupted)
 
     # -- Reading -------------------------------------------------------------------------------------------
 

@@ -47,6 +47,8 @@ class Plan:
     """Of the runs that can be claimed."""
     limit: int
     """Of a claim: runs that wake at the same instant are not told apart by the contract, so it never parts them."""
+    orphans: tuple[int | None, float]
+    """Of a claim: how many at most, and for how many seconds they are left alone."""
 
 
 def plan_of(operation: Operation, oracle: Oracle) -> Plan:
@@ -56,12 +58,16 @@ def plan_of(operation: Operation, oracle: Oracle) -> Plan:
     start = draft_of(operation.start, oracle) if operation.start else None
     claimable: list[tuple[int, int]] = []
     limit = operation.numbers[0] if operation.verb == "claim" else 0
+    orphans_max, stale_seconds = operation.orphans or (None, 0)
     if operation.verb == "claim":
-        claimable = oracle.list_claimable(definitions_of(operation))
+        claimable = oracle.list_claimable(definitions_of(operation), stale_seconds)
         if limit < len(claimable) and claimable[limit - 1][0] == claimable[limit][0]:
             limit = 100
+        if orphans_max is not None and len({wake_at for wake_at, _ in claimable}) < len(claimable):
+            limit, orphans_max = 100, None
     wake_ups = {world.trees[journal].runs[0].id: wake_at for wake_at, journal in claimable}
-    return Plan(operation, drafts, start, messages_of(operation.letters, now), wake_ups, limit)
+    messages = messages_of(operation.letters, now)
+    return Plan(operation, drafts, start, messages, wake_ups, limit, (orphans_max, stale_seconds))
 
 
 def definitions_of(operation: Operation) -> list[str]:
@@ -116,7 +122,7 @@ def told_claims(claims: Claims, wake_ups: Mapping[str, int]) -> Any:
     """Claims in their order; those with the same wake-up in any."""
     order = [wake_ups.get(claim.run.id, -1) for claim in claims.claims]
     taken = sorted((wake_ups.get(claim.run.id, -1), claim.run.id, claim.seq) for claim in claims.claims)
-    runs = {claim.run.id: told_run(claim.run) for claim in claims.claims}
+    runs = {claim.run.id: (told_run(claim.run), claim.interrupted) for claim in claims.claims}
     return order, taken, runs, claims.next_wake_at
 
 
@@ -196,7 +202,14 @@ class Player:
 
     async def _claim(self, plan: Plan) -> Any:
         operation = plan.operation
-        claims = await self.store.claim_runs(operation.worker, definitions_of(operation), limit=plan.limit)
+        orphans_max, stale_seconds = plan.orphans
+        claims = await self.store.claim_runs(
+            operation.worker,
+            definitions_of(operation),
+            limit=plan.limit,
+            orphans_max=orphans_max,
+            stale_seconds=stale_seconds,
+        )
         return told_claims(claims, plan.wake_ups)
 
     async def _hire(self, plan: Plan) -> Any:

@@ -48,12 +48,12 @@ class Prophet:
                 start = self._change(plan.start) if plan.start else None
                 return [each.value for each in oracle.deliver(plan.messages, start, operation.numbers[0])]
             case "claim":
-                claims = oracle.claim(operation.worker, definitions_of(operation), plan.limit)
+                claims = oracle.claim(operation.worker, definitions_of(operation), plan.limit, *plan.orphans)
                 return told_claims(claims, plan.wake_ups)
             case "hire":
                 return oracle.register(worker_of(operation, oracle.now()), operation.numbers[0])
             case "retire":
-                return oracle.retired.add(operation.worker)
+                return oracle.retire(operation.worker)
             case "beat":
                 return oracle.renew(operation.worker, 30)
             case "put blobs":

@@ -97,6 +97,9 @@ class Operation(Part):
     worker: str = ""
     name: str = ""
     numbers: tuple[int, ...] = ()
+    orphans: tuple[int, ...] = ()
+    """Of a claim: how many orphans at most, and for how many seconds they are left alone; as many as there are and not
+    at all when empty."""
     ids: tuple[str, ...] = ()
     statuses: tuple[RunStatus, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
@@ -256,9 +259,9 @@ class Author:
 
     def _claim(self) -> Operation:
         versions = self._random.choice([(1,), (1, 2), (1, 2), (2,), ()])
-        return Operation(
-            "claim", worker=self._random.choice(WORKERS), numbers=(self._random.choice([1, 2, 100]), *versions)
-        )
+        orphans = (self._random.choice([0, 1, 2, 100]), self._random.choice([0, 0, 5])) if self._chance(0.5) else ()
+        numbers = (self._random.choice([1, 2, 100]), *versions)
+        return Operation("claim", worker=self._random.choice(WORKERS), numbers=numbers, orphans=orphans)
 
     def _hire(self) -> Operation:
         return Operation("hire", worker=self._random.choice(WORKERS), numbers=(self._random.choice([5, 30, 30]),))

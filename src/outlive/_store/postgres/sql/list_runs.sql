@@ -38,8 +38,6 @@ FROM (
         ($5::text IS NULL OR groups.workflow = $5::text)
         AND ($4::text[] IS NULL OR groups.status = ANY ($4::text[]))
         AND (NOT $9::boolean OR NOT groups.is_child)
-        -- Only a run that has not ended has an owner.
-        AND (coalesce($8::text, '') = '' OR groups.status IN {alive})
     ORDER BY newest.created_at DESC, newest.id DESC
     LIMIT $3
 ) AS page

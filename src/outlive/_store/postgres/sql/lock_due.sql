@@ -1,5 +1,6 @@
 -- The first $5 of the runs $4 that are still due and free at $1, locked, with where their journals end. Locked ones are
--- somebody else's by now.
+-- somebody else's by now. They are all orphans (of owners who have not been alive for $7 microseconds) if $6, else
+-- nobody's runs.
 --
 -- Columns are wrapped (`+ 0`, `|| ''`) so that no index but that of the keys fits: the planner likes to combine it with
 -- the index of claiming, and walks over all runs that are asleep for that.
@@ -11,17 +12,19 @@ SELECT
         WHERE event.journal = run.key
         ORDER BY event.seq DESC
         LIMIT 1
-    ) AS tail,
-    run.owner <> '' AS is_interrupted
+    ) AS tail
 FROM {schema}.runs AS run
 WHERE
     run.key = ANY ($4::bigint[])
     AND run.wake_at + 0 <= $1 AND run.number + 0 = 0 AND run.status || '' IN {alive}
     AND run.definition || '' = ANY ($3::text[])
+    AND (run.owner <> '') = $6::boolean
     AND (
-        run.owner = '' OR NOT EXISTS (
+        NOT $6::boolean OR NOT EXISTS (
             SELECT FROM {schema}.workers AS worker
-            WHERE worker.id = run.owner AND worker.expires_at > $1 AND NOT worker.is_retired
+            WHERE
+                worker.id = run.owner AND worker.expires_at + $7::bigint > $1
+                AND NOT (worker.is_retired AND $7::bigint = 0)
         )
     )
     AND EXISTS (

@@ -57,6 +57,4 @@ FROM (
         (:workflow IS NULL OR groups.workflow = :workflow)
         AND (:statuses IS NULL OR groups.status IN (SELECT value FROM json_each(:statuses)))
         AND (NOT :roots_only OR NOT groups.is_child)
-        -- Only a run that has not ended has an owner.
-        AND (coalesce(:owner, '') = '' OR groups.status IN ('pending', 'running', 'waiting', 'parked'))
 ) AS page

@@ -1,0 +1,105 @@
+"""Steps that a person has skipped: what was in flight when a run was parked gets its outcome from outside.
+
+Which steps are in flight is known only to the code: a journal has what was answered, not what was asked. So a wish to
+skip waits in the inbox until a worker has replayed the run, and is judged there, against what is in flight before
+anything else happens. A wish that does not fit parks the run again, with what is in flight in the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from outlive._journal.event import AnyEvent, StepFailed, StepSucceeded
+from outlive._journal.failure import failure_of
+from outlive._journal.value import TAGGED, Stored
+from outlive._model import Payload, child_id
+from outlive._replay.command import Command, RunStep
+from outlive._store.contract import Inbound
+from outlive.errors import StepSkipped, UnreadableError, UnserialisableError
+
+CALLS_SHOWN_MAX = 10
+
+
+class SkipRefused(Exception):
+    """A wish to skip a step cannot be granted; the message says why, for the reason of a parked run."""
+
+
+class Skip(NamedTuple):
+    """A step in flight that is not called again."""
+
+    command: RunStep
+    data: bytes | None
+    """The result that it is given, by its own codec; None if it fails instead."""
+
+    def event(self, pack: Callable[[bytes, str], Payload], *, at: int) -> AnyEvent:
+        """What the journal says of it."""
+        command = self.command
+        fields: dict[str, Any] = {"run": command.run, "call": command.call, "digest": command.digest}
+        fields |= {"at": at, "attempt": command.attempt}
+        if self.data is None:
+            return StepFailed(failure=failure_of(StepSkipped(command.step.name)), **fields)
+        return StepSucceeded(result=pack(self.data, f"result of step {command.call}"), skipped=True, **fields)
+
+
+def skips_of(
+    wishes: Sequence[Inbound], asked: Sequence[Command], *, root_id: str, unpack: Callable[[Payload], Stored]
+) -> list[Skip]:
+    """Which steps of a tree are skipped, and with what result.
+
+    Raises:
+        SkipRefused: one of the wishes does not fit what is in flight.
+    """
+    steps = [command for command in asked if type(command) is RunStep]
+    skips: list[Skip] = []
+    for wish in wishes:
+        command = _chosen(wish, steps, {(skip.command.run, skip.command.call) for skip in skips}, root_id)
+        if command is not None:
+            skips.append(Skip(command, _result_of(wish, command, unpack)))
+    return skips
+
+
+def _chosen(wish: Inbound, steps: list[RunStep], taken: set[tuple[int, str]], root_id: str) -> RunStep | None:
+    """The step that a wish is about; None if another wish has skipped it already."""
+    # A wish to the root that names no step is about whichever is in flight in its tree.
+    found = [step for step in steps if step.run == wish.run and step.call == wish.name]
+    if not wish.name:
+        found = [step for step in steps if wish.run in (0, step.run)]
+    left = [step for step in found if (step.run, step.call) not in taken]
+    if len(left) == 1:
+        return left[0]
+    if found and not left:
+        return None
+    names = [f"{step.call} of {child_id(root_id, step.run)}" if step.run else step.call for step in steps]
+    told = ", ".join(names[:CALLS_SHOWN_MAX]) or "none"
+    if len(steps) > CALLS_SHOWN_MAX:
+        told += f" and {len(steps) - CALLS_SHOWN_MAX} more"
+    if left:
+        raise SkipRefused(f"nothing was skipped: several steps are in flight ({told}); name one with call=")
+    what = f"step {wish.name} is not in flight here" if wish.name else "no step is in flight here"
+    raise SkipRefused(f"nothing was skipped: {what} (in flight: {told}); resume the run, or cancel it")
+
+
+def _result_of(wish: Inbound, command: RunStep, unpack: Callable[[Payload], Stored]) -> bytes | None:
+    codec, what = command.step.signature.result, f"the result given for step {command.call}"
+    if wish.payload is None:
+        # An undo has nobody to fail for: it counts as done.
+        return _encoded(command, None) if command.options.parks else None
+    data = unpack(wish.payload)
+    try:
+        value = codec.decode(data, what)
+    except UnreadableError:
+        # Its sender did not know the type, and wrote it as the value that it is.
+        value = TAGGED.decode(data, what)
+    return _encoded(command, value)
+
+
+def _encoded(command: RunStep, value: Any) -> bytes:
+    """As the step itself would have returned it: whoever replays the journal must be able to read it."""
+    codec, what = command.step.signature.result, f"the result given for step {command.call}"
+    try:
+        data = codec.encode(value, what)
+        codec.decode(data, what)
+    except (UnreadableError, UnserialisableError) as error:
+        raise SkipRefused(f"nothing was skipped: {error}") from error
+    return data

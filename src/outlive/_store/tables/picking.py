@@ -1,0 +1,47 @@
+"""Which of the runs that are due one claim takes: oldest wake-up first, and not too many orphans.
+
+Both lists come from the index of claiming, each sorted by wake-up: runs that nobody owns, and orphans, whose owners are
+not live. However many orphans there are, what their own limit leaves of the claim goes to the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+Ripe = tuple[int, int]
+"""A wake-up and the key of its run."""
+
+
+class Picked(NamedTuple):
+    """What a claim takes, in order, and what it leaves."""
+
+    free: list[Ripe]
+    orphans: list[Ripe]
+    later_at: int | None
+    """The earliest wake-up that is left, as `Claims.next_wake_at` counts it."""
+
+    @property
+    def keys(self) -> list[int]:
+        """All that is taken, oldest wake-up first."""
+        return [key for _, key in sorted([*self.free, *self.orphans])]
+
+
+def pick(
+    free: list[Ripe], orphans: list[Ripe], *, now: int, limit: int, orphans_max: int, skipped: Collection[int] = ()
+) -> Picked:
+    """Take what is due, without the keys in `skipped`."""
+    ripe = [(wake_at, key, False) for wake_at, key in free] + [(wake_at, key, True) for wake_at, key in orphans]
+    picked = Picked([], [], None)
+    left: list[tuple[int, bool]] = []
+    for wake_at, key, is_orphan in sorted(ripe):
+        if key in skipped:
+            continue
+        taken = picked.orphans if is_orphan else picked.free
+        is_full = len(picked.free) + len(picked.orphans) >= limit or (is_orphan and len(taken) >= orphans_max)
+        if wake_at > now or is_full:
+            left.append((wake_at, is_orphan))
+        else:
+            taken.append((wake_at, key))
+    counted = [wake_at for wake_at, is_orphan in left if not is_orphan or len(picked.orphans) < orphans_max]
+    return picked._replace(later_at=min(counted, default=None))

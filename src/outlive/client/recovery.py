@@ -1,0 +1,83 @@
+"""Runs that do not go on by themselves, or not yet, and why: what a person looks at after something went wrong.
+
+A run that a live worker moves, and one that waits for a timer or for the world, is as it should be and is not told of.
+Three kinds are: parked runs, which wait for a person; interrupted ones, whose worker is gone and which wait for
+another; and those that are due while no live worker has their definition.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+
+from outlive._model import Run, RunFilter, RunStatus
+from outlive._store.contract import PAGE_SIZE_MAX, Store, WorkerInfo
+from outlive.client.why import has_definition, why
+from outlive.errors import ConfigurationError
+
+OPEN = tuple(status for status in RunStatus if not status.is_terminal)
+
+
+class IncompleteKind(enum.Enum):
+    """Why a run does not move."""
+
+    PARKED = "parked"
+    """It stopped with a reason; `resume`, `skip_step` or `cancel` decide."""
+    INTERRUPTED = "interrupted"
+    """Its worker is gone, and nobody has taken it over yet."""
+    UNDEFINED = "undefined"
+    """It is due, and no live worker has its workflow in its version."""
+
+
+class Incomplete(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that does not move, and why."""
+
+    run: Run
+    """Its row; a root run, for its whole tree."""
+    kind: IncompleteKind
+    reason: str
+    """One sentence for a person, the same that `why` says."""
+
+
+async def find_incomplete(
+    store: Store, *, limit: int, before: Run | None, shown: Callable[[Run], Run]
+) -> list[Incomplete]:
+    """At most `limit` runs that do not move, newest first, after `before`.
+
+    All open runs are looked at, a page at a time, until there are enough.
+    """
+    if not 1 <= limit <= PAGE_SIZE_MAX:
+        raise ConfigurationError(f"limit={limit}: a page has 1 to {PAGE_SIZE_MAX} runs")
+    workers = await store.list_workers()
+    live = [worker for worker in workers if worker.is_live]
+    now_at = store.now()
+    found: list[Incomplete] = []
+    async for run in _open_roots(store, before):
+        kind = _kind_of(run, live, now_at=now_at)
+        if kind is not None:
+            seen = shown(run)
+            found.append(Incomplete(run=seen, kind=kind, reason=why(seen, seen, workers, now_at=now_at)))
+            if len(found) == limit:
+                break
+    return found
+
+
+async def _open_roots(store: Store, before: Run | None) -> AsyncIterator[Run]:
+    wanted = RunFilter(statuses=OPEN, roots_only=True)
+    cursor = None if before is None else (before.created_at, before.id)
+    while page := await store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=cursor):
+        for run in page:
+            yield run
+        cursor = page[-1].created_at, page[-1].id
+
+
+def _kind_of(run: Run, live: list[WorkerInfo], *, now_at: int) -> IncompleteKind | None:
+    if run.status is RunStatus.PARKED:
+        return IncompleteKind.PARKED
+    if any(worker.id == run.owner for worker in live):
+        return None
+    if run.wake_at is not None and run.wake_at <= now_at and not has_definition(live, run):
+        return IncompleteKind.UNDEFINED
+    return IncompleteKind.INTERRUPTED if run.owner else None

@@ -1,0 +1,129 @@
+"""A worker and its store agree about what is whose: what is not so is healed, in both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import outlive
+from outlive._runtime.station import Station
+from tests.engine.support import Place, hold, in_time, stage, until
+
+
+@outlive.workflow
+async def reconciled(name: str) -> str:
+    return await hold(name)
+
+
+def station_of(engine: outlive.Engine) -> Station:
+    """Where the worker of an engine lives."""
+    assert engine._station is not None
+    return engine._station
+
+
+def worker_of(engine: outlive.Engine) -> Any:
+    """The worker of an engine."""
+    worker = station_of(engine)._worker
+    assert worker is not None
+    return worker
+
+
+async def begun(engine: outlive.Engine, name: str, *, id: str) -> None:
+    """A run in the middle of a step."""
+    await engine.start(reconciled, name, id=id)
+    await stage.gate(name).reached()
+
+
+async def until_resting(engine: outlive.Engine) -> None:
+    """Return when the claimer has done what it was asked to do."""
+    claimer = station_of(engine)._claimer
+    assert claimer is not None
+
+    async def is_so() -> bool:
+        return not claimer._is_suspicious and not claimer._is_unsure
+
+    await until(is_so)
+
+
+async def test_what_is_ours_and_nowhere_here_is_claimed_again(engine: outlive.Engine) -> None:
+    """A run that was lost in memory goes on, under a claim of its own; nothing is said of the others."""
+    await begun(engine, "lost", id="run-1")
+    await begun(engine, "held", id="run-2")
+    run = await engine.get("run-1").info()
+    worker_of(engine).disown(run.journal)
+    stage.gate("lost").open()
+
+    station_of(engine).reconcile()
+
+    assert "lost" == await in_time(engine.get("run-1").result())
+    assert (1, 0) == (engine.counters.runs_reclaimed, engine.counters.runs_disowned)
+    assert [2, 1] == [stage.count(name) for name in ("lost", "held")]
+
+
+async def test_what_is_here_and_another_has_is_let_go_of(place: Place) -> None:
+    """Its step is cancelled at once, not when it ends and its result is refused."""
+    async with place.engine() as first:
+        await begun(first, "held", id="run-1")
+        client = place.engine(worker=False)
+        async with client:
+            await client._store.retire_worker(worker_of(first).id)
+        async with place.engine() as second:
+            await stage.gate("held").reached()
+            assert 0 == stage.count("held cancelled")
+
+            station_of(first).reconcile()
+
+            async def is_cancelled() -> bool:
+                return 1 == stage.count("held cancelled")
+
+            await until(is_cancelled)
+            assert not worker_of(first).moves("run-1")
+            assert (1, 0) == (first.counters.runs_disowned, first.counters.conflicts)
+            stage.gate("held").open()
+            assert "held" == await in_time(second.get("run-1").result())
+
+
+async def test_what_was_ended_from_outside_is_let_go_of(place: Place) -> None:
+    """Another run has its id by now; the old one has no business there."""
+    async with place.engine() as first:
+        await begun(first, "old", id="run-1")
+        async with place.engine(worker=False) as client:
+            await client.start(reconciled, "new", id="run-1", on_conflict="replace")
+        await stage.gate("new").reached()
+
+        station_of(first).reconcile()
+
+        async def is_cancelled() -> bool:
+            return 1 == stage.count("old cancelled")
+
+        await until(is_cancelled)
+        assert 1 == first.counters.runs_disowned
+        stage.gate("new").open()
+        assert "new" == await in_time(first.get("run-1").result())
+
+
+async def test_nothing_is_done_where_all_agree(engine: outlive.Engine) -> None:
+    """However often it is looked at."""
+    await begun(engine, "held", id="run-1")
+    for _ in range(3):
+        station_of(engine).reconcile()
+        await until_resting(engine)
+    stage.gate("held").open()
+
+    assert "held" == await in_time(engine.get("run-1").result())
+    assert (0, 0) == (engine.counters.runs_reclaimed, engine.counters.runs_disowned)
+    assert ["held"] == stage.calls
+
+
+async def test_a_worker_compares_now_and_then_without_being_asked(engine: outlive.Engine) -> None:
+    """What went wrong without anybody noticing is healed within half a minute."""
+    await begun(engine, "lost", id="run-1")
+    run = await engine.get("run-1").info()
+    worker_of(engine).disown(run.journal)
+    stage.gate("lost").open()
+    claimer = station_of(engine)._claimer
+    assert claimer is not None
+
+    claimer._reconcile_at = 0.0
+
+    assert "lost" == await in_time(engine.get("run-1").result())
+    assert claimer._reconcile_at > 0

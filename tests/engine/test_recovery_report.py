@@ -1,0 +1,120 @@
+"""`engine.recovery()`: the runs that do not move, and why; nothing that is as it should be."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import outlive
+from outlive import Limits
+from outlive.client.recovery import Incomplete, IncompleteKind
+from outlive.errors import ConfigurationError
+from tests.engine.support import DAY, Place, crash, hold, note, parks, registry_of, stage, waits
+
+
+@outlive.workflow
+async def reported(name: str) -> str:
+    return await hold(name)
+
+
+@outlive.workflow
+async def reported_long() -> list[str]:
+    return [await note(f"step {number}") for number in range(3)]
+
+
+@outlive.workflow
+async def reported_sleep() -> None:
+    await asyncio.sleep(DAY)
+
+
+@outlive.workflow
+async def unreported() -> None:
+    return None
+
+
+async def test_what_moves_and_what_waits_is_not_reported(engine: outlive.Engine) -> None:
+    """A run with a worker and a run with a wait are as they should be, and an ended one is over."""
+    await engine.start(reported, "held", id="moving")
+    await stage.gate("held").reached()
+    await waits(await engine.start(reported_sleep, id="asleep"))
+    await (await engine.start(unreported, id="over")).result()
+
+    assert [] == await engine.recovery()
+
+
+async def test_a_parked_run_is_reported_with_its_reason(place: Place) -> None:
+    """The reason is the one that it was parked with."""
+    async with place.engine(limits=Limits(history_events_max=1)) as engine:
+        run = await engine.start(reported_long, id="run-1")
+        reason = await parks(run)
+
+        (report,) = await engine.recovery()
+
+        assert (IncompleteKind.PARKED, "run-1") == (report.kind, report.run.id)
+        assert reason in report.reason
+
+
+async def test_an_orphan_is_reported_until_somebody_takes_it(place: Place) -> None:
+    """Its worker is gone, and a worker that could take it is there but does not claim any more."""
+    first = await place.engine().__aenter__()
+    await first.start(reported, "held", id="run-1")
+    await stage.gate("held").reached()
+    async with place.engine(poll_seconds=1_000) as second:
+        assert second._station is not None
+        assert second._station._claimer is not None
+        await second._station._claimer.stop()
+        await crash(first)
+
+        (report,) = await second.recovery()
+
+    assert IncompleteKind.INTERRUPTED is report.kind
+    assert "is gone" in report.reason
+
+
+@pytest.mark.parametrize("is_orphan", [False, True])
+async def test_a_run_that_nobody_has_the_code_of_is_reported(place: Place, *, is_orphan: bool) -> None:
+    """New or left behind: what it needs is named."""
+    if is_orphan:
+        first = await place.engine().__aenter__()
+        await first.start(reported, "held", id="run-1")
+        await stage.gate("held").reached()
+        await crash(first)
+    async with place.engine(registry=registry_of(unreported)) as stranger:
+        if not is_orphan:
+            await stranger.start(reported, "held", id="run-1")
+
+        (report,) = await stranger.recovery()
+
+    assert IncompleteKind.UNDEFINED is report.kind
+    assert f"no live worker has {reported.name}@1" in report.reason
+
+
+async def test_a_report_comes_in_pages(place: Place) -> None:
+    """Each run is in exactly one page, newest first, and the last page is empty."""
+    async with place.engine(worker=False) as client:
+        for number in range(5):
+            await client.start(reported, "held", id=f"run-{number}")
+        pages: list[list[Incomplete]] = [await client.recovery(limit=2)]
+        while pages[-1]:
+            pages.append(await client.recovery(limit=2, before=pages[-1][-1].run))
+
+    assert [2, 2, 1, 0] == [len(page) for page in pages]
+    assert [f"run-{number}" for number in (4, 3, 2, 1, 0)] == [each.run.id for page in pages for each in page]
+
+
+@pytest.mark.parametrize("limit", [0, 1_001])
+async def test_a_page_of_no_possible_size_is_refused(engine: outlive.Engine, limit: int) -> None:
+    """The message says what is possible."""
+    with pytest.raises(ConfigurationError, match="a page has 1 to 1000 runs"):
+        await engine.recovery(limit=limit)
+
+
+async def test_sync_code_can_ask_too(place: Place) -> None:
+    """The same verb without await."""
+    async with place.engine(worker=False) as client:
+        await client.start(reported, "held", id="run-1")
+
+        (report,) = await asyncio.to_thread(client.sync.recovery)
+
+    assert "run-1" == report.run.id

@@ -1,0 +1,354 @@
+"""`engine.skip_step`: a parked run goes on without the step that it cannot get past."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Limits, RunStatus, StepSkipped
+from outlive._journal.event import StepFailed, StepSucceeded
+from outlive.errors import RunNotFoundError, RunNotParkedError, UnserialisableError
+from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until
+
+LIMITS = Limits(attempts_max=1)
+
+
+@dataclass
+class Receipt:
+    cents: int
+    at: datetime
+
+
+@outlive.step
+async def poison(name: str) -> str:
+    stage.call(name)
+    await stage.gate(name).pass_through()
+    return name
+
+
+@outlive.step
+async def buy() -> Receipt:
+    stage.call("buy")
+    await stage.gate("buy").pass_through()
+    return Receipt(0, datetime.now(UTC))
+
+
+@outlive.step(once=True)
+async def poison_once(name: str) -> str:
+    stage.call(name)
+    await stage.gate(name).pass_through()
+    return name
+
+
+@outlive.workflow
+async def skipping(name: str) -> list[str]:
+    return [await note("before"), await poison(name), await note("after")]
+
+
+@outlive.workflow
+async def catching() -> str:
+    try:
+        return await poison("bad")
+    except StepSkipped as error:
+        return f"did without {error.step}"
+
+
+@outlive.workflow
+async def buying() -> Receipt:
+    return await buy()
+
+
+@outlive.workflow
+async def skipping_many() -> list[str]:
+    return list(await asyncio.gather(poison("bad"), hold("good")))
+
+
+@outlive.workflow
+async def skipping_first() -> str:
+    tasks = {asyncio.create_task(poison("bad")), asyncio.create_task(hold("good"))}
+    done, left = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in left:
+        task.cancel()
+    await outlive.wait_for_signal("go")
+    return done.pop().result()
+
+
+@outlive.workflow
+async def skipping_once() -> str:
+    try:
+        first = await poison_once("bad")
+    except outlive.StepInterrupted:
+        first = "interrupted"
+    return first + await hold("next")
+
+
+@outlive.workflow
+async def skipping_in_child() -> list[str]:
+    return await skipping("bad")
+
+
+async def quarantined(place: Place, workflow: Any, *args: Any, gates: tuple[str, ...] = ("bad",)) -> outlive.Engine:
+    """An engine with run-1, which two workers were lost over: it is parked with its steps in flight."""
+    engine = await place.engine(limits=LIMITS).__aenter__()
+    await engine.start(workflow, *args, id="run-1")
+    for _ in range(2):
+        for gate in gates:
+            await stage.gate(gate).reached()
+        await crash(engine)
+        engine = await place.engine(limits=LIMITS).__aenter__()
+    assert "quarantined" in await parks(engine.get("run-1"))
+    stage.calls.clear()
+    return engine
+
+
+async def test_a_step_is_skipped_with_a_result(place: Place) -> None:
+    """The workflow goes on as if the step had returned it; it is not called, and the journal says who said so."""
+    engine = await quarantined(place, skipping, "bad")
+
+    await engine.skip_step("run-1", result="given")
+
+    assert ["before", "given", "after"] == await in_time(engine.get("run-1").result())
+    assert ["after"] == stage.calls
+    results = await events_of(engine.get("run-1"), StepSucceeded)
+    assert [False, True, False] == [event.skipped for event in results]
+    assert 1 == engine.counters.steps_skipped
+    await engine.__aexit__(None, None, None)
+
+
+async def test_a_step_is_skipped_without_a_result(place: Place) -> None:
+    """The workflow is told, and may do something else."""
+    engine = await quarantined(place, catching)
+
+    await engine.skip_step("run-1")
+
+    assert "did without poison" == await in_time(engine.get("run-1").result())
+    (failed,) = await events_of(engine.get("run-1"), StepFailed)
+    assert "StepSkipped" in failed.failure.type
+    await engine.__aexit__(None, None, None)
+
+
+async def test_a_workflow_that_does_not_expect_it_fails(place: Place) -> None:
+    """As with any other failure of a step."""
+    engine = await quarantined(place, skipping, "bad")
+
+    await engine.get("run-1").skip_step()
+
+    with pytest.raises(outlive.RunFailed, match="step poison was skipped by a person") as failed:
+        await in_time(engine.get("run-1").result())
+    assert isinstance(failed.value.__cause__, StepSkipped | outlive.StepFailed)
+    await engine.__aexit__(None, None, None)
+
+
+async def test_a_result_is_of_the_type_of_its_step(place: Place) -> None:
+    """Given as its own class, it comes to the workflow as that."""
+    engine = await quarantined(place, buying, gates=("buy",))
+    receipt = Receipt(1200, datetime(2026, 1, 2, tzinfo=UTC))
+
+    await engine.skip_step("run-1", result=receipt)
+
+    assert receipt == await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+
+
+async def test_a_result_that_does_not_fit_is_refused(place: Place) -> None:
+    """The run is parked again, with what is wrong in the reason; nothing is called, and a better one is taken."""
+    engine = await quarantined(place, buying, gates=("buy",))
+
+    await engine.skip_step("run-1", result="twelve")
+
+    async def is_refused() -> bool:
+        return "nothing was skipped" in (await engine.get("run-1").info()).reason
+
+    await until(is_refused)
+    assert "the result given for step buy" in (await engine.get("run-1").info()).reason
+    assert [] == stage.calls
+    await engine.skip_step("run-1", result={"cents": 5, "at": "2026-01-02T00:00:00Z"})
+    assert 5 == (await in_time(engine.get("run-1").result())).cents
+    await engine.__aexit__(None, None, None)
+
+
+async def test_of_several_steps_one_must_be_named(place: Place) -> None:
+    """The reason lists those in flight; the others are called again, the skipped one is not."""
+    engine = await quarantined(place, skipping_many, gates=("bad", "good"))
+
+    await engine.skip_step("run-1", result="given")
+
+    async def is_refused() -> bool:
+        return "several steps are in flight (1/poison, 2/hold)" in (await engine.get("run-1").info()).reason
+
+    await until(is_refused)
+    stage.gate("good").open()
+    await engine.skip_step("run-1", "1/poison", result="given")
+    assert ["given", "good"] == await in_time(engine.get("run-1").result())
+    assert ["good"] == stage.calls
+    await engine.__aexit__(None, None, None)
+
+
+async def test_a_step_that_is_not_in_flight_is_not_skipped(place: Place) -> None:
+    """The reason names what is."""
+    engine = await quarantined(place, skipping, "bad")
+
+    await engine.skip_step("run-1", "note", result="given")
+
+    async def is_refused() -> bool:
+        return "step note is not in flight here (in flight: poison)" in (await engine.get("run-1").info()).reason
+
+    await until(is_refused)
+    await engine.cancel("run-1")
+    assert await engine.get("run-1").status() is RunStatus.CANCELLED
+    await engine.__aexit__(None, None, None)
+
+
+async def test_steps_that_are_taken_back_because_of_a_skip_leave_nothing_behind(place: Place) -> None:
+    """The workflow cancels the other step when it has the first: the run is suspended, and owned by nobody."""
+    engine = await quarantined(place, skipping_first, gates=("bad", "good"))
+
+    await engine.skip_step("run-1", "1/poison", result="given")
+
+    async def is_suspended() -> bool:
+        return await engine.get("run-1").status() is RunStatus.WAITING
+
+    await until(is_suspended)
+    assert [] == stage.calls
+    await engine.signal("run-1", "go")
+    assert "given" == await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+
+
+async def test_asking_twice_skips_one_step(place: Place) -> None:
+    """Two people press the same button: the step that comes next is not in flight yet, and is called."""
+    engine = await quarantined(place, skipping_twice, gates=("bad",))
+    assert engine._station is not None
+    assert engine._station._claimer is not None
+    await engine._station._claimer.stop()
+    await engine.skip_step("run-1", result="given")
+    await engine.skip_step("run-1", result="given again")
+    stage.gate("next").open()
+    await engine.__aexit__(None, None, None)
+
+    async with place.engine(limits=LIMITS) as other:
+        assert "given next" == await in_time(other.get("run-1").result())
+
+
+@outlive.workflow
+async def skipping_twice() -> str:
+    return f"{await poison('bad')} {await hold('next')}"
+
+
+async def test_a_step_that_is_called_once_can_be_given_its_result(place: Place) -> None:
+    """Nobody else decides about it first: the workflow hears what the person found out, not that it was interrupted."""
+    engine = await place.engine(recovery=outlive.Recovery()).__aenter__()
+    await engine.start(skipping_once, id="run-1")
+    await stage.gate("bad").reached()
+    await crash(engine)
+    engine = await place.engine(recovery=outlive.Recovery(auto_resume=False)).__aenter__()
+    await parks(engine.get("run-1"))
+    stage.gate("next").open()
+
+    await engine.skip_step("run-1", result="found out ")
+
+    assert "found out next" == await in_time(engine.get("run-1").result())
+    assert ["bad", "next"] == stage.calls
+    await engine.__aexit__(None, None, None)
+
+
+async def test_a_step_of_a_child_can_be_skipped(place: Place) -> None:
+    """By the id of the child, or of the root if it is the only one in flight."""
+    engine = await quarantined(place, skipping_in_child)
+
+    await engine.skip_step("run-1~1", "poison", result="given")
+
+    assert ["before", "given", "after"] == await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+
+
+async def test_a_wish_survives_the_worker_that_took_it(place: Place) -> None:
+    """It waits in the inbox until a worker has made it a fact."""
+    engine = await quarantined(place, skipping, "bad")
+    async with place.engine(worker=False) as client:
+        assert engine._station is not None
+        assert engine._station._claimer is not None
+        await engine._station._claimer.stop()
+        await client.skip_step("run-1", result="given")
+    await crash(engine)
+
+    async with place.engine(limits=LIMITS) as other:
+        assert ["before", "given", "after"] == await in_time(other.get("run-1").result())
+
+
+async def test_a_large_result_is_stored_beside_the_wish(place: Place) -> None:
+    """As a blob, like any other large value."""
+    engine = await quarantined(place, skipping, "bad")
+    large = "x" * 100_000
+
+    await engine.skip_step("run-1", result=large)
+
+    assert ["before", large, "after"] == await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+
+
+async def test_only_a_parked_run_can_skip(engine: outlive.Engine) -> None:
+    """Whoever asks for anything else is told at once."""
+    await engine.start(skipping, "bad", id="run-1")
+    await stage.gate("bad").reached()
+
+    with pytest.raises(RunNotParkedError, match="is running, not parked"):
+        await engine.skip_step("run-1")
+    with pytest.raises(RunNotFoundError):
+        await engine.skip_step("nobody")
+
+
+async def test_a_result_that_cannot_be_stored_is_refused_at_once(place: Place) -> None:
+    """Nothing is sent."""
+    engine = await quarantined(place, skipping, "bad")
+    with pytest.raises(UnserialisableError):
+        await engine.skip_step("run-1", result=object())
+    assert await engine.get("run-1").status() is RunStatus.PARKED
+    await engine.__aexit__(None, None, None)
+
+
+async def test_sync_code_can_skip_too(place: Place) -> None:
+    """The same verb without await."""
+    engine = await quarantined(place, skipping, "bad")
+
+    await asyncio.to_thread(engine.sync.skip_step, "run-1", result="given")
+
+    assert ["before", "given", "after"] == await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+
+
+@outlive.step(retry=outlive.Retry(attempts=1))
+async def undo_badly(result: str) -> None:
+    stage.call(f"undo {result}")
+    if result == "second":
+        raise ValueError("cannot be undone")
+
+
+@outlive.step(undo=undo_badly)
+async def do(name: str) -> str:
+    return name
+
+
+@outlive.workflow
+async def skipping_undo() -> None:
+    async with outlive.saga():
+        for name in ("first", "second", "third"):
+            await do(name)
+        raise RuntimeError("no")
+
+
+async def test_an_undo_that_is_skipped_counts_as_done(engine: outlive.Engine) -> None:
+    """The roll-back goes on with the rest, and the run fails for the reason that it had."""
+    run = await engine.start(skipping_undo, id="run-1")
+    assert "undo failed" in await parks(run)
+
+    await engine.skip_step("run-1")
+
+    with pytest.raises(outlive.RunFailed, match="RuntimeError: no"):
+        await in_time(run.result())
+    assert ["undo third", "undo second", "undo first"] == stage.calls
