@@ -31,6 +31,7 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._model import Failure, Payload, Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
+from outlive._store.examine import Examiner
 from outlive._store.handle import Handle
 
 PAGE_SIZE_MAX = 1_000
@@ -379,3 +380,7 @@ class Store(Protocol):
 
         Without runs only those that are live, and nothing is counted: that costs the same however much they own.
         """
+
+    @property
+    def examiner(self) -> Examiner:
+        """The eyes of a checker: for those who do not trust this store."""

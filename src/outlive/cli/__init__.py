@@ -1,4 +1,4 @@
-"""The command line: `outlive demo`, and room for everything else.
+"""The command line: what people type.
 
 A command is one line in `COMMANDS`: its name, what it promises, and where it lives. Its module is imported when the
 command is used and not before, so `outlive --help` stays fast however many commands there are.
@@ -25,6 +25,10 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "demo": Entry("Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"),
+    "worker": Entry("Run the workflows of a program until told to stop.", "outlive.cli.worker"),
+    "workers": Entry("Show who works on a store, who is alive, and how much each owns.", "outlive.cli.workers"),
+    "recovery": Entry("Show the runs that do not move and why, and let them go on.", "outlive.cli.recovery"),
+    "fsck": Entry("Prove that a store is whole, and repair what follows from its journals.", "outlive.cli.fsck"),
 }
 
 

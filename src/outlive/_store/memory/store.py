@@ -33,6 +33,7 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
+from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import Cursor, MemoryState, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
 from outlive.errors import ConfigurationError
@@ -324,6 +325,11 @@ class MemoryStore:
         kinds = {message.kind for message in tree.inbox.values()}
         if MessageKind.RESUME in kinds or (kinds and root.status is not RunStatus.PARKED):
             self._put_run(tree, replace(root, wake_at=now))
+
+    @property
+    def examiner(self) -> MemoryExaminer:
+        """See `Store`."""
+        return MemoryExaminer(self._state, put_run=self._put_run, wake_for_mail=self._wake_for_mail, now=self.now)
 
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
         """Ids rise, and a dictionary keeps its order."""

@@ -130,10 +130,10 @@ class Session:
             raise
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
+    async def transaction(self, *, begin: str = "BEGIN") -> AsyncIterator[None]:
         """All statements in here, or none; only while it is being committed nobody knows."""
         self.is_doubtful = False
-        await self.run("BEGIN")
+        await self.run(begin)
         try:
             yield
             self.is_doubtful = True

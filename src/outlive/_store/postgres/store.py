@@ -35,6 +35,7 @@ from outlive._store.contract import (
 from outlive._store.postgres import claim, commit, held, join, read
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.connection import USER_SETTINGS, Pool, Session
+from outlive._store.postgres.examine import PostgresExaminer
 from outlive._store.postgres.listen import Listener
 from outlive._store.postgres.migrate import open_database
 from outlive._store.postgres.place import place_of
@@ -270,6 +271,11 @@ class PostgresStore:
         """See `Store`."""
         if self._listener is not None and not self._place.pgbouncer:
             self._listener.watch(ring)
+
+    @property
+    def examiner(self) -> PostgresExaminer:
+        """See `Store`."""
+        return PostgresExaminer(self._read, self._write, time=self._time.given)
 
     # -- Reading -------------------------------------------------------------------------------------------
 

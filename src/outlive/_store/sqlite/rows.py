@@ -85,6 +85,11 @@ def decode_runs(text: str) -> list[tuple[int, Run]]:
     return [(row[0], _to_run(row)) for row in _decode_runs(text)]
 
 
+def decode_run(text: str) -> Run:
+    """One row of them."""
+    return _to_run(msgspec.json.decode(text, type=_RunRow))
+
+
 def decode_sound_runs(text: str) -> list[tuple[int, Run]]:
     """The same without rows that are damaged: one of them must not keep the others from being claimed."""
     try:

@@ -30,6 +30,7 @@ from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.claim import Claiming, Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._store.sqlite.connection import Role, Session, check_version
+from outlive._store.sqlite.examine import SqliteExaminer
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
 from outlive._store.sqlite.place import file_of
@@ -194,6 +195,11 @@ class SqliteStore:
         """See `Store`."""
         self._check_process()
         return SqliteBeat(self._path, worker_id, clock=self._clock, inode=self._inode)
+
+    @property
+    def examiner(self) -> SqliteExaminer:
+        """See `Store`."""
+        return SqliteExaminer(self._read, self._write)
 
     # -- Reading -------------------------------------------------------------------------------------------
 

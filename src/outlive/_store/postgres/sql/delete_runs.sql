@@ -1,0 +1,1 @@
+DELETE FROM {schema}.runs AS run WHERE run.key = ANY ($1::bigint[])

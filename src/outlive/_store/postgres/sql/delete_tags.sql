@@ -1,0 +1,1 @@
+DELETE FROM {schema}.tags AS tag WHERE tag.run_key = ANY ($1::bigint[])

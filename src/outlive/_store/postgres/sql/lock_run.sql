@@ -1,0 +1,1 @@
+SELECT run.key FROM {schema}.runs AS run WHERE run.key = $1 FOR UPDATE

@@ -1,0 +1,138 @@
+"""The eyes of a checker on a file. What each verb promises is written in `outlive._store.examine`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from outlive._model import Run
+from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows
+from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.rows import birth_of, decode_run, to_json
+from outlive._store.sqlite.thread import ReadVerb
+from outlive._store.sqlite.writer import WriteVerb
+
+FAULTS_MAX = 100
+"""Of each kind, that are told of the file as a whole."""
+
+
+class SqliteExaminer:
+    """Looks at one file, on the threads of its store."""
+
+    def __init__(self, read: Callable[[ReadVerb, Any], Any], write: Callable[[WriteVerb, Any], Any]) -> None:
+        self._read, self._write = read, write
+
+    async def check_database(self) -> list[str]:
+        """See `Examiner`."""
+        faults: list[str] = await self._read(_check_database, None)
+        return faults
+
+    async def list_journals(self, *, after: int = HANDLE_MIN, limit: int) -> list[int]:
+        """See `Examiner`."""
+        journals: list[int] = await self._read(_list_journals, (after, limit))
+        return journals
+
+    async def examine(self, journals: Sequence[int]) -> list[TreeRows]:
+        """See `Examiner`."""
+        trees: list[TreeRows] = await self._read(_examine, journals)
+        return trees
+
+    async def repair(self, repair: Repair) -> bool:
+        """See `Examiner`."""
+        is_done: bool = await self._write(_REPAIR, repair)
+        return is_done
+
+
+def _check_database(session: Session, _: None) -> list[str]:
+    with session.snapshot():
+        said = [str(line) for (line,) in session.connection.execute(f"PRAGMA integrity_check({FAULTS_MAX})")]
+        faults = [f"SQLite says: {line}" for line in said if line != "ok"]
+        try:
+            strays: list[Any] = session.execute("find_stray_tags", FAULTS_MAX).fetchall()
+        except apsw.Error as error:
+            return [*faults, f"the tags cannot be read: {error}"]
+    return faults + [f"run row {key} is found by the tag {_text(name)!r}, which is not its own" for key, name in strays]
+
+
+def _list_journals(session: Session, argument: tuple[int, int]) -> list[int]:
+    return [journal for (journal,) in session.execute("list_journals", *argument)]
+
+
+def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
+    wanted = to_json(list(journals))
+    trees = {journal: TreeBuilder(journal) for journal in journals}
+    with session.snapshot():
+        for (row,) in _rows(session, "examine_runs", wanted):
+            run = _to_row(row)
+            trees[run.key if run.number <= 0 else run.journal].runs.append(run)
+        for journal, count, tail, lasts in _rows(session, "examine_events", wanted):
+            trees[journal].count, trees[journal].tail = count, tail
+            trees[journal].lasts = sorted(msgspec.json.decode(lasts or "[]", type=list[tuple[int, int]]))
+        for journal, id, run, kind, key, is_remembered in _rows(session, "examine_inbox", wanted):
+            mail = MailRow(id=id, run=run, kind=_text(kind), key=_text(key), is_remembered=bool(is_remembered))
+            trees[journal].mail.append(mail)
+        for journal, run, count, first, last in _rows(session, "examine_items", wanted):
+            trees[journal].items.append(ItemRows(run=run, count=count, first=first, last=last))
+        for journal, key in _rows(session, "examine_keys", wanted):
+            trees[journal].keys.append(_text(key))
+        tags = [tag for tree in trees.values() for tag in tree.list_tags()]
+        found = msgspec.json.decode(session.fetch_json("find_tags", to_json(tags)), type=set[tuple[int, str]])
+    return [tree.build(found) for tree in trees.values()]
+
+
+def _rows(session: Session, name: str, wanted: str) -> Iterable[Any]:
+    return session.execute(name, wanted)
+
+
+def _to_row(row: bytes) -> RunRow:
+    # A byte that is no text any more becomes a character that is none: whoever compares will see it.
+    text = row.decode("utf-8", "replace")
+    key, id, journal, number, root_id, *_ = msgspec.json.decode(text)
+    run: Run | None = None
+    fault = ""
+    try:
+        run = decode_run(text)
+    except msgspec.MsgspecError as error:
+        fault = str(error)
+    return RunRow(key=key, journal=journal, number=number, id=id, root_id=root_id, run=run, fault=fault)
+
+
+def _text(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _repair(session: Session, repairs: list[Repair], *, careful: bool) -> list[bool]:
+    del careful
+    return [_repair_tree(session, repair) for repair in repairs]
+
+
+def _repair_tree(session: Session, repair: Repair) -> bool:
+    tail = session.fetch("find_tail", repair.journal)
+    if tail is None or tail[0] != repair.after:
+        return False
+    connection = session.connection
+    connection.execute("SAVEPOINT repair")
+    try:
+        keys = [*repair.removed, *(key for key, _ in repair.runs if key is not None)]
+        session.execute("delete_tags", to_json(keys))
+        session.execute("delete_runs", to_json(list(repair.removed)))
+        for key, run in repair.runs:
+            own = repair.journal if run.number == 0 else key
+            session.execute("repair_run", *birth_of(run, key=own, journal=repair.journal))
+        session.execute("put_tags", to_json([run.id for _, run in repair.runs if run.tags]))
+        now = session.clock()
+        session.execute("wake_for_mail", to_json([repair.journal]), now)
+        if repair.wake:
+            session.execute("wake_run", repair.journal, now)
+    except apsw.ConstraintError:
+        connection.execute("ROLLBACK TO repair")
+        return False
+    finally:
+        connection.execute("RELEASE repair")
+    return True
+
+
+_REPAIR = WriteVerb(_repair)

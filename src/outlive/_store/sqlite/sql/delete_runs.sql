@@ -1,0 +1,1 @@
+DELETE FROM outlive_runs WHERE key IN (SELECT value FROM json_each(?1))

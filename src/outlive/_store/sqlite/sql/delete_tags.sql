@@ -1,0 +1,1 @@
+DELETE FROM outlive_tags WHERE run_key IN (SELECT value FROM json_each(?1))

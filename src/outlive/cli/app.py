@@ -1,0 +1,77 @@
+"""The user's program as a command names it: a file, a module, or a module and something in it.
+
+A file is imported under the name that an import would give it, from the folder that is the root of its packages. So the
+classes and functions in it have one name in this process, in the processes of steps and in the journals, whichever way
+the program is started.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from outlive.cli.edge import Mistake
+
+
+def load(place: str) -> tuple[ModuleType, Any]:
+    """Import what `place` names: `app.py`, `shop.app`, or either with `:name`; the module, and what has the name.
+
+    Raises:
+        Mistake: it cannot be imported, or there is nothing of this name.
+    """
+    source, _, name = place.partition(":")
+    module = _import_file(Path(source)) if source.endswith(".py") else _import(source, shown=source)
+    found = module
+    for part in name.split(".") if name else ():
+        if not hasattr(found, part):
+            raise Mistake(f"{source} has no {name!r}")
+        found = getattr(found, part)
+    return module, found
+
+
+def _import_file(file: Path) -> ModuleType:
+    if not file.is_file():
+        raise Mistake(f"there is no file {file}")
+    root, names = file.resolve().parent, [file.stem]
+    if file.stem == "__init__":
+        names = []
+    while (root / "__init__.py").is_file():
+        names.insert(0, root.name)
+        root = root.parent
+    name = ".".join(names)
+    if not all(part.isidentifier() for part in names):
+        raise Mistake(f"{file} cannot be imported as {name!r}: rename it to a name that Python can import")
+    sys.path.insert(0, str(root))
+    module = _import(name, shown=str(file))
+    found = getattr(module, "__file__", None)
+    if found is None or Path(found).resolve() != file.resolve():
+        raise Mistake(f"{file} is hidden by {found or 'a built-in module'}, which has the same name: rename it")
+    return module
+
+
+def _import(name: str, *, shown: str) -> ModuleType:
+    # As `python -m` does it: what stands in the folder where the command is given can be imported.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except KeyboardInterrupt:
+        raise
+    except SystemExit as error:
+        raise Mistake(
+            f'{shown} ends the process when it is imported; put what it does under `if __name__ == "__main__":`'
+        ) from error
+    except BaseException as error:
+        raise Mistake(f"{shown} cannot be imported: {_told(error)}") from error
+
+
+def _told(error: BaseException) -> str:
+    """An error in one line, and the line of the program that it came from."""
+    line = traceback.format_exception_only(error)[-1].strip()
+    frames = [it for it in traceback.extract_tb(error.__traceback__) if not it.filename.startswith("<frozen")]
+    frames = [it for it in frames if it.filename not in (__file__, importlib.__file__)]
+    return f"{line} ({frames[-1].filename}:{frames[-1].lineno})" if frames else line

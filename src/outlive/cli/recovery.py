@@ -1,0 +1,164 @@
+"""`outlive recovery`: runs that do not move, and what a person can do about it.
+
+Nothing here moves a run by itself. A wish is put into the inbox of the run, durable when the command returns, and the
+next worker that has the workflow follows it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlive.cli.edge import Mistake, counted, json_option, place_of, print_json, print_table, run, store_option
+
+if TYPE_CHECKING:
+    from outlive.client.recovery import Incomplete
+    from outlive.engine import Engine
+
+PAGE = 500
+MICROSECONDS = 1_000_000
+
+
+@click.group()
+def recovery() -> None:
+    """Show the runs that do not move and why, and let them go on."""
+
+
+@asynccontextmanager
+async def _engine(url: str) -> AsyncIterator[Engine]:
+    from outlive.engine import Engine
+
+    async with Engine(place_of(url), worker=False) as engine:
+        yield engine
+
+
+async def _each(engine: Engine) -> AsyncIterator[Incomplete]:
+    before = None
+    while page := await engine.recovery(limit=PAGE, before=before):
+        for found in page:
+            yield found
+        before = page[-1].run
+
+
+@recovery.command("list")
+@store_option
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many to show, newest first.")
+@json_option
+def list_(*, url: str, limit: int, as_json: bool) -> None:
+    """Runs that do not move, newest first, and why.
+
+    `parked` stopped with a reason, quarantined ones too: resume it, skip its step, or cancel it. `interrupted` has lost
+    its worker and waits for another. `undefined` is due, and no live worker has its workflow in its version.
+    """
+    found, is_all = run(_list(url, limit))
+    if as_json:
+        print_json([_plain(it) for it in found])
+        return
+    if not found:
+        click.echo("every run is moving, waiting for something, or has ended")
+        return
+    rows = [[it.run.id, it.run.definition, it.kind.value, it.reason] for it in found]
+    print_table(["run", "workflow", "kind", "why"], rows)
+    if not is_all:
+        click.echo(f"... and more; --limit {limit * 10} shows them")
+
+
+async def _list(url: str, limit: int) -> tuple[list[Incomplete], bool]:
+    found: list[Incomplete] = []
+    async with _engine(url) as engine:
+        async for it in _each(engine):
+            if len(found) == limit:
+                return found, False
+            found.append(it)
+    return found, True
+
+
+def _plain(it: Incomplete) -> dict[str, Any]:
+    return {
+        "run_id": it.run.id,
+        "workflow": it.run.workflow,
+        "version": it.run.version,
+        "kind": it.kind.value,
+        "reason": it.reason,
+        "attempts": it.run.attempts,
+        "owner": it.run.owner or None,
+        "created_at": it.run.created_at / MICROSECONDS,
+        "updated_at": it.run.updated_at / MICROSECONDS,
+    }
+
+
+@recovery.command()
+@click.argument("run_id", required=False)
+@click.option("--all", "is_all", is_flag=True, help="Every run that is parked.")
+@store_option
+def resume(*, run_id: str | None, is_all: bool, url: str) -> None:
+    """Let a parked run go on, or all of them, for example with new code."""
+    if (run_id is None) != is_all:
+        raise Mistake("name one run, or say --all")
+    if run_id is not None:
+        run(_resume(url, run_id))
+        click.echo(f"run {run_id} goes on as soon as a worker takes it")
+    else:
+        number = run(_resume_all(url))
+        click.echo(f"{counted(number, 'run')} resumed")
+
+
+@recovery.command()
+@click.argument("run_id")
+@store_option
+def retry(*, run_id: str, url: str) -> None:
+    """Try a quarantined run once more: its interruptions are counted from zero again.
+
+    The same as `resume`, which any parked run understands.
+    """
+    run(_resume(url, run_id))
+    click.echo(f"run {run_id} is tried again as soon as a worker takes it")
+
+
+async def _resume(url: str, run_id: str) -> None:
+    async with _engine(url) as engine:
+        await engine.resume(run_id)
+
+
+async def _resume_all(url: str) -> int:
+    from outlive.client.recovery import IncompleteKind
+    from outlive.errors import RunFinishedError, RunNotParkedError
+
+    number = 0
+    async with _engine(url) as engine:
+        async for it in _each(engine):
+            if it.kind is IncompleteKind.PARKED:
+                try:
+                    await engine.resume(it.run.id)
+                except (RunNotParkedError, RunFinishedError):
+                    continue  # Somebody else was faster.
+                number += 1
+    return number
+
+
+@recovery.command()
+@click.argument("run_id")
+@click.option(
+    "--step", "call", metavar="CALL", help="Which step, as its history calls it; needed if there are several."
+)
+@click.option("--result", metavar="JSON", help="What the step is to have returned; without, the run gets StepSkipped.")
+@store_option
+def skip(*, run_id: str, call: str | None, result: str | None, url: str) -> None:
+    """Let a parked run go on without the step that it cannot get past."""
+    wish: dict[str, Any] = {}
+    if result is not None:
+        try:
+            wish["result"] = json.loads(result)
+        except ValueError as error:
+            raise Mistake(f"--result is no JSON: {error}") from error
+    run(_skip(url, run_id, call, wish))
+    click.echo(f"run {run_id} goes on without the step as soon as a worker takes it")
+
+
+async def _skip(url: str, run_id: str, call: str | None, wish: dict[str, Any]) -> None:
+    async with _engine(url) as engine:
+        await engine.skip_step(run_id, call, **wish)

@@ -1,0 +1,225 @@
+"""`outlive worker`: one worker process of a fleet, and how it stops.
+
+The first SIGTERM or SIGINT asks: the worker claims nothing more, lets the steps that run finish within the grace,
+releases everything that it owns in one commit and exits with 0. The second one does not ask: the process is gone at
+once, with 128 + the signal, and whoever shares its machine sees that and goes on.
+
+A thread of its own hears them. A step that blocks the event loop keeps the loop from hearing anything, and Python's
+own handlers run in the main thread, which is the blocked one: then not even the second signal would end the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from contextlib import suppress
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlive.cli.edge import Mistake, counted, run
+
+if TYPE_CHECKING:
+    from outlive.engine import Engine
+
+RETRY_FIRST_SECONDS = 0.5
+RETRY_MAX_SECONDS = 10.0
+LEFT_SECONDS = 2.0
+"""How long threads that somebody else began may keep the process after everything was released."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+log = logging.getLogger("outlive.worker")
+
+
+@click.command()
+@click.argument("app")
+@click.option("--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", help="Where the runs are.")
+@click.option("--lease", metavar="KIND", help="Who keeps the lease: store (default), none, or etcd://host:2379,...")
+@click.option("--name", help="A name that is this worker's alone: it takes its own runs back when it is started again.")
+@click.option(
+    "--grace", type=click.FloatRange(0), metavar="SECONDS", help="How long steps may finish at the end.  [default: 20]"
+)
+@click.option(
+    "--lease-seconds",
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="After how long without a sign of life others take over.  [default: 10]",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="What to write to standard error.",
+)
+def worker(
+    *,
+    app: str,
+    url: str | None,
+    lease: str | None,
+    name: str | None,
+    grace: float | None,
+    lease_seconds: float | None,
+    log_level: str,
+) -> None:
+    """Run the workflows of APP until told to stop.
+
+    APP is a file (app.py), a module (shop.workflows), or either with the name of an Engine in it, or of a function that
+    makes one (shop.app:engine). An engine of your own brings its own settings: codecs, limits, store. Otherwise every
+    workflow that the import defines is run on the store.
+
+    SIGTERM or SIGINT: claims nothing more, lets steps finish within the grace, releases every run so that others go on
+    at once, exits with 0. Once more: exits at once.
+
+    While the store cannot be reached, the worker waits for it. One line, `ready: ...`, goes to standard output when it
+    works; logs go to standard error.
+    """
+    from outlive.cli.app import load
+
+    module, found = load(app)
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    options = {"lease": lease, "name": name, "grace_seconds": grace, "lease_seconds": lease_seconds}
+    given = {option: value for option, value in options.items() if value is not None}
+    if isinstance(found, ModuleType):
+        engine = _engine_for(module, url, given)
+    else:
+        engine = _engine_from(app, found, [*given, *(["store"] if _is_given("url") else [])])
+    run(work(engine, Stop()))
+
+
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _engine_for(module: ModuleType, url: str | None, given: dict[str, Any]) -> Engine:
+    """An engine that runs what the import has defined."""
+    from outlive._define.registry import REGISTRY, RESERVED
+    from outlive.engine import Engine
+    from outlive.errors import OutliveError
+
+    if not any(not name.startswith(RESERVED) or name.count(":") for name in REGISTRY.definitions()):
+        raise Mistake(f"{module.__name__} defines no workflow; decorate one with @outlive.workflow")
+    if not url:
+        raise Mistake("there is no store; give --store URL or set OUTLIVE_STORE")
+    try:
+        return Engine(url, **{"grace_seconds": GRACE_SECONDS, **given})
+    except OutliveError as error:
+        raise Mistake(str(error)) from error
+
+
+GRACE_SECONDS = 20.0
+"""Less than what systemd (90 s) and Kubernetes (30 s) wait before they kill."""
+
+
+def _engine_from(app: str, found: Any, given: list[str]) -> Engine:
+    """The engine that the program itself has made."""
+    from outlive.engine import Engine
+    from outlive.errors import OutliveError
+
+    try:
+        engine = found if isinstance(found, Engine) or not callable(found) else found()
+    except OutliveError as error:
+        raise Mistake(str(error)) from error
+    if not isinstance(engine, Engine):
+        raise Mistake(f"{app} is {type(engine).__name__} and neither an Engine nor a function that makes one")
+    if not engine._has_worker:
+        raise Mistake(f"{app} is an engine without a worker; leave out worker=False")
+    if given:
+        options = ", ".join("--" + option.removesuffix("_seconds").replace("_", "-") for option in given)
+        raise Mistake(f"{app} has settings of its own; give {options} to Engine(...) there")
+    return engine
+
+
+class Stop:
+    """Whether somebody wants this process to stop, and how much."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+
+    def listen(self) -> None:
+        """Hear signals from now on; called on the event loop, in the main thread."""
+        heard, told = os.pipe()
+        os.set_blocking(told, False)
+        # The interpreter writes the number of every signal there that has a handler, from whichever thread gets it.
+        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        for number in SIGNALS:
+            signal.signal(number, lambda number, frame: None)
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._hear, args=(heard, loop), name="outlive-signals", daemon=True).start()
+
+    async def wait(self) -> None:
+        """Wait for the first one."""
+        await self._asked.wait()
+
+    def _hear(self, heard: int, loop: asyncio.AbstractEventLoop) -> None:
+        is_asked = False
+        while True:
+            for number in os.read(heard, 64):
+                if number not in SIGNALS:
+                    continue
+                if is_asked:
+                    os._exit(128 + number)
+                is_asked = True
+                with suppress(RuntimeError):  # The loop has ended, and the process is about to.
+                    loop.call_soon_threadsafe(self._ask, number)
+
+    def _ask(self, number: int) -> None:
+        log.info(
+            "%s: this worker claims nothing more and stops when its steps have ended; once more ends it at once",
+            signal.Signals(number).name,
+        )
+        self._asked.set()
+
+
+def leave_soon() -> None:
+    """End the process before long, whatever its threads do; everything is released, and nothing is left to do."""
+    # A thread of some library that waits for an answer would be waited for at the end of the interpreter, for ever.
+    last = threading.Timer(LEFT_SECONDS, os._exit, [0])
+    last.daemon = True
+    last.start()
+
+
+async def work(engine: Engine, stop: Stop) -> None:
+    """Run what is due until it is time to stop."""
+    stop.listen()
+    if not await _enter(engine, stop):
+        return
+    try:
+        click.echo(f"ready: process {os.getpid()} works")
+        await stop.wait()
+    finally:
+        await engine.__aexit__(None, None, None)
+        leave_soon()
+    log.info("everything is released; %s ended here", counted(engine.counters.runs_ended, "run"))
+
+
+async def _enter(engine: Engine, stop: Stop) -> bool:
+    """Open the store and begin to work; as often as it takes, unless it is time to stop. Whether it worked."""
+    from outlive.errors import StoreUnavailableError
+
+    pause = RETRY_FIRST_SECONDS
+    asked = asyncio.ensure_future(stop.wait())
+    try:
+        while not asked.done():
+            entering = asyncio.ensure_future(engine.__aenter__())
+            await asyncio.wait([entering, asked], return_when=asyncio.FIRST_COMPLETED)
+            if not entering.done():
+                entering.cancel()
+                await asyncio.wait([entering])
+                break
+            try:
+                await entering
+            except StoreUnavailableError as error:
+                log.error("%s; it is tried again in %g s", error, pause)
+            else:
+                return True
+            await asyncio.wait([asked], timeout=pause)
+            pause = min(RETRY_MAX_SECONDS, pause * 2)
+    finally:
+        asked.cancel()
+    return False

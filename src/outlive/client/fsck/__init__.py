@@ -1,0 +1,21 @@
+"""Whether a store is whole: every row of every journal, and everything else against what the journals say.
+
+The run rows are a fold of the journals and nothing else (design, section 3). Here that is proved from outside, with the
+same `Fold` that the workers use and none of their code. One liberty is allowed: a message that waits in the inbox may
+have moved the root's `wake_at` forward, because that is how it asks to be read.
+
+The store may be in use. What hangs on a tree is read in one moment, and its journal up to where it ended at that
+moment, so that the two can be compared exactly. A tree that changed while something seemed wrong is looked at again;
+only what stays wrong is a problem.
+
+    reading     one journal from its first event on: checksums, gaps, and what its rows must be
+    verdict     what is wrong with a tree
+    checker     all trees, a few at a time; and repairs, which write derived rows and never a journal
+
+Not everything can be known. A message has no checksum: what it says can be damaged in a way that nobody sees.
+"""
+
+from outlive.client.fsck.checker import Checker, check_store
+from outlive.client.fsck.problem import Kind, Problem
+
+__all__ = ["Checker", "Kind", "Problem", "check_store"]

@@ -1,0 +1,222 @@
+"""All trees of a store, a few at a time, and their repair."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from outlive._journal.codec import Row
+from outlive._model import RunStatus, WaitKind
+from outlive._store.contract import Store
+from outlive._store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
+from outlive.client.fsck.problem import REPAIRABLE, Kind, Problem
+from outlive.client.fsck.reading import Reading, checksum_of, nonce_in
+from outlive.client.fsck.verdict import differences, judge, root_id_of, root_row
+from outlive.errors import StoreUnavailableError
+
+TREES_MAX = 100
+"""Trees that are looked at together."""
+ROWS_MAX = 2_000
+"""Events that are read at once."""
+BLOBS_MAX = 16
+"""Blobs that are read at once; each may be as large as `payload_bytes_max`."""
+LOOKS_MAX = 10
+"""A tree that moves is looked at again this often."""
+
+
+async def check_store(store: Store) -> list[Problem]:
+    """Look at everything in the store; empty if it is whole."""
+    return [problem async for problem in Checker(store).problems()]
+
+
+class Checker:
+    """Looks at one store, once."""
+
+    def __init__(self, store: Store, *, repair: bool = False) -> None:
+        self._store = store
+        self._examiner = store.examiner
+        self._repairs = repair
+        self._workers: set[str] = set()
+        self.trees = 0
+        """How many it has looked at."""
+        self.runs = 0
+        self.events = 0
+
+    async def problems(self) -> AsyncIterator[Problem]:
+        """Everything that is wrong, tree by tree; with `repair`, also what was and is not any more."""
+        for line in await self._examiner.check_database():
+            yield Problem("", line, kind=Kind.DATABASE)
+        try:
+            await self._ask_workers()
+        except (ValueError, KeyError) as error:
+            yield Problem("", f"the list of workers cannot be read: {error}", kind=Kind.DATABASE)
+        after = HANDLE_MIN
+        while page := await self._examiner.list_journals(after=after, limit=TREES_MAX):
+            for tree, rows in await self._read_page(await self._examiner.examine(page)):
+                self.trees, self.runs = self.trees + 1, self.runs + len(tree.runs)
+                self.events += tree.count
+                for problem in await self._check(tree, rows):
+                    yield problem
+            after = page[-1]
+
+    async def _ask_workers(self) -> None:
+        self._workers = {worker.id for worker in await self._store.list_workers()}
+
+    async def _read_page(self, trees: list[TreeRows]) -> list[tuple[TreeRows, list[Row] | None]]:
+        """Trees with their journals, as far as these are short; most of them are."""
+        short: list[int] = []
+        left = ROWS_MAX
+        for tree in trees:
+            if tree.count <= left:
+                short.append(tree.journal)
+                left -= tree.count
+        journals = await self._store.read_journals(short)
+        return [(tree, journals.get(tree.journal)) for tree in trees]
+
+    # -- One tree --------------------------------------------------------------------------------------------
+
+    async def _check(self, tree: TreeRows, rows: list[Row] | None) -> list[Problem]:
+        """What is wrong with a tree and stays so, however often it is looked at."""
+        problems: list[Problem] = []
+        for look in range(LOOKS_MAX):
+            reading = await self._read(tree, rows)
+            found = await self._judge(tree, reading)
+            problems = found if look == 0 else [problem for problem in found if problem in problems]
+            if not problems:
+                return []
+            (again,) = await self._examiner.examine([tree.journal])
+            if msgspec.json.encode(again) == msgspec.json.encode(tree):
+                return await self._repair(tree, reading, problems) if self._repairs else problems
+            tree, rows = again, None
+        return problems
+
+    async def _read(self, tree: TreeRows, rows: list[Row] | None) -> Reading:
+        if rows is None and tree.tail >= 0:
+            rows = await self._store.read_journal(tree.journal, limit=ROWS_MAX)
+        root = root_row(tree)
+        nonce = 0 if root is None or root.run is None else root.run.nonce
+        # Every checksum hangs on the nonce. If the row has another one than the journal, the journal decides.
+        own = nonce_in(rows[0]) if rows else None
+        reading = Reading(root_id_of(tree), journal=tree.journal, nonce=nonce if own is None else own)
+        after = -1
+        while rows:
+            for row in rows:
+                if row[0] > tree.tail:
+                    break
+                reading.take(row)
+            after = rows[-1][0]
+            rows = (
+                [] if after >= tree.tail else await self._store.read_journal(tree.journal, after=after, limit=ROWS_MAX)
+            )
+        reading.end(tree.tail)
+        return reading
+
+    async def _judge(self, tree: TreeRows, reading: Reading) -> list[Problem]:
+        problems = list(judge(tree, reading, workers=self._workers, now_at=self._store.now()))
+        if any(problem.kind is Kind.OWNER for problem in problems):
+            await self._ask_workers()
+            problems = list(judge(tree, reading, workers=self._workers, now_at=self._store.now()))
+        problems += await self._find_lost_blobs(reading, reading.blobs)
+        if reading.is_sound and reading.fold.runs and root_row(tree) is not None:
+            problems += await self._find_damaged_rows(tree, reading)
+            problems += await self._find_unheard_ends(tree, reading)
+        return problems
+
+    async def _find_lost_blobs(self, reading: Reading, blobs: Mapping[str, int | None]) -> list[Problem]:
+        """Blobs that are missing or have another content; each is given with an event that refers to it."""
+        problems: list[Problem] = []
+        wanted = sorted(blobs)
+        for start in range(0, len(wanted), BLOBS_MAX):
+            ids = wanted[start : start + BLOBS_MAX]
+            found = await self._store.get_blobs(ids)
+            for id in ids:
+                if id not in found or hashlib.sha256(found[id]).hexdigest() != id:
+                    what = f"blob {id} is {'damaged' if id in found else 'missing'}"
+                    problems.append(Problem(reading.root_id, what, blobs[id], Kind.BLOB, reading.journal))
+        return problems
+
+    async def _find_damaged_rows(self, tree: TreeRows, reading: Reading) -> list[Problem]:
+        """Messages and outcomes of items that cannot be read, or say something else than the journal."""
+        problems: list[Problem] = []
+        if tree.mail:
+            try:
+                mail = (await self._store.read_inbox([tree.journal])).get(tree.journal, [])
+            except (ValueError, KeyError) as error:
+                what = f"a message that waits cannot be read: {error}"
+                problems.append(Problem(reading.root_id, what, None, Kind.MAIL, tree.journal))
+            else:
+                blobs = {it.payload.blob: None for it in mail if it.payload is not None and it.payload.blob}
+                problems += await self._find_lost_blobs(reading, blobs)
+        for number, outcomes in reading.outcomes.items():
+            run_id = reading.fold.runs[number].id
+            try:
+                lost = Counter({outcome: count for outcome, count in outcomes.items() if outcome})
+                lost -= await self._sum_items(run_id)
+            except (ValueError, KeyError) as error:
+                what = f"the outcome of an item cannot be read: {error}"
+                problems.append(Problem(run_id, what, None, Kind.ITEM, tree.journal))
+            else:
+                if lost:
+                    what = f"{lost.total()} outcomes of items are not what the journal tells"
+                    problems.append(Problem(run_id, what, None, Kind.ITEM, tree.journal))
+        return problems
+
+    async def _sum_items(self, run_id: str) -> Counter[int]:
+        found: Counter[int] = Counter()
+        after = -1
+        while page := await self._store.read_items(run_id, after=after):
+            found.update(checksum_of(item.result or item.failure) for item in page)
+            after = page[-1].index
+        return found
+
+    async def _find_unheard_ends(self, tree: TreeRows, reading: Reading) -> list[Problem]:
+        """Runs in other trees that have ended while this tree waits for that, and no message is on its way."""
+        root = reading.fold.root
+        names = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
+        if root.status is not RunStatus.WAITING or not names or any(it.kind == "ended" for it in tree.mail):
+            return []
+        found = await self._store.find_runs(names)
+        return [
+            Problem(root.id, f"waits for {name}, which has ended; nobody told it", None, Kind.WAKE, tree.journal)
+            for name in names
+            if name in found and found[name].status.is_terminal and found[name].status is not RunStatus.CONTINUED
+        ]
+
+    # -- Repair ----------------------------------------------------------------------------------------------
+
+    async def _repair(self, tree: TreeRows, reading: Reading, problems: list[Problem]) -> list[Problem]:
+        """Write what follows from the journal, if the journal is sound; then look again."""
+        wanted = [problem for problem in problems if problem.kind in REPAIRABLE]
+        root = root_row(tree)
+        if not wanted or not reading.is_sound or root is None or not reading.root_id:
+            return problems
+        told = reading.fold.runs
+        keys = {row.number: row.key for row in tree.runs}
+        wrong = {row.number for row in tree.runs if row.number in told and differences(tree, row, told[row.number])}
+        repair = Repair(
+            journal=tree.journal,
+            after=tree.tail,
+            runs=tuple((keys.get(number), told[number]) for number in sorted(wrong | (told.keys() - keys.keys()))),
+            removed=tuple(row.key for row in tree.runs if row.number not in told and _is_child(row)),
+            wake=any(problem.kind is Kind.WAKE for problem in wanted),
+        )
+        try:
+            if not await self._examiner.repair(repair):
+                return problems
+        except StoreUnavailableError:
+            return problems
+        (after,) = await self._examiner.examine([tree.journal])
+        left = await self._judge(after, await self._read(after, None))
+        is_left = {(problem.run_id, problem.kind) for problem in left if problem.kind is not Kind.WAKE}
+        return [
+            replace(problem, is_repaired=problem in wanted and (problem.run_id, problem.kind) not in is_left)
+            for problem in problems
+        ]
+
+
+def _is_child(row: RunRow) -> bool:
+    return row.number > 0

@@ -1,0 +1,162 @@
+"""One journal, read from its first event to where it ended when its tree was looked at.
+
+Rows are taken one after the other and forgotten, so that a journal of a million events needs no more memory than what
+it says of its runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from zlib import crc32
+
+import msgspec
+
+from outlive._define.batch import OF_STEP, OF_WORKFLOW
+from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.event import (
+    AnyEvent,
+    RunCancelled,
+    RunClaimed,
+    RunCreated,
+    RunFailed,
+    RunSucceeded,
+    RunTimedOut,
+    SignalReceived,
+    StepFailed,
+    StepSucceeded,
+)
+from outlive._journal.fold import Fold
+from outlive._model import Failure, Payload
+from outlive.client.fsck.problem import Kind, Problem
+from outlive.errors import OutliveError
+
+PROBLEMS_MAX = 50
+"""Of one journal; one that is wholly wrong is not told row by row."""
+
+
+class Reading:
+    """What a journal says, and what is wrong with it."""
+
+    def __init__(self, root_id: str, *, journal: int, nonce: int) -> None:
+        self.root_id, self.journal = root_id, journal
+        self.fold = Fold(root_id)
+        self.problems: list[Problem] = []
+        self.blobs: dict[str, int] = {}
+        """Blobs that it refers to, each with an event that does."""
+        self.keys: set[str] = set()
+        """Keys of signals that became facts, each after the name of the signal."""
+        self.outcomes: dict[int, Counter[int]] = {}
+        """By the number of a run that carries items of a batch: how its items ended, as checksums; 0 where the
+        outcome is not in the journal word by word."""
+        self._salt = salt_of(nonce)
+        self._expected = 0
+        self._epoch = 0
+        self._done: set[int] = set()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the rows of its runs can be told from it."""
+        return not self.problems
+
+    def take(self, row: Row) -> None:
+        """The next row."""
+        seq = row[0]
+        if seq != self._expected:
+            self._say(f"rows are missing: the next one is {seq}", self._expected)
+        self._expected = seq + 1
+        try:
+            event = open_row(row, salt=self._salt, run_id=self.root_id)
+        except OutliveError as error:
+            self._say(str(error), seq)
+            return
+        self._note(event, seq)
+        if self.is_sound:
+            self._apply(event, seq)
+
+    def end(self, tail: int) -> None:
+        """There are no more rows."""
+        if self._expected <= tail:
+            self._say(f"rows are missing: the last one is {tail}", self._expected)
+
+    def _say(self, what: str, seq: int) -> None:
+        if len(self.problems) == PROBLEMS_MAX:
+            what = "and more that is not told one by one"
+        if len(self.problems) <= PROBLEMS_MAX:
+            self.problems.append(Problem(self.root_id, what, seq, Kind.EVENT, self.journal))
+
+    # -- What an event says ----------------------------------------------------------------------------------
+
+    def _note(self, event: AnyEvent, seq: int) -> None:
+        for name in event.__struct_fields__:
+            value = getattr(event, name)
+            if isinstance(value, Payload) and value.blob:
+                self.blobs[value.blob] = seq
+        if isinstance(event, SignalReceived) and event.key:
+            self.keys.add(f"{event.name}/{event.key}")
+
+    def _apply(self, event: AnyEvent, seq: int) -> None:
+        """Fold it, if it may stand here."""
+        kind = type(event).__name__
+        if seq == 0 and (not isinstance(event, RunCreated) or event.run):
+            self._say(f"the journal begins with {kind}", 0)
+            return
+        if seq and self.fold.root.status.is_terminal:
+            self._say(f"{kind} stands after the end of the tree", seq)
+            return
+        if isinstance(event, RunCreated) and event.run == 0:
+            self._epoch = 1 if event.worker else 0
+        if isinstance(event, RunClaimed):
+            if event.epoch != self._epoch + 1:
+                self._say(f"claimed as epoch {event.epoch} after epoch {self._epoch}", seq)
+            self._epoch = event.epoch
+        if isinstance(event, StepSucceeded | StepFailed):
+            call = hash((event.run, event.call))
+            if call in self._done:
+                self._say(f"step {event.call} has ended before", seq)
+            self._done.add(call)
+        try:
+            self.fold.apply(event)
+            self._note_item(event)
+        except (AssertionError, KeyError) as error:
+            self._say(f"{kind} does not fit: {error!r}", seq)
+
+    def _note_item(self, event: AnyEvent) -> None:
+        match event:
+            case StepSucceeded() if self.fold.runs[event.run].workflow.startswith(OF_STEP):
+                self._outcome(event.run, event.result)
+            case StepFailed() if self.fold.runs[event.run].workflow.startswith(OF_STEP):
+                self._outcome(event.run, event.failure)
+            case RunSucceeded() | RunFailed() | RunCancelled() | RunTimedOut() if event.run:
+                self._note_child(event)
+            case _:
+                return
+
+    def _note_child(self, event: RunSucceeded | RunFailed | RunCancelled | RunTimedOut) -> None:
+        parent_id = self.fold.runs[event.run].parent_id or ""
+        number = 0 if parent_id == self.root_id else int(parent_id.rpartition("~")[2])
+        if not self.fold.runs[number].workflow.startswith(OF_WORKFLOW):
+            return
+        match event:
+            case RunSucceeded():
+                self._outcome(number, event.result)
+            case RunFailed():
+                self._outcome(number, event.failure)
+            case _:
+                self._outcome(number, None)
+
+    def _outcome(self, run: int, outcome: Payload | Failure | None) -> None:
+        self.outcomes.setdefault(run, Counter())[checksum_of(outcome)] += 1
+
+
+def checksum_of(outcome: Payload | Failure | None) -> int:
+    """An outcome of an item, to be compared with another one."""
+    return 0 if outcome is None else crc32(msgspec.json.encode(outcome)) or 1
+
+
+def nonce_in(row: Row) -> int | None:
+    """The nonce that the first event of a journal brings; None if it cannot be read. Nothing is verified."""
+    try:
+        nonce = msgspec.json.decode(row[3])["nonce"]
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError):
+        return None
+    return nonce if isinstance(nonce, int) and 0 <= nonce < 2**64 else None

@@ -1,0 +1,142 @@
+"""What a command may call a program, and what it says when that cannot be run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from outlive.cli import main
+from outlive.cli.app import load
+from outlive.cli.edge import Mistake
+
+WORKFLOW = "import outlive\n\n@outlive.workflow\nasync def {name}() -> None: ...\n"
+
+
+@pytest.fixture(autouse=True)
+def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Imports of one test are not those of the next; commands are given in an empty folder."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    known = set(sys.modules)
+    yield
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def write(file: str, text: str) -> str:
+    """A file of a user's program, in the folder where the command is given."""
+    path = Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return file
+
+
+def worker(*args: str) -> Result:
+    """Give the command."""
+    return CliRunner().invoke(main, ["worker", *args], env={"OUTLIVE_STORE": None})
+
+
+def test_a_file_is_imported_by_its_name() -> None:
+    """So that what it defines can be found by others who import it."""
+    module, found = load(write("shop_app.py", "x = 1"))
+
+    assert module is found is sys.modules["shop_app"]
+
+
+def test_a_file_in_a_package_is_imported_as_part_of_it() -> None:
+    """From the folder in which the outermost package stands."""
+    write("deep/store/__init__.py", "")
+    write("deep/store/orders/__init__.py", "y = 2")
+    module, _ = load(write("deep/store/orders/app.py", "from . import y"))
+
+    assert ("store.orders.app", 2) == (module.__name__, module.y)
+
+
+def test_a_module_is_imported_from_the_folder_of_the_command() -> None:
+    """As `python -m` does it; a name after the colon is looked up in it."""
+    write("shop/app.py", "class A:\n    b = 3")
+
+    assert 3 == load("shop.app:A.b")[1]
+
+
+def test_a_file_that_another_module_hides_is_refused() -> None:
+    """A program that is called like a module of Python would run that one."""
+    with pytest.raises(Mistake, match=r"json\.py is hidden by .* rename it"):
+        load(write("json.py", ""))
+
+
+@pytest.mark.parametrize(
+    ("app", "text", "complaint"),
+    [
+        ("gone.py", None, "there is no file gone.py"),
+        ("no.such.module", None, "ModuleNotFoundError: No module named 'no'"),
+        ("with-dash.py", "", "rename it to a name that Python can import"),
+        ("typo_app.py", "import outlive\nboom(", "SyntaxError"),
+        ("bad_app.py", "import outlive\n\nraise ValueError('planned')", r"ValueError: planned (.*bad_app.py:3)"),
+        ("quits_app.py", "raise SystemExit(0)", "__main__"),
+        ("empty_app.py", "x = 1", "empty_app defines no workflow; decorate one with @outlive.workflow"),
+        ("none_app.py:x", "", "none_app.py has no 'x'"),
+        ("number_app.py:x", "x = 1", "number_app.py:x is int and neither an Engine nor a function that makes one"),
+    ],
+)
+def test_a_program_that_cannot_be_run_is_one_line_and_exit_code_2(
+    app: str, text: str | None, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what is wrong and where; no traceback, and nothing is opened."""
+    from outlive._define import registry
+
+    monkeypatch.setattr(registry, "REGISTRY", registry.Registry())
+    if text is not None:
+        write(app.partition(":")[0], text)
+
+    result = worker(app, "--store", "sqlite:x.db")
+
+    assert 2 == result.exit_code, result.output
+    (line,) = result.output.splitlines()
+    start, _, end = complaint.partition(".*")
+    assert start in line
+    assert end in line
+    assert not Path("x.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        ([], "give --store URL or set OUTLIVE_STORE"),
+        (["--store", "mysql://x"], "no store has the scheme 'mysql'"),
+        (["--store", "sqlite:x.db", "--lease", "zoo"], "zoo"),
+        (["--store", "sqlite:x.db", "--grace", "-1"], "--grace"),
+        (["--store", "sqlite:x.db", "--lease-seconds", "0.1"], "--lease-seconds"),
+    ],
+)
+def test_wrong_options_are_exit_code_2(args: list[str], complaint: str) -> None:
+    """Before anything is opened."""
+    result = worker(write("fine_app.py", WORKFLOW.format(name="fine_one")), *args)
+
+    assert (2, True) == (result.exit_code, complaint in result.output), result.output
+
+
+def test_a_place_that_is_no_store_is_exit_code_1() -> None:
+    """The command is right, and the world is not."""
+    Path("other.db").write_text("something else entirely, and long enough to be looked at" * 10)
+
+    result = worker(write("right_app.py", WORKFLOW.format(name="right_one")), "--store", "sqlite:other.db")
+
+    assert 1 == result.exit_code
+    assert "is not an Outlive database" in result.output
+
+
+@pytest.mark.parametrize("made", ["outlive.Engine('sqlite:x.db', {})", "lambda: outlive.Engine('sqlite:x.db', {})"])
+def test_an_engine_of_the_program_brings_its_own_settings(made: str) -> None:
+    """It is taken as it is, or refused: options that it would ignore, and one that has no worker."""
+    own = write("own_app.py", f"import outlive\nmine = {made.format('grace_seconds=1')}")
+    idle = write("idle_app.py", f"import outlive\nmine = {made.format('worker=False')}")
+
+    refused = worker(f"{own}:mine", "--store", "sqlite:y.db", "--grace", "3")
+    assert (2, True) == (refused.exit_code, "give --grace, --store to Engine(...) there" in refused.output)
+    refused = worker(f"{idle}:mine")
+    assert (2, True) == (refused.exit_code, "leave out worker=False" in refused.output)

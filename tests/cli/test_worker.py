@@ -1,0 +1,147 @@
+"""`outlive worker` with real processes and real signals: it stops as it was asked to, and loses nothing."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import outlive
+from outlive._journal.event import RunReleased, StepSucceeded
+from tests.cli import shop
+from tests.cli.conftest import Command, Ledger
+
+Begin = Callable[..., Command]
+APP = str(Path(shop.__file__))
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+ASKED = "claims nothing more"
+SLACK_SECONDS = 1.0
+"""For a machine that has other things to do than this test."""
+
+
+async def start(url: str, run: str = "a") -> None:
+    """Start an order from another process than the workers'."""
+    async with outlive.Engine(url, worker=False) as client:
+        await client.start(shop.order, run, id=run)
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda it: it.name)
+async def test_a_worker_that_is_asked_to_stop_lets_its_step_end(
+    number: signal.Signals, url: str, command: Begin, ledger: Ledger
+) -> None:
+    """The step that runs ends and is in the journal; nobody runs it again, and the next worker goes on behind it."""
+    await start(url)
+    first = command("worker", APP, "--store", url, "--grace", "60")
+    first.ready()
+    ledger.hears("begin a-1")
+    first.signal(number)
+    first.says(ASKED)
+    ledger.open_gate()
+
+    assert 0 == first.ends()
+    assert ["begin a-1", "end a-1"] == ledger.said()
+    async with outlive.Engine(url, worker=False) as client:
+        history = await client.history("a")
+        assert [StepSucceeded, RunReleased] == [type(event) for event in history[-2:]]
+        command("worker", APP, "--store", url).ready()
+        assert "a-1 a-2" == await client.get("a").result(timeout=20)
+    assert ["begin a-1", "end a-1", "begin a-2", "end a-2"] == ledger.said()
+
+
+async def test_a_step_that_takes_longer_than_the_grace_goes_on_elsewhere(
+    url: str, command: Begin, ledger: Ledger
+) -> None:
+    """The worker leaves with 0 when the grace is over, and another one has the run within a second."""
+    await start(url)
+    first = command("worker", APP, "--store", url, "--grace", "0.3")
+    first.ready()
+    ledger.hears("begin a-1")
+    second = command("worker", APP, "--store", url)
+    second.ready()
+    asked_at = time.time()
+    first.signal(signal.SIGTERM)
+    again_at = ledger.hears("begin a-1", times=2)
+
+    assert 0 == first.ends()
+    assert 0.3 <= again_at - asked_at < 0.3 + 1.0 + SLACK_SECONDS
+    assert second.process.pid == ledger.lines()[-1][1]
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda it: it.name)
+async def test_a_second_signal_ends_the_worker_at_once(
+    number: signal.Signals, url: str, command: Begin, ledger: Ledger
+) -> None:
+    """It does not wait for its steps, says so with its exit code, and its neighbour goes on long before its lease."""
+    await start(url)
+    first = command("worker", APP, "--store", url, "--grace", "600", "--lease-seconds", "600")
+    first.ready()
+    ledger.hears("begin a-1")
+    second = command("worker", APP, "--store", url)
+    second.ready()
+    first.signal(signal.SIGTERM)
+    first.says(ASKED)
+    first.signal(number)
+
+    assert 128 + number == first.ends()
+    ledger.hears("begin a-1", times=2)
+    assert second.process.pid == ledger.lines()[-1][1]
+
+
+async def test_a_stalled_worker_still_hears_the_second_signal(url: str, command: Begin, ledger: Ledger) -> None:
+    """A step that blocks the event loop keeps nobody from ending the process."""
+    async with outlive.Engine(url, worker=False) as client:
+        await client.start(shop.stall, id="s")
+    worker = command("worker", APP, "--store", url)
+    worker.ready()
+    ledger.hears("begin block")
+    worker.signal(signal.SIGTERM)
+    worker.signal(signal.SIGINT)
+
+    assert worker.ends() in {128 + signal.SIGTERM, 128 + signal.SIGINT}, "whichever came second"
+
+
+async def test_a_thread_that_never_ends_does_not_keep_the_process(url: str, command: Begin, ledger: Ledger) -> None:
+    """What a step left in a thread of a library is given up after everything was released."""
+    async with outlive.Engine(url, worker=False) as client:
+        await client.start(shop.stick, id="s")
+        worker = command("worker", APP, "--store", url, "--grace", "0.1")
+        worker.ready()
+        ledger.hears("begin thread")
+        worker.signal(signal.SIGTERM)
+
+        assert 0 == worker.ends()
+        assert outlive.RunStatus.PENDING is await client.get("s").status()
+
+
+async def test_a_worker_waits_for_its_store(tmp_path: Path, command: Begin, ledger: Ledger) -> None:
+    """It says what it waits for, and works as soon as the store is there."""
+    url = f"sqlite:{tmp_path / 'later' / 'shop.db'}"
+    worker = command("worker", APP, "--store", url)
+    worker.says("it is tried again in 1 s")
+    (tmp_path / "later").mkdir()
+    worker.ready()
+    await start(url)
+
+    ledger.hears("begin a-1")
+
+
+def test_a_worker_that_waits_for_its_store_can_be_stopped(command: Begin) -> None:
+    """There is nothing to release, and nothing went wrong."""
+    worker = command("worker", APP, "--store", "postgresql://nobody@127.0.0.1:1/shop")
+    worker.says("it is tried again")
+    worker.signal(signal.SIGTERM)
+
+    assert 0 == worker.ends()
+
+
+async def test_a_named_worker_shows_its_name(url: str, command: Begin) -> None:
+    """And the settings of the command reach the engine."""
+    command("worker", APP, "--store", url, "--name", "anvil", "--lease", "none").ready()
+    async with outlive.Engine(url, worker=False) as client:
+        (worker,) = await client._store.list_workers()
+
+    assert ("anvil", "none") == (worker.name, worker.lease)
+    assert "order@1" in worker.definitions

@@ -1,0 +1,210 @@
+"""The checker finds every kind of damage, says whose it is, and mends what follows from the journal."""
+
+from __future__ import annotations
+
+import pytest
+
+from outlive.client.fsck import Checker, Kind, Problem
+from tests.fsck.world import World, open_at
+
+
+async def check(world: World, *, repair: bool = False) -> list[Problem]:
+    """What the checker says."""
+    store = open_at(world.url)
+    await store.open()
+    try:
+        return [problem async for problem in Checker(store, repair=repair).problems()]
+    finally:
+        await store.close()
+
+
+async def test_a_store_that_nobody_touched_is_whole(world: World) -> None:
+    """Whatever is in it."""
+    assert [] == await check(world)
+
+
+TREE = "(SELECT journal FROM {runs} WHERE id = 'tree')"
+WAITS = "(SELECT journal FROM {runs} WHERE id = 'waits')"
+CHUNK = "(SELECT max(journal) FROM {items})"
+SAME = "UPDATE {events} SET "
+JOURNALS = {
+    "a body": (SAME + f"body = (SELECT body FROM {{events}} WHERE journal = {TREE} AND seq = 3) WHERE journal = {TREE}"
+               " AND seq = 4", "tree", "checksum"),
+    "a checksum": (SAME + f"crc = crc + 1 WHERE journal = {TREE} AND seq = 2", "tree", "checksum"),
+    "a format": (SAME + f"format = format + 1 WHERE journal = {TREE} AND seq = 2", "tree", "checksum"),
+    "a seq": (SAME + f"seq = 1000 WHERE journal = {TREE} AND seq = 2", "tree", "missing"),
+    "a row that is gone": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq = 2", "tree", "missing"),
+    "the first row": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq = 0", "tree", "missing"),
+    "the end": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq > 5", "tree", "its end is lost"),
+    "a mark of the end": (SAME + f"is_last = NOT is_last WHERE journal = {TREE} AND seq = 1", "tree", "marked"),
+    "no mark of the end": (SAME + f"is_last = NOT is_last WHERE journal = {TREE} AND is_last", "tree", "marked"),
+    "an early end": (SAME + f"is_last = NOT is_last WHERE journal = {WAITS} AND seq = 1", "waits", "marked"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", JOURNALS)
+async def test_a_damaged_journal_is_found_and_never_repaired(world: World, what: str) -> None:
+    """With the event; rows that could only be told from it are left alone."""
+    statement, run_id, complaint = JOURNALS[what]
+    world.damage(statement)
+    before = world.execute("SELECT journal, seq, crc, body FROM {events} ORDER BY journal, seq")
+    rows = world.execute("SELECT * FROM {runs} ORDER BY key")
+
+    problems = await check(world, repair=True)
+
+    assert any(complaint in it.what and it.kind is Kind.EVENT for it in problems), problems
+    assert {run_id} == {it.run_id.partition("~")[0] for it in problems}
+    assert not any(it.is_repaired for it in problems)
+    assert before == world.execute("SELECT journal, seq, crc, body FROM {events} ORDER BY journal, seq")
+    assert rows == world.execute("SELECT * FROM {runs} ORDER BY key")
+
+
+def row(column: str, value: str, run_id: str = "tree") -> str:
+    """Damage of one column of a run row."""
+    return f"UPDATE {{runs}} SET {column} = {value} WHERE id = '{run_id}'"
+
+
+ROWS = {
+    "status": (row("status", "'failed'"), "status is"),
+    "no status": (row("status", "'sucseeded'"), "cannot be read"),
+    "wake_at": (row("wake_at", "1"), "wake_at is 1"),
+    "no wake_at": (row("wake_at", "NULL", "new"), "wake_at is None"),
+    "owner": (row("owner", "'nobody'", "new"), "owner is"),
+    "no owner": (row("owner", "''", "owned"), "owner is"),
+    "epoch": (row("epoch", "epoch + 1"), "epoch is"),
+    "attempts": (row("attempts", "3"), "attempts is"),
+    "nonce": (row("nonce", "nonce + 1"), "nonce is"),
+    "workflow": (row("workflow", "'other'"), "workflow is"),
+    "version": (row("version", "2"), "version is"),
+    "created_at": (row("created_at", "created_at - 1"), "created_at is"),
+    "updated_at": (row("updated_at", "updated_at + 1"), "updated_at is"),
+    "finished_at": (row("finished_at", "NULL"), "finished_at is"),
+    "timeout_at": (row("timeout_at", "1"), "timeout_at is"),
+    "result": (row("result", "'{\"v\":-1}'"), "result is"),
+    "no result": (row("result", "'{'"), "cannot be read"),
+    "failure": (row("failure", '\'{"type":"x"}\'', "failed"), "failure is"),
+    "published": (row("published", "NULL"), "published is"),
+    "reason": (row("reason", "'none'", "parked"), "reason is"),
+    "waits": (row("waits", "NULL", "starter"), "waits is"),
+    "tags": (row("tags", "NULL"), "tags is"),
+    "id": (row("id", "'other'"), "id is"),
+    "root_id": (row("root_id", "'other'"), "root_id is"),
+    "journal": (row("journal", "100000", "new"), "journal is 100000"),
+    "number": (row("number", "-1", "new"), "is in the journal and has no row"),
+    "parent of a child": (row("parent_id", "'tree~1'", "tree~2"), "parent_id is"),
+    "root of a child": (row("root_id", "'waits'", "tree~2"), "root_id is"),
+    "number of a child": (row("number", "7", "tree~2"), "has a row and is not in the journal"),
+    "a child that is gone": ("DELETE FROM {runs} WHERE id = 'tree~2'", "is in the journal and has no row"),
+    "a tag that finds nobody": ("DELETE FROM {tags} WHERE name = 'shop'", "is not found by its tag 'shop'"),
+}
+
+
+@pytest.mark.parametrize("what", ROWS)
+async def test_a_row_that_is_not_what_the_journal_tells_is_repaired(world: World, what: str) -> None:
+    """It is reported with its run and written anew; then the store is whole, and no journal was touched."""
+    statement, complaint = ROWS[what]
+    rows = world.execute("SELECT * FROM {runs} ORDER BY key") if "number" not in what and "gone" not in what else None
+    world.damage(statement)
+    events = world.execute("SELECT * FROM {events} ORDER BY journal, seq")
+
+    problems = await check(world)
+    assert any(complaint in it.what for it in problems), problems
+    assert 1 == len({it.journal for it in problems if it.kind is not Kind.DATABASE})
+
+    repaired = await check(world, repair=True)
+    assert all(it.is_repaired for it in repaired if it.kind is not Kind.DATABASE), repaired
+    assert [] == await check(world)
+    assert events == world.execute("SELECT * FROM {events} ORDER BY journal, seq")
+    assert rows in (None, world.execute("SELECT * FROM {runs} ORDER BY key"))
+
+
+async def test_a_row_that_the_journal_knows_nothing_of_is_removed(world: World) -> None:
+    """A child that nobody ever made."""
+    columns = (
+        "journal, root_id, parent_id, workflow, version, nonce, status, owner, epoch, attempts, created_at, updated_at"
+    )
+    world.damage(
+        f"INSERT INTO {{runs}} (id, number, reason, {columns}) SELECT 'tree~9', 9, '', {columns} FROM {{runs}} "
+        "WHERE id = 'tree~2'"
+    )
+
+    (problem,) = await check(world, repair=True)
+
+    assert ("tree~9", "has a row and is not in the journal", True) == (
+        problem.run_id,
+        problem.what,
+        problem.is_repaired,
+    )
+    assert [] == await check(world)
+
+
+OTHERS = {
+    "a root that is gone": ("DELETE FROM {runs} WHERE id = 'tree'", Kind.ORPHAN, "root has no row"),
+    "a journal that is gone": (f"DELETE FROM {{events}} WHERE journal = {TREE}", Kind.ORPHAN, "no journal"),
+    "a key of a row": ("UPDATE {runs} SET key = 100000 WHERE id = 'new'", Kind.ORPHAN, "no journal"),
+    "an event of nobody": ("UPDATE {events} SET journal = 100000 WHERE seq = 2 AND journal = " + TREE, Kind.ORPHAN,
+                           "its root has no row"),
+    "mail of nobody": ("UPDATE {inbox} SET journal = 100000", Kind.ORPHAN, "not there"),
+    "mail for no run": ("UPDATE {inbox} SET run = 5", Kind.MAIL, "for run 5, which is not there"),
+    "mail of no kind": ("UPDATE {inbox} SET kind = 'whistle'", Kind.MAIL, "of no kind"),
+    "mail that says nothing": ("UPDATE {inbox} SET payload = '{'", Kind.MAIL, "cannot be read"),
+    "a key that is forgotten": ("DELETE FROM {inbox_keys} WHERE key LIKE '%key-1'", Kind.MAIL, "is forgotten"),
+    "a key of mail that is forgotten": ("DELETE FROM {inbox_keys} WHERE key LIKE '%key-2'", Kind.MAIL, "is forgotten"),
+    "keys of nobody": ("UPDATE {inbox_keys} SET journal = 100000", Kind.ORPHAN, "not there"),
+    "a blob that is gone": ("DELETE FROM {blobs}", Kind.BLOB, "is missing"),
+    "an item that is gone": ("DELETE FROM {items} WHERE index = 2", Kind.ITEM, "4 outcomes of items are stored"),
+    "an item out of range": ("UPDATE {items} SET index = 9 WHERE index = 2", Kind.ITEM, "only 5 of them"),
+    "an item before the first": ("UPDATE {items} SET index = -1 WHERE index = 2", Kind.ITEM, "has the index -1"),
+    "an item with another result": ("UPDATE {items} SET result = '{\"v\":5}' WHERE index = 2", Kind.ITEM,
+                                    "1 outcomes of items are not what the journal tells"),
+    "an item that says nothing": ("UPDATE {items} SET result = '{' WHERE index = 2", Kind.ITEM, "cannot be read"),
+    "items of nobody": ("UPDATE {items} SET journal = 100000", Kind.ORPHAN, "not there"),
+    "items of no run": ("UPDATE {items} SET run = 3", Kind.ITEM, "the journal tells of 0"),
+    "an owner that nobody knows": ("DELETE FROM {workers} WHERE id = 'anvil'", Kind.OWNER, "anvil is no worker"),
+    "a tag of nobody": ("INSERT INTO {tags} (name, value, created_at, run_key) VALUES ('a', 'b', 1, 100000)",
+                        Kind.DATABASE, "found by the tag 'a'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", OTHERS)
+async def test_damage_that_no_journal_can_mend_is_found(world: World, what: str) -> None:
+    """It is told, and nothing is done about it."""
+    statement, kind, complaint = OTHERS[what]
+    world.damage(statement.replace("index", '"index"'))
+
+    problems = await check(world, repair=True)
+
+    assert any(it.kind is kind and complaint in it.what for it in problems), problems
+    assert not any(it.is_repaired for it in problems if it.kind is kind)
+
+
+async def test_a_blob_with_another_content_is_found(world: World) -> None:
+    """Its id is the hash of what it should be; the message that refers to one counts too."""
+    ((id, _), *_) = world.execute("SELECT id, data FROM {blobs}")
+    world.execute("UPDATE {blobs} SET data = ?", b"other")
+
+    problems = await check(world)
+
+    assert {Kind.BLOB} == {it.kind for it in problems}
+    assert any(it.what == f"blob {id} is damaged" for it in problems)
+    assert {"tree", "waits", "batch~chunk1"} == {it.run_id for it in problems}
+
+
+async def test_mail_that_nobody_will_read_is_found_and_delivered(world: World) -> None:
+    """A message waits, and its run is due for nobody: that is a lost wake-up."""
+    world.damage("UPDATE {runs} SET wake_at = 9000000000000000 WHERE id = 'waits'")
+
+    problems = await check(world)
+    assert any(it.kind is Kind.WAKE and "1 messages wait" in it.what for it in problems), problems
+
+    assert all(it.is_repaired for it in await check(world, repair=True))
+    assert [] == await check(world)
+
+
+async def test_an_end_that_nobody_was_told_of_is_found(world: World) -> None:
+    """A run waits for another one that has ended, and the message is lost: it is woken, and asks."""
+    world.damage("UPDATE {runs} SET status = 'cancelled' WHERE id = 'apart'")
+
+    problems = await check(world)
+
+    assert any(it.kind is Kind.WAKE and it.run_id == "starter" for it in problems), problems

@@ -1,0 +1,212 @@
+"""A store with a little of everything in it, and somebody who damages it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+import outlive
+from outlive._runtime.clock import SystemClock
+from outlive._store.contract import Store
+from outlive.engine.url import store_for
+from outlive.testing.conformance.builders import begin, hire
+from outlive.testing.postgres import PostgresServer
+
+LARGE = "x" * 100_000
+"""More than an event holds."""
+DAY = 86_400
+
+
+@outlive.step
+async def fsck_make(size: int) -> str:
+    return "x" * size
+
+
+@outlive.workflow
+async def fsck_child(size: int) -> str:
+    return await fsck_make(size)
+
+
+@outlive.workflow
+async def fsck_tree() -> str:
+    outlive.publish(stage="packing")
+    first = await fsck_child(10)
+    return first + await fsck_child(len(LARGE))
+
+
+@outlive.workflow
+async def fsck_fail() -> None:
+    raise ValueError("planned, with a reason")
+
+
+@outlive.workflow
+async def fsck_wait() -> str:
+    async with asyncio.timeout(DAY):
+        await outlive.wait_for_signal("go", str)
+        return await outlive.wait_for_signal("again", str)
+
+
+@outlive.workflow
+async def fsck_rest() -> str:
+    return await outlive.wait_for_signal("never", str)
+
+
+@outlive.workflow
+async def fsck_start() -> None:
+    apart = await outlive.start(fsck_rest, id="apart", detached=True)
+    await apart.result()
+
+
+@outlive.step
+async def fsck_double(number: int) -> int:
+    return number * 2
+
+
+async def fill(url: str) -> None:
+    """A finished tree, a failed one, some that wait for this and that, a batch, a parked, a new and an owned one."""
+    async with outlive.Engine(url) as engine:
+        await (await engine.start(fsck_tree, id="tree", tags={"shop": "north", "kind": "big one"})).result()
+        await (await engine.start_batch(fsck_double, range(5), id="batch")).result()
+        failing = await engine.start(fsck_fail, id="failed")
+        waiting = [await engine.start(it, id=name) for it, name in ((fsck_wait, "waits"), (fsck_start, "starter"))]
+        await engine.signal("waits", "go", "now", key="key-1")
+        for run, status in [(failing, "failed"), *((run, "waiting") for run in waiting)]:
+            while (await run.status()).value != status:  # noqa: ASYNC110 (a store has no event)
+                await asyncio.sleep(0.005)
+        while "again" not in await waiting[0].why():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    async with outlive.Engine(url, worker=False) as client:
+        await client.start(fsck_tree, id="new")
+        await client.signal("waits", "later", LARGE + "!", key="key-2")
+    store = open_at(url)
+    await store.open()
+    await hire(store, "anvil", lease_seconds=DAY)
+    await (await begin(store, "owned", worker="anvil", nonce=7)).step("a")
+    await (await begin(store, "parked", nonce=8)).park()
+    await store.close()
+
+
+def open_at(url: str) -> Store:
+    """The store at this place, not opened yet."""
+    return store_for(url, clock=SystemClock().now)
+
+
+class World:
+    """One copy of the store, which a test may damage; `t` stands for a table in its statements, as `{runs}`."""
+
+    kind = ""
+    url = ""
+
+    def damage(self, statement: str) -> None:
+        """Change something behind everybody's back."""
+        assert self.execute(statement + " RETURNING 1"), "nothing was damaged"
+
+    def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement; `?` is a value."""
+        raise NotImplementedError
+
+    def journal(self, run_id: str) -> int:
+        """The handle of a tree."""
+        ((journal,),) = self.execute("SELECT journal FROM {runs} WHERE id = ?", run_id)
+        return int(journal)
+
+
+class SqliteWorld(World):
+    """A file."""
+
+    kind = "sqlite"
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        for file in source.parent.glob(source.name + "*"):
+            shutil.copy(file, folder)
+        self._path = folder / source.name
+        self.url = f"sqlite:{self._path}"
+
+    def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """See `World`."""
+        connection = apsw.Connection(str(self._path))
+        try:
+            return list(connection.execute(_filled(statement, lambda name: f"outlive_{name}"), values))
+        finally:
+            connection.close()
+
+
+class PostgresWorld(World):
+    """A database that is put back as it was: much faster than to copy it."""
+
+    kind = "postgres"
+    _tables = ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags")
+
+    def __init__(self, database: str, server: PostgresServer) -> None:
+        self._server, self._database = server, database
+        self.url = server.store_url(database)
+        self._restoring = ""
+        self._server.execute("CREATE SCHEMA saved", database=database)
+        for table in self._tables:
+            server.execute(f"CREATE TABLE saved.{table} AS TABLE outlive.{table}", database=database)
+            found = server.execute(
+                "SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns "
+                f"WHERE table_schema = 'outlive' AND table_name = '{table}' AND is_generated = 'NEVER'",
+                database=database,
+            )
+            columns = found[0][0]
+            self._restoring += (
+                f"DELETE FROM outlive.{table}; INSERT INTO outlive.{table} ({columns}) OVERRIDING SYSTEM VALUE "
+                f"SELECT {columns} FROM saved.{table}; "
+            )
+
+    def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """See `World`."""
+        text = _filled(statement, lambda name: f"outlive.{name}")
+        for value in values:
+            text = text.replace("?", _literal(value), 1)
+        return self._server.execute(text, database=self._database)
+
+    def restore(self) -> None:
+        """Take all damage back."""
+        self._server.execute(f"DO $$ BEGIN {self._restoring} END $$", database=self._database)
+
+
+def _filled(statement: str, name: Callable[[str], str]) -> str:
+    for table in ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags"):
+        statement = statement.replace(f"{{{table}}}", name(table))
+    return statement
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case bytes():
+            return f"'\\x{value.hex()}'::bytea"
+        case str():
+            return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+        case None:
+            return "NULL"
+        case _:
+            return str(value)
+
+
+def each_bit(value: Any) -> Iterator[Any]:
+    """A value with each of its bits flipped in turn; an integer has as many as it needs, and one more."""
+    match value:
+        case bool():
+            yield not value
+        case int():
+            yield from (value ^ (1 << bit) for bit in range(value.bit_length() + 1))
+        case str():
+            for flipped in each_bit(value.encode()):
+                try:
+                    yield flipped.decode()
+                except UnicodeDecodeError:
+                    continue
+        case bytes():
+            for place in range(len(value) * 8):
+                flipped = bytearray(value)
+                flipped[place // 8] ^= 1 << place % 8
+                yield bytes(flipped)
+        case _:
+            return
