@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from outlive._journal.event import AttemptFailed, CancelRequested, RunCancelled, StepSucceeded
 from outlive._model import Run, RunStatus, child_id
@@ -197,7 +198,10 @@ def enough_was_done(it: Evidence) -> Iterator[str]:
         yield from (f"no run with the operation {kind} ended" for kind in sorted(KINDS - done))
 
 
-CHECKS: list[Callable[[Evidence], Iterator[str]]] = [
+Check = Callable[[Any], Iterator[str]]
+"""From the evidence of a trial, or of a trial with more to it, to complaints."""
+
+CHECKS: list[Check] = [
     nobody_died_by_itself,
     nothing_surprised_a_process,
     every_run_ended,
