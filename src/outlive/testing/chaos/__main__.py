@@ -112,7 +112,7 @@ def tables(it: StormEvidence) -> Iterator[str]:
 
 
 def _server_kills(given: argparse.Namespace) -> int:
-    return given.kills // 8 if given.server_kills is None else int(given.server_kills)
+    return max(1, given.kills // 8) if given.server_kills is None else int(given.server_kills)
 
 
 if __name__ == "__main__":

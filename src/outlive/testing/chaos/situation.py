@@ -54,7 +54,7 @@ def situations(it: StormEvidence) -> dict[str, int]:
         ),
         "a step ended whose run had another owner, and was not heard": len(ended_late),
         "a write was refused because another was first": counted["conflicts"],
-        "a run went from one live worker to another": sum(
+        "a run changed hands": sum(
             bool(claim.until_worker) and claim.until_worker != claim.worker for claim in claimed.values()
         ),
         "a worker that was asked to stop did": sum(not stop.code for stop in it.stops),

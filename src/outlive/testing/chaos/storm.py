@@ -36,6 +36,7 @@ OUTAGE_PAUSE_SECONDS = (2.0, 6.0)
 """Between strikes while the store is away for long: processes are killed all the same, but there is little to see."""
 AT_WORK_SECONDS = 2.0
 """After which a process has begun and has runs."""
+AT_WORK_SHARE = 0.8
 LOOK_SECONDS = 0.05
 BUSY_MILLISECONDS = 5_000
 TERMINATED = -15
@@ -137,7 +138,7 @@ class Storm(Supervisor):
         """Deal out the deck, then kill until the trial has had enough, then let everything end by itself that lasts."""
         while (self._deck or len(self.kills) < self.trial.kills) and not self.lost:
             self._pass(self._random.uniform(*(OUTAGE_PAUSE_SECONDS if self._is_away else PAUSE_SECONDS)))
-            self.strike(self.next_strike(), self._random.randrange(len(self._workers)))
+            self.strike(self.next_strike(), self._choose())
         while (self._due or self._frozen or self._leaving) and not self.lost:
             self._pass(LOOK_SECONDS)
         self.outages.finish()
@@ -153,6 +154,15 @@ class Storm(Supervisor):
         assert self._witness is not None
         if self._witness.exit_code is not None:
             self.lost.append(f"the witness ended:\n{self._witness.last_words()}")
+
+    def _choose(self) -> int:
+        """Whom it hits: mostly somebody who is at work, for a process that starts has little to lose."""
+        slots = range(len(self._workers))
+        at_work = [slot for slot in slots if self._is_at_work(slot)]
+        return self._random.choice(at_work if at_work and self._random.random() < AT_WORK_SHARE else slots)
+
+    def _is_at_work(self, slot: int) -> bool:
+        return slot not in self._frozen and time.time() - self._workers[slot].started_at > AT_WORK_SECONDS
 
     def _pass(self, seconds: float) -> None:
         """Let time pass, and end what is over."""
@@ -215,8 +225,7 @@ class Storm(Supervisor):
     def _is_worth(self, what: str, slot: int) -> bool:
         """A worker that owns nothing yet makes no zombie, and one that is killed before it wakes up does not either."""
         if what == "freeze":
-            is_at_work = time.time() - self._workers[slot].started_at > AT_WORK_SECONDS
-            return is_at_work and slot not in self._frozen and not self._is_away
+            return self._is_at_work(slot) and not self._is_away
         return what != "one" or slot not in self._frozen
 
     def _restart(self, slot: int) -> bool:

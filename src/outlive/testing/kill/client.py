@@ -28,6 +28,7 @@ from outlive.testing.kill.lines import read
 from outlive.testing.kill.plan import Job, SignalPlan, job
 from outlive.testing.kill.process import until_asked_to_stop
 from outlive.testing.kill.program import program, relay
+from outlive.testing.kill.tally import keep_tally
 
 SIGNAL_SECONDS = 0.03
 ASKED_SECONDS = 0.05
@@ -157,9 +158,11 @@ async def main(
         client = Client(engine, AckLog(acks), seed, known, other)
         driving = asyncio.create_task(client.run(open_max=open_max, is_draining=is_draining))
         asking = asyncio.create_task(until_asked_to_stop())
+        telling = asyncio.create_task(keep_tally(engine.counters))
         await asyncio.wait([driving, asking], return_when=asyncio.FIRST_COMPLETED)
         if driving.done():
             driving.result()
+        telling.cancel()
         driving.cancel()
         await asyncio.wait([driving])
 
