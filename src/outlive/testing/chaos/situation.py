@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from outlive._journal.event import RunClaimed
 from outlive.testing.chaos.evidence import StormEvidence
-from outlive.testing.chaos.zombie import begun_late, claims, late
+from outlive.testing.chaos.zombie import Claim, begun_late, claims, late
 from outlive.testing.kill.reading import all_completions
 from outlive.testing.kill.tally import total
 
@@ -36,7 +36,6 @@ def situations(it: StormEvidence) -> dict[str, int]:
     """What came of it."""
     counted = total(it.tallies)
     claimed = claims(it)
-    frozen = {freeze.pid for freeze in it.freezes}
     phases = [kill.phase for kill in it.kills]
     ended_late = list(late(it, mark="end"))
     found = {
@@ -49,9 +48,7 @@ def situations(it: StormEvidence) -> dict[str, int]:
         "a step that is called once was found interrupted": sum(done.is_interrupted for done in all_completions(it)),
         "a worker lost its lease and let go of its runs": it.said["lease"],
         "a worker began a new session": it.said["session"],
-        "a worker woke up and its runs had other owners": len(
-            {each.line.pid for each in ended_late if each.line.pid in frozen}
-        ),
+        "a worker woke up and its runs had other owners": _zombies(it, claimed),
         "a step ended whose run had another owner, and was not heard": len(ended_late),
         "a write was refused because another was first": counted["conflicts"],
         "a run changed hands": sum(
@@ -75,6 +72,16 @@ def curiosities(it: StormEvidence) -> dict[str, int]:
         "a step was begun in the gap between look and act": sum(len(lines) for lines in begun_late(it).values()),
         "the server gave up on a full disk": it.faults["server gave up"],
     }
+
+
+def _zombies(it: StormEvidence, claimed: dict[tuple[str, int], Claim]) -> int:
+    """Freezes in which somebody else claimed a run that the frozen worker had begun a step of."""
+    lost: defaultdict[int, set[float]] = defaultdict(set)
+    for line in it.effects:
+        claim = claimed.get((line.key.rpartition(":")[2], line.epoch)) if line.mark == "begin" else None
+        if claim is not None and claim.until_worker != claim.worker:
+            lost[line.pid].add(claim.until)
+    return sum(any(freeze.at < at < freeze.until for at in lost[freeze.pid]) for freeze in it.freezes)
 
 
 def _begun_again(it: StormEvidence) -> int:
