@@ -11,7 +11,7 @@ from outlive._model import Payload
 from outlive.testing.chaos.checks import STORM_CHECKS
 from outlive.testing.chaos.evidence import StormEvidence
 from outlive.testing.chaos.situation import LONG_TRIAL_KILLS
-from outlive.testing.chaos.storm import Stop
+from outlive.testing.chaos.trial import Stop
 from outlive.testing.chaos.zombie import begun_late
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.supervisor import Kill

@@ -8,7 +8,9 @@ that stand still for longer than their lease and then go on, lines that are cut 
 that are away for a minute, disks that are full, and orderly restarts between all of that. What steps really did is
 written down by a witness, a process of its own that shares nothing with store and workers.
 
+    trial        how a trial is set up
     disk         a disk that can be made full, and empty again
+    absence      a store that is away for long
     fault        what happens how often, dealt from the seed
     storm        the supervisor that does it
     evidence     what is known in the end beyond that of a kill trial

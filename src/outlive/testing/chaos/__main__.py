@@ -16,7 +16,8 @@ from outlive.testing.chaos.checks import ALL_CHECKS
 from outlive.testing.chaos.disk import Disk, LimitedFiles, own_disk
 from outlive.testing.chaos.evidence import StormEvidence, observe_storm
 from outlive.testing.chaos.situation import curiosities, faults, situations
-from outlive.testing.chaos.storm import Storm, StormTrial
+from outlive.testing.chaos.storm import Storm
+from outlive.testing.chaos.trial import StormTrial
 from outlive.testing.kill.places import Place, postgres, sqlite
 from outlive.testing.kill.report import report
 
@@ -36,19 +37,17 @@ class Site:
 @contextmanager
 def site(store: str, folder: Path) -> Iterator[Site]:
     """An empty store, on a disk of its own if we may have one."""
-    with own_disk(folder / "disk") as disk:
+    with own_disk() as (disk, root):
         if store == "postgres":
             # Without a disk of its own the server has the disk of the machine, which nobody will fill.
-            data = None if disk is None else folder / "disk" / "data"
-            with postgres(folder, data=data, settings=SERVER) as place:
+            with postgres(folder, data=None if disk is None else root / "data", settings=SERVER) as place:
                 yield Site(place, disk)
             return
-        with sqlite(folder / "disk") as place:
+        with sqlite(root) as place:
             try:
                 yield Site(place, disk or LimitedFiles())
             finally:
-                if disk is not None:
-                    shutil.copytree(folder / "disk", folder / "store", dirs_exist_ok=True)
+                shutil.copytree(root, folder / "store", dirs_exist_ok=True)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -78,7 +77,6 @@ def run(store: str, given: argparse.Namespace) -> bool:
     """One trial on one store; whether everything holds."""
     folder = Path(tempfile.mkdtemp(prefix="outlive-chaos-")) if given.dir is None else given.dir.resolve() / store
     folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o755)  # The server of a store may be another user.
     tell: Callable[[str], None] = (lambda _: None) if given.quiet else (lambda text: print(text, flush=True))
     with site(store, folder) as found:
         trial = StormTrial(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -79,19 +81,20 @@ class LimitedFiles:
 
 
 @contextmanager
-def own_disk(folder: Path) -> Iterator[OwnDisk | None]:
-    """Put a disk of its own at this folder, if we may; None if not."""
-    folder.mkdir(parents=True, exist_ok=True)
+def own_disk() -> Iterator[tuple[OwnDisk | None, Path]]:
+    """A disk of its own, if we may have one, and the empty folder where it is; both are gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="outlive-disk-"))
+    folder.chmod(0o755)  # The server of a store may be another user.
     kind = f"size={ROOM_BYTES},mode=0755"
     may = sys.platform == "linux" and os.geteuid() == 0
-    if not may or not _run("mount", "-t", "tmpfs", "-o", kind, "outlive-chaos", str(folder)):
-        yield None
-        return
+    is_mounted = may and _run("mount", "-t", "tmpfs", "-o", kind, "outlive-chaos", str(folder))
     try:
-        yield OwnDisk(folder)
+        yield OwnDisk(folder) if is_mounted else None, folder
     finally:
-        # Lazily: whoever still has a file open there keeps it until he is gone.
-        _run("umount", "--lazy", str(folder))
+        if is_mounted:
+            # Lazily: whoever still has a file open there keeps it until he is gone.
+            _run("umount", "--lazy", str(folder))
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(*command: str) -> bool:

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from outlive.testing.chaos.storm import Stop, Storm
+from outlive.testing.chaos.storm import Storm
+from outlive.testing.chaos.trial import Stop
 from outlive.testing.kill.evidence import Evidence, observe
 
 SAID = {

@@ -16,13 +16,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import apsw
-
+from outlive.testing.chaos.absence import Absence, empty_log
 from outlive.testing.chaos.disk import Disk
 from outlive.testing.chaos.fault import deal
+from outlive.testing.chaos.trial import Stop, StormTrial
 from outlive.testing.kill import effects
 from outlive.testing.kill.process import ChildProcess, end_all
-from outlive.testing.kill.supervisor import LEASE_SECONDS, PAUSE_SECONDS, Supervisor, Trial
+from outlive.testing.kill.supervisor import LEASE_SECONDS, PAUSE_SECONDS, Supervisor
 from outlive.testing.kill.witness import SCHEME
 from outlive.testing.proxy import Proxy
 
@@ -38,35 +38,8 @@ AT_WORK_SECONDS = 2.0
 """After which a process has begun and has runs."""
 AT_WORK_SHARE = 0.8
 LOOK_SECONDS = 0.05
-BUSY_MILLISECONDS = 5_000
 TERMINATED = -15
 """How a process ends that had not even begun to listen to signals."""
-
-
-@dataclass(frozen=True)
-class StormTrial(Trial):
-    """How a chaos trial is set up."""
-
-    down_seconds: float = 60.0
-    """How long the store is away in the one long outage."""
-
-    @property
-    def again(self) -> str:
-        """The command that repeats the trial."""
-        return (
-            f"python -m outlive.testing.chaos --store {self.store} --kills {self.kills} --seed {self.seed} "
-            f"--workers {self.workers} --server-kills {self.server_kills} --down-seconds {self.down_seconds:g}"
-        )
-
-
-@dataclass(frozen=True)
-class Stop:
-    """A worker that was asked to stop with SIGTERM."""
-
-    at: float
-    pid: int
-    seconds: float
-    code: int
 
 
 @dataclass
@@ -94,13 +67,11 @@ class Storm(Supervisor):
         """What ends when."""
         self._leaving: list[tuple[ChildProcess, float]] = []
         self._is_full = False
-        self._is_away = False
-        """Whether the long outage lasts."""
+        self._absence = Absence(self.trial.url, self.server)
         self._stack = ExitStack()
         self._proxies: list[Proxy] = []
         self._witness: ChildProcess | None = None
         self._socket = Path()
-        self._lock: apsw.Connection | None = None
 
     # -- Life ------------------------------------------------------------------------------------------------
 
@@ -284,7 +255,8 @@ class Storm(Supervisor):
         if self._is_full or self._is_away or (self.server is not None and not self.server.is_running):
             return False
         assert self.disk is not None
-        self._make_room_needed()
+        if self.server is None:
+            empty_log(self.trial.url)
         if not self.disk.fill([worker.pid for worker in self._workers]):
             self.disk.free()
             return False
@@ -292,17 +264,6 @@ class Storm(Supervisor):
         self.tell("the disk is full")
         self._later(self._random.uniform(*FULL_SECONDS), self._free)
         return True
-
-    def _make_room_needed(self) -> None:
-        """The log of SQLite is written over and over: emptied, the next commit needs room for it."""
-        if self.server is None:
-            database = self._database()
-            try:
-                database.pragma("wal_checkpoint", "TRUNCATE")
-            except apsw.Error:
-                """Somebody reads or writes for too long; then it is full when it grows by itself."""
-            finally:
-                database.close()
 
     def _free(self) -> None:
         assert self.disk is not None
@@ -319,32 +280,17 @@ class Storm(Supervisor):
 
     def _go_away(self) -> bool:
         """The store is away for long."""
-        if self._is_full or (self.server is not None and not self.server.is_running):
+        if self._is_full or not self._absence.begin():
             return False
-        if self.server is not None:
-            self.server.kill()
-        else:
-            self._lock = self._database()
-            try:
-                self._lock.execute("BEGIN IMMEDIATE")
-            except apsw.BusyError:
-                self._lock.close()
-                return False
-        self._is_away = True
         self.tell(f"the store is away for {self.down_seconds:g} s")
         self._later(self.down_seconds, self._come_back)
         return True
 
     def _come_back(self) -> None:
-        if self.server is not None:
-            self.server.start()
-        elif self._lock is not None:
-            self._lock.execute("ROLLBACK")
-            self._lock.close()
-        self._is_away = False
+        self._absence.end()
         self.tell("the store is back")
 
-    def _database(self) -> apsw.Connection:
-        database = apsw.Connection(self.trial.url.partition(":")[2])
-        database.set_busy_timeout(BUSY_MILLISECONDS)
-        return database
+    @property
+    def _is_away(self) -> bool:
+        """Whether the long outage lasts."""
+        return self._absence.lasts

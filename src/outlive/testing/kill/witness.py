@@ -13,7 +13,6 @@ import asyncio
 import os
 import socket
 import sys
-import threading
 from pathlib import Path
 
 import msgspec
@@ -24,7 +23,6 @@ from outlive.testing.kill.process import say, until_asked_to_stop
 SCHEME = "unix:"
 ANSWER_SECONDS_MAX = 60.0
 _HEARD = b"."
-_wires = threading.local()
 
 
 def write(place: str, line: msgspec.Struct) -> None:
@@ -32,22 +30,13 @@ def write(place: str, line: msgspec.Struct) -> None:
     if not place.startswith(SCHEME):
         append(place, line)
         return
-    wire = _wire(place.removeprefix(SCHEME))
-    wire.sendall(encode(line) + b"\n")
-    if wire.recv(1) != _HEARD:
-        raise ConnectionError(f"the witness at {place} is gone")
-
-
-def _wire(path: str) -> socket.socket:
-    """The connection of this thread. A forked process has the numbers of its parent's, and needs its own."""
-    key = (os.getpid(), path)
-    if getattr(_wires, "key", None) != key:
-        wire = socket.socket(socket.AF_UNIX)
+    # A connection for each line: nothing is shared between threads, forks and loops.
+    with socket.socket(socket.AF_UNIX) as wire:
         wire.settimeout(ANSWER_SECONDS_MAX)
-        wire.connect(path)
-        _wires.wire, _wires.key = wire, key
-    found: socket.socket = _wires.wire
-    return found
+        wire.connect(place.removeprefix(SCHEME))
+        wire.sendall(encode(line) + b"\n")
+        if wire.recv(1) != _HEARD:
+            raise ConnectionError(f"the witness at {place} is gone")
 
 
 async def serve(path: str, file: Path) -> None:
