@@ -13,6 +13,7 @@ from outlive.testing.chaos.evidence import StormEvidence
 from outlive.testing.chaos.situation import LONG_TRIAL_KILLS
 from outlive.testing.chaos.trial import Stop
 from outlive.testing.chaos.zombie import begun_late
+from outlive.testing.kill.acks import Ack
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.supervisor import Kill
 
@@ -42,6 +43,7 @@ def healthy() -> StormEvidence:
             mark("end", "b", at=22, pid=2, epoch=2),
         ],
         stops=[Stop(at=30.0, pid=1, seconds=0.2, code=0), Stop(at=30.0, pid=3, seconds=0.1, code=-15)],
+        acks=[Ack(op="ended", number=1, at=25.0, pid=4, status="succeeded")],
         faults=Counter(DEALT),
         server_kills=[1.0],
     )
@@ -83,6 +85,10 @@ def nobody_is_frozen(it: StormEvidence) -> None:
     del it.faults["freeze"]
 
 
+def nothing_is_done(it: StormEvidence) -> None:
+    it.acks.clear()
+
+
 def a_long_trial_sees_nothing(it: StormEvidence) -> None:
     it.kills += [Kill(0.0, 9, "between steps")] * LONG_TRIAL_KILLS
 
@@ -94,6 +100,7 @@ DOCTORED: list[tuple[Doctor, str]] = [
     (a_worker_dies_of_sigterm, "orderly_stops_were_orderly"),
     (nobody_is_frozen, "everything_happened"),
     (a_long_trial_sees_nothing, "everything_happened"),
+    (nothing_is_done, "work_went_on"),
 ]
 
 
