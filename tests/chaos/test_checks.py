@@ -68,6 +68,14 @@ def a_zombie_begins_two_steps(it: StormEvidence) -> None:
     it.effects += [mark("begin", call, at=20.5, pid=1) for call in ("c", "d")]
 
 
+def a_zombie_does_something_before_it_begins_a_step(it: StormEvidence) -> None:
+    it.effects += [mark("end", "b", at=20.4, pid=1), mark("begin", "c", at=20.5, pid=1)]
+
+
+def zombies_use_too_many_excuses(it: StormEvidence) -> None:
+    it.effects += [mark("begin", "c", at=20.5, pid=1), mark("begin", "d", at=20.5, pid=9)]
+
+
 def a_zombie_commits_an_outcome(it: StormEvidence) -> None:
     it.effects += [mark("begin", "c", at=13, pid=1), mark("end", "c", at=21, pid=1)]
     it.journals["job-1"].append(StepSucceeded(at=23_000_000, call="c", result=NULL))
@@ -95,6 +103,8 @@ def a_long_trial_sees_nothing(it: StormEvidence) -> None:
 
 DOCTORED: list[tuple[Doctor, str]] = [
     (a_zombie_begins_two_steps, "zombies_began_nothing"),
+    (a_zombie_does_something_before_it_begins_a_step, "zombies_began_nothing"),
+    (zombies_use_too_many_excuses, "zombies_began_nothing"),
     (a_zombie_commits_an_outcome, "zombies_committed_nothing"),
     (two_sessions_claim_one_epoch, "epochs_have_one_owner_each"),
     (a_worker_dies_of_sigterm, "orderly_stops_were_orderly"),
@@ -130,5 +140,5 @@ def test_one_beginning_between_look_and_act_is_counted_and_forgiven() -> None:
     it = healthy()
     it.effects.append(mark("begin", "c", at=20.5, pid=1))
 
-    assert [1] == [len(lines) for lines in begun_late(it).values()]
+    assert ["job-1:c:0000000000000007"] == [each.line.key for each in begun_late(it)]
     assert not [complaint for check in STORM_CHECKS[:1] for complaint in check(it)]

@@ -1,9 +1,9 @@
 """What a worker began after its run had been claimed by somebody else: the yardstick for fencing.
 
 A worker looks at its clock, and begins a step if its lease is certainly still held. It can be stopped for any time
-between the look and the act, and no code of ours can close that gap: one beginning for each of its threads, and no
-more, because whoever goes on has to look again. That one is harmless by the rules of at-least-once (its outcome cannot
-be committed), and counted. A second one by the same thread is a worker that does not look.
+between the look and the act, and no code of ours can close that gap: one beginning for each of its threads, the first
+thing that the thread does when it goes on, and no more, because then it has to look again. That one is harmless by the
+rules of at-least-once (its outcome cannot be committed), and counted. Any other is by a worker that does not look.
 """
 
 from __future__ import annotations
@@ -65,9 +65,24 @@ def late(it: Evidence, *, mark: str) -> Iterator[Late]:
                 yield Late(line, claim)
 
 
-def begun_late(it: Evidence) -> dict[tuple[str, int, int], list[Late]]:
-    """Late beginnings by session, process and thread."""
-    found: defaultdict[tuple[str, int, int], list[Late]] = defaultdict(list)
-    for each in late(it, mark="begin"):
-        found[each.claim.worker, each.line.pid, each.line.thread].append(each)
-    return dict(found)
+def begun_late(it: Evidence) -> list[Late]:
+    """Every beginning that came too late."""
+    return list(late(it, mark="begin"))
+
+
+def begun_without_a_look(it: Evidence) -> Iterator[Late]:
+    """Late beginnings that the gap between look and act cannot explain.
+
+    Nothing else happens on a thread between the two. So if the thread did anything after the claim and before the
+    beginning, or had used its one excuse before, it has not looked.
+    """
+    threads: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+    for line in it.effects:
+        threads[line.pid, line.thread].append(line.at)
+    excused: set[tuple[str, int, int]] = set()
+    for each in begun_late(it):
+        line, claim = each.line, each.claim
+        thread = claim.worker, line.pid, line.thread
+        if thread in excused or any(claim.until < at < line.at for at in threads[line.pid, line.thread]):
+            yield each
+        excused.add(thread)

@@ -1,7 +1,7 @@
 """A worker with very many runs: what does it write to keep them?
 
 Counted by the server itself, row by row, over a time in which nothing else happens. Sessions of the server tell of what
-they wrote up to a second later, so the count of beats may be wrong by one at either end.
+they wrote a second later, or ten if they have nothing to do, so the count of beats may be wrong by one at either end.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from importlib import resources
 from outlive._runtime.keeper import BEATS_PER_LEASE
 from outlive.testing.chaos.drills.fleet import Fleet, fleet
 
-CALM_SECONDS = 3.0
-"""Until the server has counted everything that was written to start the runs."""
+CALM_SECONDS = 13.0
+"""Until the server has counted everything that was written to start the runs: an idle session tells after ten."""
 BEATS = 12
 
 
