@@ -16,7 +16,7 @@ from outlive.testing.kill.checks import CHECKS, Check, enough_was_done, too_litt
 from outlive.testing.kill.completion import living_id, nonce_of
 
 FREEZES_PER_EXCUSE = 40
-"""The gap between look and act is a ten-thousandth of a second, at some 50 steps a second: to be frozen in it is rare."""
+"""The gap between look and act is a ten-thousandth of a second, some 50 times a second: to be frozen in it is rare."""
 RUNS_PER_KILL_MIN = 0.25
 """Fewer than in a kill trial: there is an outage, and a process takes long to start on a machine with much to do."""
 
