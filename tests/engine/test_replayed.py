@@ -59,7 +59,7 @@ async def never_ends(name: str) -> None:
     gate = stage.gate(name)
     while name in stage.gates:
         try:
-            return await gate.pass_through()
+            await gate.pass_through()
         except asyncio.CancelledError:
             stage.call(f"{name} told to end")
 
@@ -137,7 +137,7 @@ async def replayed_tree() -> list[Any]:
 async def test_tree_survives_a_death_around_every_commit(place: Place) -> None:
     """Worker after worker dies just before and just after its commits. After each death every run row is what its
     journal says; no child is begun twice, none is forgotten, and no completed step of any of them is called again.
-    [SF-U11 SF-U12 SF-U16 SF-U19 SF-U22 SF-U23 SF-U24 SF-U25 SF-U26 SF-U27]"""
+    [SF-U11 SF-U16 SF-U19 SF-U22 SF-U23 SF-U24 SF-U25 SF-U26 SF-U27]"""
     async with place.engine(worker=False) as client:
         await client.start(replayed_tree, id="run-1")
     limits = outlive.Limits(attempts_max=1_000)

@@ -170,6 +170,30 @@ async def test_run_that_cannot_be_laid_to_rest_at_once_is_so_later(place: Place)
     assert ["before", "slept"] == stage.calls
 
 
+async def test_worker_that_stops_takes_nothing_new(place: Place) -> None:
+    """While it lets its last step finish, what is started meanwhile is left to others. [TS-R30]"""
+    engine = await place.engine(grace_seconds=20).__aenter__()
+    await engine.start(swept_alone, "last")
+    await stage.gate("last").reached()
+    assert engine._station is not None
+    claimer = engine._station._claimer
+    assert claimer is not None
+    stopping = asyncio.create_task(engine.__aexit__(None, None, None))
+
+    async def looks_no_more() -> bool:
+        return claimer._task is None
+
+    await until(looks_no_more)
+    async with place.engine(worker=False) as client:
+        late = await client.start(swept_at_once, "late")
+        stage.gate("last").open()
+        await in_time(stopping)
+        assert await late.status() is RunStatus.PENDING
+        assert ["last"] == stage.calls
+        async with place.engine():
+            assert "late" == await in_time(late.result())
+
+
 class CountingBeat:
     """A beat that says how often it has beaten, and whether it is over."""
 

@@ -45,7 +45,7 @@ async def test_killed_worker_goes_on_with_its_branches(world: World) -> None:
 
 async def test_child_run_in_flight_is_resumed(world: World) -> None:
     """It is the same child run: what it had done is not done again, and there is no second child.
-    [SF-X6 SF-U17 SF-U18]"""
+    [SF-X6 SF-U18]"""
     world.hold("inner second")
     worker = await world.worker("a", "--alone", "--begin", "outer:run-1")
     await world.reached("inner second")

@@ -62,7 +62,9 @@ async def test_work_that_ends_elsewhere_while_its_starter_is_dead_is_not_done_ag
     """A run that another worker does ends while nobody is there to hear of it: its outcome waits for the starter, who
     takes it when its worker is back. [SF-X12]"""
     world.hold("work")
-    starter = await world.worker("a", "--alone", "--only", "with_work_elsewhere", "--begin", "with_work_elsewhere:run-1")
+    starter = await world.worker(
+        "a", "--alone", "--only", "with_work_elsewhere", "--begin", "with_work_elsewhere:run-1"
+    )
     other = await world.worker("b", "--only", "elsewhere")
     work = await world.reached("work")
     starter.kill()
