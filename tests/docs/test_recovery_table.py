@@ -56,7 +56,7 @@ def test_a_table_that_says_something_else_is_found(tmp_path: Path) -> None:
     def check(cell: str, scenario: str = "SF-X1") -> None:
         page = tmp_path / "page.md"
         page.write_text(f"| {scenario} | something | {cell} |\n")
-        Table(page, [scenario], lambda: told.items()).check(scenario)
+        Table(page, [scenario], told.items).check(scenario)
 
     check("`test_shop.test_a`, `test_shop.test_b`")
     check("does not apply: nobody sells anything here", "SF-X3")
@@ -70,7 +70,7 @@ def test_a_table_that_says_something_else_is_found(tmp_path: Path) -> None:
     for cell, scenario in wrong:
         with pytest.raises(AssertionError):
             check(cell, scenario)
-    slips = Table(tmp_path / "page.md", ["SF-X1"], lambda: told.items()).slips(elsewhere=())
+    slips = Table(tmp_path / "page.md", ["SF-X1"], told.items).slips(elsewhere=())
     assert {("test_shop.test_a", "SF-X2")} == slips
 
 
