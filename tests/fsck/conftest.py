@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from outlive.client.fsck import Checker, Problem
 from outlive.testing.postgres import PostgresServer
-from tests.fsck.world import PostgresWorld, SqliteWorld, World, fill
+from tests.engine.support import Place
+from tests.fsck.world import PostgresWorld, SqliteWorld, World, fill, open_at
+
+Check = Callable[..., Awaitable[list[Problem]]]
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +41,25 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     world: PostgresWorld = request.getfixturevalue("postgres_world")
     yield world
     world.restore()
+
+
+@pytest.fixture
+async def check(world: World) -> AsyncIterator[Check]:
+    """Asks the checker what it thinks of the world."""
+    store = open_at(world.url)
+    await store.open()
+
+    async def ask(*, repair: bool = False) -> list[Problem]:
+        return [problem async for problem in Checker(store, repair=repair).problems()]
+
+    yield ask
+    await store.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty place for engines."""
+    place = Place(tmp_path / "engine.db" if request.param == "sqlite" else None)
+    if request.param == "postgres":
+        place.server_url = request.getfixturevalue("postgres_url")
+    return place

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from outlive.client.fsck import Checker, Kind, Problem
-from tests.fsck.world import World, open_at
+from outlive.client.fsck import Kind
+from tests.fsck.conftest import Check
+from tests.fsck.world import World
 
 
-async def check(world: World, *, repair: bool = False) -> list[Problem]:
-    """What the checker says."""
-    store = open_at(world.url)
-    await store.open()
-    try:
-        return [problem async for problem in Checker(store, repair=repair).problems()]
-    finally:
-        await store.close()
-
-
-async def test_a_store_that_nobody_touched_is_whole(world: World) -> None:
+async def test_a_store_that_nobody_touched_is_whole(check: Check) -> None:
     """Whatever is in it."""
-    assert [] == await check(world)
+    assert [] == await check()
 
 
 TREE = "(SELECT journal FROM {runs} WHERE id = 'tree')"
@@ -43,14 +34,14 @@ JOURNALS = {
 
 
 @pytest.mark.parametrize("what", JOURNALS)
-async def test_a_damaged_journal_is_found_and_never_repaired(world: World, what: str) -> None:
+async def test_a_damaged_journal_is_found_and_never_repaired(world: World, check: Check, what: str) -> None:
     """With the event; rows that could only be told from it are left alone."""
     statement, run_id, complaint = JOURNALS[what]
     world.damage(statement)
     before = world.execute("SELECT journal, seq, crc, body FROM {events} ORDER BY journal, seq")
     rows = world.execute("SELECT * FROM {runs} ORDER BY key")
 
-    problems = await check(world, repair=True)
+    problems = await check(repair=True)
 
     assert any(complaint in it.what and it.kind is Kind.EVENT for it in problems), problems
     assert {run_id} == {it.run_id.partition("~")[0] for it in problems}
@@ -100,25 +91,25 @@ ROWS = {
 
 
 @pytest.mark.parametrize("what", ROWS)
-async def test_a_row_that_is_not_what_the_journal_tells_is_repaired(world: World, what: str) -> None:
+async def test_a_row_that_is_not_what_the_journal_tells_is_repaired(world: World, check: Check, what: str) -> None:
     """It is reported with its run and written anew; then the store is whole, and no journal was touched."""
     statement, complaint = ROWS[what]
     rows = world.execute("SELECT * FROM {runs} ORDER BY key") if "number" not in what and "gone" not in what else None
     world.damage(statement)
     events = world.execute("SELECT * FROM {events} ORDER BY journal, seq")
 
-    problems = await check(world)
+    problems = await check()
     assert any(complaint in it.what for it in problems), problems
     assert 1 == len({it.journal for it in problems if it.kind is not Kind.DATABASE})
 
-    repaired = await check(world, repair=True)
+    repaired = await check(repair=True)
     assert all(it.is_repaired for it in repaired if it.kind is not Kind.DATABASE), repaired
-    assert [] == await check(world)
+    assert [] == await check()
     assert events == world.execute("SELECT * FROM {events} ORDER BY journal, seq")
     assert rows in (None, world.execute("SELECT * FROM {runs} ORDER BY key"))
 
 
-async def test_a_row_that_the_journal_knows_nothing_of_is_removed(world: World) -> None:
+async def test_a_row_that_the_journal_knows_nothing_of_is_removed(world: World, check: Check) -> None:
     """A child that nobody ever made."""
     columns = (
         "journal, root_id, parent_id, workflow, version, nonce, status, owner, epoch, attempts, created_at, updated_at"
@@ -128,14 +119,14 @@ async def test_a_row_that_the_journal_knows_nothing_of_is_removed(world: World) 
         "WHERE id = 'tree~2'"
     )
 
-    (problem,) = await check(world, repair=True)
+    (problem,) = await check(repair=True)
 
     assert ("tree~9", "has a row and is not in the journal", True) == (
         problem.run_id,
         problem.what,
         problem.is_repaired,
     )
-    assert [] == await check(world)
+    assert [] == await check()
 
 
 OTHERS = {
@@ -167,44 +158,44 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-async def test_damage_that_no_journal_can_mend_is_found(world: World, what: str) -> None:
+async def test_damage_that_no_journal_can_mend_is_found(world: World, check: Check, what: str) -> None:
     """It is told, and nothing is done about it."""
     statement, kind, complaint = OTHERS[what]
     world.damage(statement.replace("index", '"index"'))
 
-    problems = await check(world, repair=True)
+    problems = await check(repair=True)
 
     assert any(it.kind is kind and complaint in it.what for it in problems), problems
     assert not any(it.is_repaired for it in problems if it.kind is kind)
 
 
-async def test_a_blob_with_another_content_is_found(world: World) -> None:
+async def test_a_blob_with_another_content_is_found(world: World, check: Check) -> None:
     """Its id is the hash of what it should be; the message that refers to one counts too."""
     ((id, _), *_) = world.execute("SELECT id, data FROM {blobs}")
     world.execute("UPDATE {blobs} SET data = ?", b"other")
 
-    problems = await check(world)
+    problems = await check()
 
     assert {Kind.BLOB} == {it.kind for it in problems}
     assert any(it.what == f"blob {id} is damaged" for it in problems)
     assert {"tree", "waits", "batch~chunk1"} == {it.run_id for it in problems}
 
 
-async def test_mail_that_nobody_will_read_is_found_and_delivered(world: World) -> None:
+async def test_mail_that_nobody_will_read_is_found_and_delivered(world: World, check: Check) -> None:
     """A message waits, and its run is due for nobody: that is a lost wake-up."""
     world.damage("UPDATE {runs} SET wake_at = 9000000000000000 WHERE id = 'waits'")
 
-    problems = await check(world)
+    problems = await check()
     assert any(it.kind is Kind.WAKE and "1 messages wait" in it.what for it in problems), problems
 
-    assert all(it.is_repaired for it in await check(world, repair=True))
-    assert [] == await check(world)
+    assert all(it.is_repaired for it in await check(repair=True))
+    assert [] == await check()
 
 
-async def test_an_end_that_nobody_was_told_of_is_found(world: World) -> None:
+async def test_an_end_that_nobody_was_told_of_is_found(world: World, check: Check) -> None:
     """A run waits for another one that has ended, and the message is lost: it is woken, and asks."""
     world.damage("UPDATE {runs} SET status = 'cancelled' WHERE id = 'apart'")
 
-    problems = await check(world)
+    problems = await check()
 
     assert any(it.kind is Kind.WAKE and it.run_id == "starter" for it in problems), problems

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -190,23 +191,39 @@ def _literal(value: Any) -> str:
             return str(value)
 
 
-def each_bit(value: Any) -> Iterator[Any]:
-    """A value with each of its bits flipped in turn; an integer has as many as it needs, and one more."""
+def each_bit(value: int | bytes) -> Iterator[int | bytes]:
+    """A value with each of its bits flipped in turn."""
+    size = value.bit_length() + 1 if isinstance(value, int) else len(value) * 8
+    return (_flipped(value, bit) for bit in range(size))
+
+
+def flip(value: Any, chance: random.Random) -> Any:
+    """A value with one of its bits flipped; an integer has as many as it needs, and one more."""
     match value:
         case bool():
-            yield not value
+            return not value
         case int():
-            yield from (value ^ (1 << bit) for bit in range(value.bit_length() + 1))
+            return _flipped(value, chance.randrange(value.bit_length() + 1))
         case str():
-            for flipped in each_bit(value.encode()):
-                try:
-                    yield flipped.decode()
-                except UnicodeDecodeError:
-                    continue
-        case bytes():
-            for place in range(len(value) * 8):
-                flipped = bytearray(value)
-                flipped[place // 8] ^= 1 << place % 8
-                yield bytes(flipped)
+            return _flip_text(value.encode(), chance)
         case _:
-            return
+            return _flipped(value, chance.randrange(len(value) * 8))
+
+
+def _flip_text(data: bytes, chance: random.Random) -> str:
+    """Some bit that leaves it a text."""
+    while True:
+        try:
+            text: str = _flipped(data, chance.randrange(len(data) * 8)).decode()
+        except UnicodeDecodeError:
+            continue
+        if "\0" not in text:
+            return text
+
+
+def _flipped(value: Any, bit: int) -> Any:
+    if isinstance(value, int):
+        return value ^ (1 << bit)
+    data = bytearray(value)
+    data[bit // 8] ^= 1 << bit % 8
+    return bytes(data)

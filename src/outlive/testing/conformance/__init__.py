@@ -37,6 +37,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     transactions a step that writes in the transaction of its journal
     joins        runs that are started in the transaction of a user
     migrations   open, close, open again
+    examine      the eyes of a checker, and repairs
     processes    all of it from several processes
 
 The suite needs pytest and pytest-asyncio, in its strict or its auto mode. A test that covers a scenario of one of
@@ -49,6 +50,7 @@ import pytest
 FACETS = (
     "blobs",
     "claims",
+    "examine",
     "heirs",
     "inbox",
     "items",

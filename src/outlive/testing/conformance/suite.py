@@ -2,6 +2,7 @@
 
 from outlive.testing.conformance.blobs import BlobsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
+from outlive.testing.conformance.examine import ExamineConformance
 from outlive.testing.conformance.heirs import HeirsConformance
 from outlive.testing.conformance.inbox import InboxConformance
 from outlive.testing.conformance.items import ItemsConformance
@@ -38,6 +39,7 @@ class LocalStoreConformance(
     TransactionsConformance,
     JoinsConformance,
     MigrationsConformance,
+    ExamineConformance,
 ):
     """The contract of a store that lives in one process."""
 

@@ -1,0 +1,198 @@
+"""`outlive workers`, `recovery` and `fsck` as a shell and a program see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from outlive._runtime.clock import SystemClock
+from outlive._store.contract import Store
+from outlive.cli import COMMANDS, main
+from outlive.engine.url import store_for
+from outlive.testing.conformance.builders import begin, claim, hire
+
+Ask = Callable[..., Result]
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    """Gives commands about one store."""
+    url = f"sqlite:{tmp_path / 'ask.db'}"
+
+    def give(*args: str) -> Result:
+        return CliRunner().invoke(main, list(args), env={"OUTLIVE_STORE": url})
+
+    return give
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> Store:
+    """The store that the commands are about, open while the test prepares it."""
+    store = store_for(f"sqlite:{tmp_path / 'ask.db'}", clock=SystemClock().now)
+    await store.open()
+    return store
+
+
+async def test_workers_are_shown_with_what_they_own(store: Store, ask: Ask) -> None:
+    """Who is alive, until when, and how much; for people and for programs."""
+    await hire(store, "anvil", lease_seconds=3_000)
+    await hire(store, "brush", lease_seconds=3_000)
+    for name in ("a", "b"):
+        await begin(store, name, worker="anvil")
+    await begin(store, "c", worker="brush")
+    await store.retire_worker("brush")
+    await store.close()
+
+    table = in_thread(ask, "workers").output.splitlines()
+    listed = json.loads(in_thread(ask, "workers", "--json").output)
+
+    assert ["WORKER", "STATE", "LEASE", "RUNS", "WORKFLOWS"] == table[0].split()
+    assert [("anvil", 2), ("brush", 1)] == [(it["id"], it["runs"]) for it in listed]
+    assert ["live", "gone"] == [it["state"] for it in listed]
+    assert "runs out in 50 min" in table[1]
+    assert "greet@1" in table[1]
+
+
+async def test_nobody_works_on_an_empty_store(store: Store, ask: Ask) -> None:
+    """And that is no error."""
+    await store.close()
+
+    result = in_thread(ask, "workers")
+
+    assert (0, "nobody works here\n") == (result.exit_code, result.output)
+    assert [] == json.loads(in_thread(ask, "workers", "--json").output)
+
+
+async def test_recovery_tells_which_runs_do_not_move_and_why(store: Store, ask: Ask) -> None:
+    """Parked ones, those without a worker, those that nobody can run."""
+    await hire(store, "anvil")
+    await begin(store, "lost", worker="anvil", nonce=3)
+    await (await begin(store, "stopped", worker="anvil")).park("the code changed")
+    await begin(store, "new")
+    await store.retire_worker("anvil")
+    await store.close()
+
+    listed = {it["run_id"]: it for it in json.loads(in_thread(ask, "recovery", "list", "--json").output)}
+
+    assert {"lost", "stopped", "new"} == set(listed)
+    assert "parked" == listed["stopped"]["kind"]
+    assert "the code changed" in listed["stopped"]["reason"]
+    assert "no live worker has greet@1" in listed["new"]["reason"]
+    table = in_thread(ask, "recovery", "list", "--limit", "1").output
+    assert "... and more" in table
+
+
+async def test_parked_runs_are_resumed_one_or_all(store: Store, ask: Ask) -> None:
+    """The wish is durable: whoever claims next finds it."""
+    await hire(store, "anvil")
+    for number in range(3):
+        await (await begin(store, f"p{number}", worker="anvil", nonce=number + 1)).park()
+    await store.close()
+
+    assert 0 == in_thread(ask, "recovery", "resume", "p1").exit_code
+    again = in_thread(ask, "recovery", "retry", "p2")
+    assert "p2 is tried again" in again.output
+    assert "3 runs resumed" in in_thread(ask, "recovery", "resume", "--all").output
+
+    await store.open()
+    await hire(store, "brush")
+    assert ["p0", "p1", "p2"] == sorted(await claim(store, "brush"))
+    await store.close()
+
+
+async def test_a_step_is_skipped_with_a_result(store: Store, ask: Ask) -> None:
+    """As JSON; what is no JSON is a mistake."""
+    await hire(store, "anvil")
+    await (await begin(store, "p", worker="anvil")).park()
+    await store.close()
+
+    result = in_thread(ask, "recovery", "skip", "p", "--step", "charge", "--result", '{"cents": 5}')
+    assert (0, "run p goes on without the step as soon as a worker takes it\n") == (result.exit_code, result.output)
+    wrong = in_thread(ask, "recovery", "skip", "p", "--result", "{")
+    assert (2, True) == (wrong.exit_code, "--result is no JSON" in wrong.output)
+
+    await store.open()
+    run = await store.find_run("p")
+    assert run is not None
+    mail = (await store.read_inbox([run.journal]))[run.journal]
+    assert [("skip", "charge"), ("resume", "")] == [(it.kind.value, it.name) for it in mail]
+    await store.close()
+
+
+async def test_what_outlive_refuses_is_one_line_and_exit_code_1(store: Store, ask: Ask) -> None:
+    """No traceback for a run that is not there."""
+    await store.close()
+
+    result = in_thread(ask, "recovery", "resume", "nobody")
+
+    assert 1 == result.exit_code
+    assert "Error: no run has id 'nobody'" in result.output
+    assert 1 == len(result.output.splitlines())
+
+
+async def test_fsck_says_how_much_it_has_seen(store: Store, ask: Ask) -> None:
+    """A whole store is exit code 0."""
+    await (await begin(store, "a")).succeed()
+    await store.close()
+
+    result = in_thread(ask, "fsck")
+    assert (0, "1 tree, 1 run, 2 events: whole\n") == (result.exit_code, result.output)
+    assert {"trees": 1, "runs": 1, "events": 2, "problems": [], "left": 0} == json.loads(
+        in_thread(ask, "fsck", "--json").output
+    )
+
+
+async def test_fsck_finds_and_repairs(store: Store, ask: Ask, tmp_path: Path) -> None:
+    """Problems are exit code 1 until they are repaired; what cannot be repaired stays so."""
+    import apsw
+
+    await (await begin(store, "a")).succeed()
+    await store.close()
+    database = apsw.Connection(str(tmp_path / "ask.db"))
+    database.execute("UPDATE outlive_runs SET status = 'failed'")
+
+    found = in_thread(ask, "fsck")
+    assert 1 == found.exit_code
+    assert "run a: status is" in found.output
+    assert "1 problem; --repair may help" in found.output
+    mended = in_thread(ask, "fsck", "--repair")
+    assert (0, True) == (mended.exit_code, "1 problem, all repaired" in mended.output), mended.output
+    database.execute("UPDATE outlive_events SET crc = 1 WHERE seq = 1")
+    database.close()
+    broken = in_thread(ask, "fsck", "--repair", "--json")
+    assert 1 == broken.exit_code
+    assert [("a", "event", 1, False)] == [
+        (it["run_id"], it["kind"], it["seq"], it["is_repaired"]) for it in json.loads(broken.output)["problems"]
+    ]
+
+
+@pytest.mark.parametrize("command", [["fsck"], ["workers"], ["recovery", "list"]])
+def test_a_command_that_looks_creates_nothing(command: list[str], tmp_path: Path) -> None:
+    """A mistyped name of a file is a mistake, and not an empty store."""
+    result = CliRunner().invoke(main, [*command, "--store", f"sqlite:{tmp_path / 'typo.db'}"])
+
+    assert (2, True) == (result.exit_code, "there is no file" in result.output)
+    assert not list(tmp_path.iterdir())
+    assert 2 == CliRunner().invoke(main, [*command, "--store", "memory:"]).exit_code
+    assert 2 == CliRunner().invoke(main, [*command], env={"OUTLIVE_STORE": None}).exit_code
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str) -> None:
+    """And lives where the table says."""
+    result = CliRunner().invoke(main, [name, "--help"])
+
+    assert 0 == result.exit_code
+    assert f"Usage: main {name}" in result.output
+
+
+def in_thread(ask: Ask, *args: str) -> Result:
+    """Give a command while the event loop of the test runs: it has one of its own."""
+    import concurrent.futures
+
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(ask, *args).result()
