@@ -13,6 +13,9 @@ KILLS ?= 200
 OPS ?= 100000
 SEED ?= 0
 STORE ?= sqlite
+# What is not said on the command line: a storm is longer than a kill trial, and over both stores.
+CHAOS_KILLS = $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300)
+CHAOS_STORE = $(if $(filter command line environment,$(origin STORE)),$(STORE),both)
 # Test processes at once.
 JOBS ?= 2
 ARGS ?=
@@ -25,7 +28,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow format kill differential bench lock clean
+.PHONY: help demo test lint type unit slow format kill chaos drill differential bench lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +58,12 @@ format: $(DEV) ## Rewrite the code in the house style.
 # A PostgreSQL server of one's own, and its driver, are part of the development environment.
 kill: $(if $(filter postgres,$(STORE)),$(DEV),$(RUN)) ## Kill workers KILLS=200 times; nothing may be lost or done twice. Also STORE=postgres.
 	.venv/bin/python -m outlive.testing.kill --store $(STORE) --kills $(KILLS) $(ARGS)
+
+chaos: $(DEV) ## Let a storm rage over a fleet: KILLS=300 and much else. STORE=both unless given.
+	.venv/bin/python -m outlive.testing.chaos --store $(CHAOS_STORE) --kills $(CHAOS_KILLS) $(ARGS)
+
+drill: $(DEV) ## Measure how a fleet on PostgreSQL survives the loss of a worker. ARGS=--help lists the drills.
+	.venv/bin/python -m outlive.testing.chaos.drills $(ARGS)
 
 differential: $(DEV) ## Play OPS=100000 random operations on all stores and compare them with an oracle.
 	.venv/bin/python -m outlive.testing.differential --ops $(OPS) --seed $(SEED) $(ARGS)

@@ -108,6 +108,7 @@ class FaultyTransaction:
 
     async def rollback(self) -> None:
         """Roll back, which always works."""
+        self._store.calls["rollback"] += 1
         await self._inner.rollback()
 
 

@@ -242,10 +242,9 @@ async def crash(engine: outlive.Engine) -> None:
     """End an engine as a kill would: nothing is released, nothing is cleaned up, its session just goes silent."""
     station, store = engine._station, engine._store
     assert station is not None
-    worker, claimer, keeper = station._worker, station._claimer, station._keeper
+    worker, claimer = station._worker, station._claimer
     assert worker is not None
     assert claimer is not None
-    assert keeper is not None
     assert engine._committer is not None
     assert engine._waiters is not None
     tasks = [task for task in (claimer._task, engine._committer._pump) if task is not None]
@@ -254,7 +253,7 @@ async def crash(engine: outlive.Engine) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    keeper.stop()
+    station._stop_beating()
     worker.close()
     engine._waiters.close()
     await _go_silent(store, worker.id)

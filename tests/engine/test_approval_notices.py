@@ -115,7 +115,7 @@ async def test_reminders_that_were_missed_are_not_made_good(place: Place) -> Non
 
 
 async def test_a_notice_that_fails_leaves_the_approval_open(place: Place) -> None:
-    """Its failure is in the journal, the next reminder tries again, and people can decide."""
+    """Its failure is in the journal, the next reminder tries again, and people can decide. [TS-R15]"""
     async with place.engine() as engine:
         run = await engine.start(telling, "in vain")
         await until_calls("requested")

@@ -203,14 +203,18 @@ def damage(place: Place, run_id: str, kind: str) -> None:
     if place.path is None:
         journal = place.state.runs[run_id].journal
         rows = place.state.trees[journal].rows
-        seq, format_, crc, body = rows[1]
-        rows[1] = (seq, format_, crc, body.replace(b"before", b"behind")) if kind == "body" else (7, format_, crc, body)
+        at = 0 if kind == "head" else 1
+        seq, format_, crc, body = rows[at]
+        changed = body.replace(b"before", b"behind")
+        rows[at] = (seq, format_, crc, changed) if kind == "body" else (7, format_, crc, body)
         return
     connection = apsw.Connection(str(place.path))
     other = "CAST(replace(CAST(body AS TEXT), 'before', 'behind') AS BLOB)"
     change = f"body = {other}" if kind == "body" else "seq = 77"
+    seq = 0 if kind == "head" else 1
     connection.execute(
-        f"UPDATE outlive_events SET {change} WHERE seq = 1 AND journal = (SELECT key FROM outlive_runs WHERE id = ?)",
+        f"UPDATE outlive_events SET {change}"
+        f" WHERE seq = {seq} AND journal = (SELECT key FROM outlive_runs WHERE id = ?)",
         (run_id,),
     )
     connection.close()
@@ -221,15 +225,18 @@ def damage_on_server(place: Place, run_id: str, kind: str) -> None:
     other = "convert_to(replace(convert_from(body, 'UTF8'), 'before', 'behind'), 'UTF8')"
     change = f"body = {other}" if kind == "body" else "seq = 77"
     with psycopg.connect(place.server_url.partition("?")[0]) as connection:
+        seq = 0 if kind == "head" else 1
         statement = (
-            f"UPDATE place.events SET {change} WHERE seq = 1 AND journal = (SELECT key FROM place.runs WHERE id = %s)"
+            f"UPDATE place.events SET {change}"
+            f" WHERE seq = {seq} AND journal = (SELECT key FROM place.runs WHERE id = %s)"
         )
         connection.execute(statement, (run_id,))
 
 
-@pytest.mark.parametrize("kind", ["body", "gap"])
+@pytest.mark.parametrize("kind", ["body", "gap", "head"])
 async def test_one_damaged_journal_parks_one_run(place: Place, kind: str) -> None:
-    """It names the event, the others go on, and reading its history says the same."""
+    """A changed event, a missing one, or no beginning: it names the event, the others go on, and reading its history
+    says the same. [SF-U3 SF-U4]"""
     place.is_damaged = True
     async with place.engine() as first:
         for name in ("good", "bad", "fine"):
@@ -242,7 +249,7 @@ async def test_one_damaged_journal_parks_one_run(place: Place, kind: str) -> Non
         assert ["good before on", "fine before on"] == [
             await in_time(second.get(name).result()) for name in ("good", "fine")
         ]
-        assert "journal of run bad is damaged at event 1" in await parks(second.get("bad"))
+        assert f"journal of run bad is damaged at event {0 if kind == 'head' else 1}" in await parks(second.get("bad"))
         with pytest.raises(CorruptJournalError):
             await second.get("bad").history()
     assert 1 == stage.count("bad before")

@@ -127,7 +127,7 @@ async def test_every_branch_is_cancelled(engine: outlive.Engine) -> None:
 
 
 async def test_a_cancelled_run_ends_as_cancelled_whatever_its_code_does(engine: outlive.Engine) -> None:
-    """Neither a workflow that swallows the cancellation nor one whose clean-up fails changes how it ends."""
+    """Neither a workflow that swallows the cancellation nor one whose clean-up fails changes how it ends. [FB-R17]"""
     stubborn = await engine.start(cancelled_and_stubborn)
     failing = await engine.start(cancelled_with_bad_clean_up)
     for run in (stubborn, failing):

@@ -243,7 +243,7 @@ async def test_a_child_of_the_tree_cannot_have_an_id_of_its_own(engine: outlive.
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_children_go_on_after_a_restart(place: Place, *, is_killed: bool) -> None:
-    """A child that has ended is not run again, one that was under way goes on."""
+    """A child that has ended is not run again, one that was under way goes on. [SF-U17 SF-U18]"""
     first = await place.engine(grace_seconds=0).__aenter__()
     run = await first.start(parent_of_held, ["a", "b"], id="run-1")
     await stage.gate("a").reached()

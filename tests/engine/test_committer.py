@@ -165,7 +165,7 @@ async def test_a_claim_that_goes_wrong_loses_no_run(place: Place, fault: str) ->
 
 
 async def test_the_sender_of_a_signal_is_told_that_the_store_refused(place: Place) -> None:
-    """Nothing was accepted, and with a key it may be sent again whatever happened the first time."""
+    """Nothing was accepted, and with a key it may be sent again whatever happened the first time. [FB-R16]"""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(committing_signal)

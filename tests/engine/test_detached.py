@@ -99,7 +99,7 @@ async def test_the_result_of_a_detached_run_is_awaited_durably(place: Place) -> 
 
 
 async def test_a_detached_run_may_end_while_its_starter_is_not_running(place: Place) -> None:
-    """Its end is a message, and messages wait."""
+    """Its end is a message, and messages wait. [FB-R16 SF-X12]"""
     async with place.engine() as first:
         await waits(await first.start(starts_and_awaits, "a", "audit-1", id="run-1"))
         await stage.gate("a").reached()

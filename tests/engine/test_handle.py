@@ -68,7 +68,7 @@ async def test_a_result_has_the_type_that_the_workflow_declares(engine: outlive.
 
 
 async def test_a_failed_run_raises_its_failure(engine: outlive.Engine) -> None:
-    """`RunFailed` says what failed, carries the journaled failure, and has the exception as its cause."""
+    """`RunFailed` says what failed, carries the journaled failure, and has the exception as its cause. [FB-R17]"""
     run = await engine.start(handled_failure, "no such thing")
 
     with pytest.raises(outlive.RunFailed, match="ValueError: no such thing") as caught:
@@ -136,7 +136,7 @@ async def test_why_says_who_runs_it(engine: outlive.Engine) -> None:
 
 
 async def test_why_says_what_a_suspended_run_waits_for(engine: outlive.Engine) -> None:
-    """Every wait that could move it, in one sentence, with the time at which a timer ends it."""
+    """Every wait that could move it, in one sentence, with the time at which a timer ends it. [TS-R14]"""
     run = await engine.start(handled_waits)
     await waits(run)
 
@@ -181,7 +181,7 @@ async def test_why_says_why_a_run_is_parked(engine: outlive.Engine) -> None:
 
 
 async def test_history_is_the_journal(engine: outlive.Engine) -> None:
-    """Every fact in order, from the creation to the end."""
+    """Every fact in order, from the creation to the end. [FB-R9 TS-R14]"""
     run = await engine.start(handled_bill, 1)
     await in_time(run.result())
 
@@ -200,7 +200,7 @@ async def test_a_value_without_annotation_comes_back_exactly(engine: outlive.Eng
 
 @pytest.mark.parametrize("verb", ["result", "status", "info", "why", "history", "cancel", "resume", "signal"])
 async def test_every_verb_refuses_an_unknown_run(engine: outlive.Engine, verb: str) -> None:
-    """Nobody waits for a run that does not exist."""
+    """Nobody waits for a run that does not exist. [FB-R10 TS-R14]"""
     run: RunHandle[Any] = engine.get("nobody")
     args = ["name"] if verb == "signal" else []
 
@@ -209,7 +209,7 @@ async def test_every_verb_refuses_an_unknown_run(engine: outlive.Engine, verb: s
 
 
 async def test_only_a_parked_run_is_resumed(engine: outlive.Engine) -> None:
-    """Resuming what is not parked is refused with what it is."""
+    """Resuming what is not parked is refused with what it is. [FB-R10]"""
     run = await engine.start(handled_waits)
     await waits(run)
 

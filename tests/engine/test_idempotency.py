@@ -42,7 +42,8 @@ async def test_a_replaced_run_has_other_idempotency_keys(engine: outlive.Engine)
 
 
 async def test_an_interrupted_step_keeps_its_idempotency_key(place: Place) -> None:
-    """The attempt after a crash has the key of the attempt before it, so the world can tell that they are one."""
+    """The attempt after a crash has the key of the attempt before it, so the world can tell that they are one.
+    [SF-U28]"""
     first = await place.engine().__aenter__()
     await first.start(stepping_key, id="run-1")
     await stage.gate("key").reached()

@@ -71,7 +71,7 @@ async def lively_deaf() -> str:
 
 
 async def test_running_steps_may_finish_within_the_grace(place: Place) -> None:
-    """What ends in time is kept; the next step is left to others."""
+    """What ends in time is kept; the next step is left to others. [TS-R24]"""
     engine = await place.engine(grace_seconds=5).__aenter__()
     await engine.start(lively, "a", id="run-1")
     await stage.gate("a").reached()
@@ -120,7 +120,7 @@ async def test_a_step_that_cannot_be_stopped_does_not_keep_the_engine(
 
 
 async def test_another_engine_goes_on_with_what_a_stopping_one_releases(place: Place) -> None:
-    """A hand-over takes no lease time."""
+    """A hand-over takes no lease time. [TS-R27]"""
     async with place.engine(worker=False) as client:
         first = await place.engine(grace_seconds=0).__aenter__()
         runs = [await first.start(lively, f"{number}", id=f"{number}") for number in range(5)]

@@ -130,7 +130,7 @@ async def test_items_that_are_done_are_not_done_again(place: Place) -> None:
 
 
 async def test_the_first_failure_cancels_the_rest(engine: outlive.Engine) -> None:
-    """And is raised as it is."""
+    """And is raised as it is. [FB-R15]"""
     stage.values.update(bad={1}, held={0})
     run = await engine.start(mapped, 100, 2)
 

@@ -90,7 +90,7 @@ async def test_a_run_waits_for_a_worker_that_has_its_workflow(place: Place) -> N
 
 
 async def test_an_orphan_waits_for_a_worker_that_has_its_workflow(place: Place) -> None:
-    """It says that its worker is gone and which code it needs."""
+    """It says that its worker is gone and which code it needs. [SF-U2 FB-R2]"""
     first = await place.engine().__aenter__()
     await first.start(old_hold, "a", id="run-1")
     await stage.gate("a").reached()
@@ -147,7 +147,7 @@ async def test_a_run_keeps_the_version_it_was_started_with(place: Place) -> None
     ids=["order", "argument", "signature", "type"],
 )
 async def test_code_that_contradicts_the_journal_parks_the_run(place: Place, fn: Any, told: str) -> None:
-    """It is parked with a diff, others go on, and with the right code it ends as if nothing had been."""
+    """It is parked with a diff, others go on, and with the right code it ends as if nothing had been. [FB-R2 TS-R4]"""
     async with place.engine() as first:
         await waits(await first.start(old_code, "a", id="run-1"))
     registry = deployed(fn)

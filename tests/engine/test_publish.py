@@ -129,7 +129,7 @@ async def test_fields_are_readable_while_it_runs_and_merge_with_those_before(eng
 
 
 async def test_what_was_published_survives_a_crash_and_is_merged_with(place: Place) -> None:
-    """The next worker knows what the last one had shown."""
+    """The next worker knows what the last one had shown. [TS-R3]"""
     doomed = await place.engine().__aenter__()
     run = await doomed.start(shows_stages, id="r")
     await stage.gate("packing").reached()

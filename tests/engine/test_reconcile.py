@@ -112,3 +112,18 @@ async def test_nothing_is_done_where_all_agree(engine: outlive.Engine) -> None:
     assert "held" == await in_time(engine.get("run-1").result())
     assert (0, 0) == (engine.counters.runs_reclaimed, engine.counters.runs_disowned)
     assert ["held"] == stage.calls
+
+
+async def test_a_worker_compares_now_and_then_without_being_asked(engine: outlive.Engine) -> None:
+    """What went wrong without anybody noticing is healed within half a minute."""
+    await begun(engine, "lost", id="run-1")
+    run = await engine.get("run-1").info()
+    worker_of(engine).disown(run.journal)
+    stage.gate("lost").open()
+    claimer = station_of(engine)._claimer
+    assert claimer is not None
+
+    claimer._reconcile_at = 0.0
+
+    assert "lost" == await in_time(engine.get("run-1").result())
+    assert claimer._reconcile_at > 0

@@ -66,7 +66,8 @@ async def recovering_cached(name: str) -> str:
 
 
 async def test_completed_steps_are_not_run_again(place: Place) -> None:
-    """After a crash the interrupted step runs again, the ones before it do not, and the ones after it run once."""
+    """After a crash the interrupted step runs again, the ones before it do not, and the ones after it run once.
+    [SF-U8 SF-U15 FB-R1 TS-R1 TS-R2 TS-R3 AK-X3]"""
     first = await place.engine().__aenter__()
     await first.start(recovering, 3, "held", id="run-1")
     await stage.gate("held").reached()
@@ -83,7 +84,7 @@ async def test_completed_steps_are_not_run_again(place: Place) -> None:
 
 
 async def test_only_interrupted_branches_are_run_again(place: Place) -> None:
-    """Of parallel steps those that ended before the crash keep their results."""
+    """Of parallel steps those that ended before the crash keep their results. [SF-U29 FB-R11]"""
     first = await place.engine().__aenter__()
     run = await first.start(recovering_in_parallel, ["a", "b", "c"], id="run-1")
     for name in "abc":
@@ -104,7 +105,7 @@ async def test_only_interrupted_branches_are_run_again(place: Place) -> None:
 
 
 async def test_waits_survive_any_number_of_crashes(place: Place) -> None:
-    """A run that waits for a signal, a timer and another signal is killed in each of these waits."""
+    """A run that waits for a signal, a timer and another signal is killed in each of these waits. [TS-R8]"""
 
     async def live_on(do: Any) -> None:
         engine = await place.engine().__aenter__()

@@ -138,7 +138,7 @@ async def test_a_failed_attempt_is_tried_again(engine: outlive.Engine, workflow:
 
 
 async def test_a_budget_ends(engine: outlive.Engine) -> None:
-    """After its last attempt a step has failed for good, with the last failure."""
+    """After its last attempt a step has failed for good, with the last failure. [TS-R12]"""
     run = await engine.start(retrying, 4)
 
     with pytest.raises(outlive.RunFailed, match="attempt 3"):
@@ -187,7 +187,7 @@ async def test_a_waiting_attempt_does_not_hold_up_the_rest_of_its_run(place: Pla
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_attempts_and_back_off_survive_a_restart(place: Place, *, is_killed: bool) -> None:
-    """An engine that stops or dies in the middle of a back-off resets neither the budget nor the clock."""
+    """An engine that stops or dies in the middle of a back-off resets neither the budget nor the clock. [SF-U9]"""
     first = await place.engine().__aenter__()
     run = await first.start(retrying_slowly, 3, id="run-1")
     await waits(run)
@@ -211,7 +211,8 @@ async def test_attempts_and_back_off_survive_a_restart(place: Place, *, is_kille
     [("flaky", 5, "FlakyError"), ("flakier", 5, "FlakierError"), ("hopeless", 1, "StepFailed")],
 )
 async def test_only_what_is_worth_it_is_retried(engine: outlive.Engine, kind: str, attempts: int, told: str) -> None:
-    """`Retry.on` says which exceptions, subclasses too, are tried again; they reach the workflow as themselves."""
+    """`Retry.on` says which exceptions, subclasses too, are tried again; they reach the workflow as themselves.
+    [TS-R12]"""
     run = await engine.start(retrying_picky, kind)
 
     assert told == await in_time(run.result())
@@ -219,7 +220,7 @@ async def test_only_what_is_worth_it_is_retried(engine: outlive.Engine, kind: st
 
 
 async def test_options_of_one_call_replace_those_of_the_step(engine: outlive.Engine) -> None:
-    """A step without a budget gets one for a call, and one with a budget can do without."""
+    """A step without a budget gets one for a call, and one with a budget can do without. [TS-R12]"""
     assert 3 == await in_time((await engine.start(retrying_by_option, 3)).result())
     stage.clear()
     assert "1 attempt 1" == await in_time((await engine.start(retrying_not_by_option, 2)).result())

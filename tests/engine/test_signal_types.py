@@ -41,7 +41,7 @@ async def test_a_typed_signal_comes_as_its_type(engine: outlive.Engine) -> None:
 
 @pytest.mark.parametrize("payload", ["five", {"cents": "five"}, None, Payment("five")])  # type: ignore[arg-type]
 async def test_a_declared_type_is_checked_at_the_sender(engine: outlive.Engine, payload: Any) -> None:
-    """A workflow that declares its signals never gets one of another type; nothing is stored."""
+    """A workflow that declares its signals never gets one of another type; nothing is stored. [TS-R8]"""
     run = await engine.start(listening_declared, id="run-1")
 
     with pytest.raises(SignalTypeError, match="signal 'paid' of workflow listening_declared"):

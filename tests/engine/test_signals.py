@@ -63,7 +63,7 @@ async def test_a_signal_wakes_its_run(engine: outlive.Engine) -> None:
 
 
 async def test_early_signals_are_buffered_first_in_first_out(engine: outlive.Engine) -> None:
-    """What comes before the run asks for it is kept, in order."""
+    """What comes before the run asks for it is kept, in order. [TS-R10 AK-X5]"""
     run = await engine.start(listening_late, 3)
     await stage.gate("first").reached()
     for number in range(3):
@@ -74,7 +74,7 @@ async def test_early_signals_are_buffered_first_in_first_out(engine: outlive.Eng
 
 
 async def test_signals_of_other_names_wait_their_turn(engine: outlive.Engine) -> None:
-    """A signal is kept for whoever asks for its name."""
+    """A signal is kept for whoever asks for its name. [TS-R11]"""
     run = await engine.start(listening_to_two)
     await waits(run)
     await run.signal("said", "b")
@@ -85,7 +85,7 @@ async def test_signals_of_other_names_wait_their_turn(engine: outlive.Engine) ->
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_an_accepted_signal_survives_a_restart(place: Place, *, is_killed: bool) -> None:
-    """A signal that was sent when nobody ran, or just before its engine died, is delivered once."""
+    """A signal that was sent when nobody ran, or just before its engine died, is delivered once. [FB-R16 TS-R8]"""
     first = await place.engine().__aenter__()
     run = await first.start(listening_late, 2, id="run-1")
     await stage.gate("first").reached()
@@ -101,7 +101,8 @@ async def test_an_accepted_signal_survives_a_restart(place: Place, *, is_killed:
 
 
 async def test_a_key_makes_a_signal_one(engine: outlive.Engine) -> None:
-    """The same key again is the same signal: before it is consumed, after it, and after the end of the run."""
+    """The same key again is the same signal: before it is consumed, after it, and after the end of the run.
+    [FB-R3 TS-R9]"""
     run = await engine.start(listening, 2)
     await run.signal("said", "once", key="evt-1")
     await run.signal("said", "once", key="evt-1")

@@ -62,7 +62,7 @@ async def test_keyword_arguments_are_bound_to_the_workflow(engine: outlive.Engin
 
 
 async def test_the_same_id_again_is_the_same_run(engine: outlive.Engine) -> None:
-    """Attaching to an open run neither starts another one nor disturbs it."""
+    """Attaching to an open run neither starts another one nor disturbs it. [TS-R16]"""
     first = await engine.start(started_and_held, "a", id="run-1")
     await stage.gate("a").reached()
     second = await engine.start(started_and_held, "b", id="run-1")
@@ -73,7 +73,7 @@ async def test_the_same_id_again_is_the_same_run(engine: outlive.Engine) -> None
 
 
 async def test_attaching_to_a_finished_run_gives_its_result(engine: outlive.Engine) -> None:
-    """A start that comes after the end is answered with what was, also by another engine."""
+    """A start that comes after the end is answered with what was, also by another engine. [SF-U5 TS-R14]"""
     await in_time((await engine.start(started, "a", id="run-1")).result())
 
     again = await engine.start(started, "b", id="run-1")
@@ -94,7 +94,7 @@ async def test_a_start_is_durable_when_it_returns(place: Place) -> None:
 
 @pytest.mark.parametrize("is_finished", [False, True])
 async def test_reject_refuses_an_id_that_is_taken(engine: outlive.Engine, *, is_finished: bool) -> None:
-    """`reject` raises, whether the other run is open or finished, and says what it is doing."""
+    """`reject` raises, whether the other run is open or finished, and says what it is doing. [FB-R5]"""
     run = await engine.start(started_and_held, "a", id="run-1")
     await stage.gate("a").reached()
     if is_finished:
@@ -242,7 +242,7 @@ async def test_attaching_takes_no_place_of_another_run(place: Place) -> None:
 
 
 async def test_starts_at_the_same_time_are_one_run(engine: outlive.Engine) -> None:
-    """Twenty callers with one id get one run."""
+    """Twenty callers with one id get one run. [FB-R4]"""
     runs = await in_time(asyncio.gather(*[engine.start(started, "a", id="run-1") for _ in range(20)]))
 
     assert ["a"] * 20 == [await in_time(run.result()) for run in runs]

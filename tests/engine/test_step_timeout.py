@@ -149,7 +149,7 @@ async def test_an_attempt_that_takes_too_long_is_stopped(engine: outlive.Engine)
 
 
 async def test_the_late_result_of_a_timed_out_thread_is_ignored(engine: outlive.Engine) -> None:
-    """A thread cannot be stopped, but what it returns after its time is not heard."""
+    """A thread cannot be stopped, but what it returns after its time is not heard. [TS-R12]"""
     stage.values["late"] = threading.Event()
     run = await engine.start(timing_out_on_thread)
 
@@ -162,7 +162,7 @@ async def test_the_late_result_of_a_timed_out_thread_is_ignored(engine: outlive.
 
 
 async def test_a_timed_out_attempt_is_retried(engine: outlive.Engine) -> None:
-    """A timeout is a failure like others: it counts as an attempt."""
+    """A timeout is a failure like others: it counts as an attempt. [TS-R12]"""
     run = await engine.start(timing_out_once)
 
     assert "second" == await in_time(run.result())

@@ -77,7 +77,7 @@ async def test_no_timer_fires_early(engine: outlive.Engine) -> None:
 
 
 async def test_a_run_with_a_long_timer_is_suspended(place: Place) -> None:
-    """It costs no worker anything until it is due; then it goes on where it was."""
+    """It costs no worker anything until it is due; then it goes on where it was. [TS-R21]"""
     async with place.engine() as engine:
         run = await engine.start(sleeping, 30 * DAY)
         await waits(run)
@@ -105,7 +105,7 @@ async def test_a_timer_waits_for_its_time_after_a_restart(place: Place) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_a_timer_that_was_due_while_nobody_ran_fires_once_at_the_start(place: Place, *, is_killed: bool) -> None:
-    """Downtime delays a timer; it does not lose it and does not double it."""
+    """Downtime delays a timer; it does not lose it and does not double it. [AK-X2]"""
     first = await place.engine().__aenter__()
     await waits(await first.start(sleeping, DAY, id="run-1"))
     await (crash(first) if is_killed else first.__aexit__(None, None, None))

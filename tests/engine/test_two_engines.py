@@ -80,7 +80,7 @@ async def test_a_client_sees_the_runs_of_a_worker(place: Place) -> None:
 
 
 async def test_orphans_are_taken_over(place: Place) -> None:
-    """The runs of an engine that dies go on in one that lives."""
+    """The runs of an engine that dies go on in one that lives. [AK-X1]"""
     first = await place.engine().__aenter__()
     for name in "abc":
         await first.start(shared_hold, name, id=name)
@@ -96,7 +96,7 @@ async def test_orphans_are_taken_over(place: Place) -> None:
 
 
 async def test_a_live_worker_keeps_its_runs(place: Place) -> None:
-    """Nobody takes over what is only slow."""
+    """Nobody takes over what is only slow. [TS-R20]"""
     async with place.engine() as first, place.engine() as second:
         run = await first.start(shared_hold, "a", id="run-1")
         await stage.gate("a").reached()
@@ -133,7 +133,7 @@ async def test_a_zombie_commits_nothing(place: Place) -> None:
 
 
 async def test_a_zombie_cancels_what_it_has_running(place: Place) -> None:
-    """The first refused commit is enough: the other steps of the run are cancelled at once."""
+    """The first refused commit is enough: the other steps of the run are cancelled at once. [AK-X4]"""
     async with place.engine(lease_seconds=LEASE) as zombie:
         await zombie.start(contested_beside_progress, id="run-1")
         await stage.gate("epoch 1").reached()
@@ -169,7 +169,7 @@ async def until_conflict(engine: outlive.Engine) -> None:
 
 
 async def test_a_worker_whose_session_was_ended_begins_a_new_one(place: Place) -> None:
-    """Its keeper notices, its steps are cancelled, its runs go on elsewhere, and it works again."""
+    """Its keeper notices, its steps are cancelled, its runs go on elsewhere, and it works again. [AK-X4]"""
     async with place.engine(lease_seconds=1) as fenced:
         await fenced.start(contested_alone, id="run-1")
         await stage.gate("epoch 1").reached()

@@ -57,7 +57,7 @@ async def test_each_run_is_of_the_version_that_was_named(engine: outlive.Engine)
 
 
 async def test_a_run_keeps_its_version_across_a_crash(place: Place) -> None:
-    """A newer version that is deployed meanwhile does not touch it."""
+    """A newer version that is deployed meanwhile does not touch it. [TS-R5]"""
     doomed = await place.engine(registry=registry_of(pay_back)).__aenter__()
     run = await doomed.start(pay_back, "a", id="r")
     await waits(run)
@@ -79,7 +79,7 @@ async def test_the_same_id_again_is_the_same_run_whatever_version_is_asked_for(e
 
 
 async def test_a_worker_claims_only_the_versions_that_it_has(place: Place) -> None:
-    """The others wait for a worker that has theirs, and say so."""
+    """The others wait for a worker that has theirs, and say so. [TS-R4]"""
     async with place.engine(worker=False) as client:
         old = await client.start(pay_back, "a", id="old")
         new = await client.start(pay_back_10, id="new")

@@ -12,6 +12,7 @@ from outlive._model import Run
 from outlive._store.contract import ItemResult, Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.batch import Batch
+from outlive._store.postgres.query import statements
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
     begin,
@@ -124,7 +125,7 @@ async def test_mail_that_crosses_with_suspending_wakes_the_run(
     mail.post([message(store, "run-1")])
     sleep.add(suspending)
     batch = mail if first == "mail" else sleep
-    sql = "SELECT place.commit_changes(" + ", ".join(f"${number}" for number in range(1, 53)) + ")"
+    sql = statements("place")["commit_changes"]
     async with connected(postgres_url) as one:
         transaction = one.transaction()
         await transaction.start()

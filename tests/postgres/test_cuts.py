@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 import outlive
@@ -94,3 +95,21 @@ async def test_a_cut_at_any_request_of_a_run_loses_nothing_and_repeats_nothing(
             )
             assert len(done) == 5
             assert max(done.values()) == 1
+
+
+async def test_a_commit_can_be_cut_off_from_its_answer(
+    postgres_server: PostgresServer, postgres_database: str, proxy: Proxy
+) -> None:
+    """Requests that commit nothing pass; the one that does is done, and nobody hears of it."""
+    url = through(proxy, postgres_server.url(postgres_database))
+    connection = await asyncpg.connect(url)
+    await connection.execute("CREATE TABLE cut_off (number INTEGER)")
+    proxy.cut_commit(1)
+    await connection.execute("BEGIN")
+    await connection.execute("INSERT INTO cut_off VALUES ($1)", 7)
+    assert 0 == proxy.cuts
+    with pytest.raises((OSError, asyncpg.PostgresError, asyncpg.InterfaceError)):
+        await in_time(connection.execute("COMMIT"))
+
+    assert 1 == proxy.cuts
+    assert [(7,)] == postgres_server.execute("SELECT number FROM cut_off", database=postgres_database)

@@ -273,3 +273,25 @@ async def test_transaction_that_ends_between_two_requests_of_a_statement_says_so
 
     with pytest.raises(TransactionOverError):
         await StepHandle(connection, place_of("postgresql://nowhere/x")).fetch("SELECT 1")
+
+
+async def test_a_full_disk_is_the_stores_trouble_and_not_the_steps(ledger: PostgresStore) -> None:
+    """A statement of the step is refused for want of room: the store refuses for now, and nobody has failed."""
+    transaction = await ledger.begin()
+    try:
+        with pytest.raises(StoreUnavailableError, match="no room"):
+            await transaction.handle.execute("DO $$ BEGIN RAISE 'no room' USING ERRCODE = 'disk_full'; END $$")
+    finally:
+        await transaction.rollback()
+
+
+async def test_a_limit_that_a_statement_exceeds_is_its_own_failure(ledger: PostgresStore) -> None:
+    """To do the same again would never work."""
+    transaction = await ledger.begin()
+    try:
+        with pytest.raises(asyncpg.ConfigurationLimitExceededError):
+            await transaction.handle.execute(
+                "DO $$ BEGIN RAISE 'too large' USING ERRCODE = 'configuration_limit_exceeded'; END $$"
+            )
+    finally:
+        await transaction.rollback()

@@ -10,6 +10,7 @@ import pytest
 
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.beat import PostgresBeat
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
@@ -244,3 +245,28 @@ async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, p
             return False
 
     await until(is_back)
+
+
+async def test_a_beat_is_quiet_when_the_interpreter_ends_first(store: PostgresStore) -> None:
+    """Python ends the threads of pools before ours: what a keeper does then is no error that anybody should see."""
+    await hire(store, "worker-a")
+    beat = store.open_beat("worker-a")
+    assert await asyncio.to_thread(beat.renew, lease_seconds=30)
+    assert isinstance(beat, PostgresBeat)
+    assert beat._thread is not None
+    session, loop = beat._session, beat._loop
+    assert session is not None
+    assert loop is not None
+    beat._thread._shutdown = True  # As `concurrent.futures.thread._worker` does.
+
+    with pytest.raises(StoreUnavailableError):
+        await asyncio.to_thread(beat.renew, lease_seconds=30)
+    await asyncio.to_thread(beat.close)
+
+    def clean_up() -> None:
+        # What the end of the process does.
+        session.connection.terminate()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+    await asyncio.to_thread(clean_up)

@@ -128,7 +128,8 @@ def lives() -> Iterator[Life]:
 
 
 def test_any_code_parks_at_the_first_event_that_it_did_not_ask_for() -> None:
-    """Every journal against every code: no event is accepted that does not answer exactly what the code asked."""
+    """Every journal against every code: no event is accepted that does not answer exactly what the code asked.
+    [FB-R12]"""
     contradictions = 0
     for life, other in product(list(lives()), EVERYTHING):
         code = Code(renamed(other, life.of.name), sub)

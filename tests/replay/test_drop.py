@@ -486,7 +486,7 @@ def an_end() -> Iterator[None]:
 def test_a_workflow_that_swallows_everything_can_be_dropped(
     of: Workflow[..., Any], capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Dropping comes to an end, runs no step, and says in the log what stays in memory."""
+    """Dropping comes to an end, runs no step, and says in the log what stays in memory. [TS-R25]"""
     drop_quietly(of, [created(of)])
 
     assert EFFECTS == []

@@ -189,7 +189,7 @@ async def timers_of_one_instant() -> list[str]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_timers_of_one_instant_fire_in_the_order_in_which_they_were_made(seed: int | None) -> None:
-    """Not by name, not by chance."""
+    """Not by name, not by chance. [TS-R29]"""
     life = live(timers_of_one_instant, seed=seed, crash_at=range(100))
 
     assert life.result == ["early", "c", "a", "b"]

@@ -1,16 +1,11 @@
 """`docs/internals/conformance.md` says the truth: which test covers which scenario, and that none was forgotten."""
 
-import inspect
-import re
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from outlive.testing.conformance import FACETS, LocalStoreConformance, StoreConformance
 from outlive.testing.conformance.facet import Facet
+from tests.docs.scenarios import ROOT, Table, list_tests_of_stores
 
-TABLE = Path(__file__).parents[2] / "docs" / "internals" / "conformance.md"
 SCENARIOS = {
     **{f"SF-B{number}": "blobs" for number in range(1, 11)},
     **{f"SF-C{number}": "checkpoints" for number in range(1, 7)},
@@ -21,41 +16,34 @@ SCENARIOS = {
     **{f"AK-L{number}": "leases" for number in range(1, 11)},
     "OL-B1": "blobs",
     **{f"OL-H{number}": "heirs" for number in range(1, 12)},
-    **{f"OL-J{number}": "joins" for number in range(1, 5)},
+    **{f"OL-J{number}": "joins" for number in range(1, 6)},
     "OL-P1": "published",
     **{f"OL-T{number}": "transactions" for number in range(1, 11)},
 }
-EXCUSE = "does not apply: "
+TABLE = Table(ROOT / "docs" / "internals" / "conformance.md", SCENARIOS, list_tests_of_stores)
+RECOVERY = ("SF-U", "TS-R")
+"""Families of `docs/internals/recovery.md` that tests of stores show too."""
 
 
 def test_every_scenario_stands_in_the_table_once() -> None:
     """In its order, and nothing else does."""
-    assert [id for id, _ in read_table()] == list(SCENARIOS)
+    assert [id for id, _ in TABLE.rows()] == list(SCENARIOS)
 
 
 @pytest.mark.parametrize("id", SCENARIOS)
 def test_scenario_is_covered_as_the_table_says(id: str) -> None:
     """By exactly the tests that name it, or by none and with a reason."""
-    cell = dict(read_table())[id]
-    named = {test for test, ids in read_docstrings() if id in ids}
-
-    if cell.startswith(EXCUSE):
-        assert not named
-        assert len(cell) > len(EXCUSE) + 20, "the reason is missing"
-    else:
-        assert named == set(re.findall(r"`(\w+\.test_\w+)`", cell)) != set()
+    TABLE.check(id)
 
 
 def test_tests_name_only_scenarios_that_exist() -> None:
     """A slip in a docstring is found."""
-    unknown = {(test, id) for test, ids in read_docstrings() for id in ids if id not in SCENARIOS}
-
-    assert not unknown
+    assert set() == TABLE.slips(elsewhere=RECOVERY)
 
 
 def test_every_test_states_its_behaviour() -> None:
     """In at least one sentence."""
-    assert [test for test, method in list_tests() if not (method.__doc__ or "").rstrip("] ").strip()] == []
+    assert [test for test, doc in list_tests_of_stores() if not doc.rstrip("] ").strip()] == []
 
 
 def test_no_facet_hides_a_test_of_another() -> None:
@@ -69,22 +57,3 @@ def test_no_facet_hides_a_test_of_another() -> None:
 
     assert sorted(names) == sorted(set(names))
     assert {facet.__module__.rpartition(".")[2] for facet in facets} == {*FACETS, "facet"}
-
-
-def read_table() -> list[tuple[str, str]]:
-    """Id and last cell of every row."""
-    return re.findall(r"^\| ([A-Z]{2}-[A-Z]\d+) \| [^|]+ \| ([^|]+) \|$", TABLE.read_text("utf-8"), re.MULTILINE)
-
-
-def read_docstrings() -> Iterator[tuple[str, list[str]]]:
-    """Every test of the suite with the ids in the brackets at the end of its docstring."""
-    for test, method in list_tests():
-        brackets = re.search(r"\[([^\]]+)\]$", method.__doc__ or "")
-        yield test, brackets[1].split() if brackets else []
-
-
-def list_tests() -> Iterator[tuple[str, object]]:
-    """Every test of the suite, as `facet.name`."""
-    for name, method in inspect.getmembers(StoreConformance, inspect.isfunction):
-        if name.startswith("test_"):
-            yield f"{method.__module__.rpartition('.')[2]}.{name}", method

@@ -78,5 +78,5 @@ class Leases(Protocol):
         """Sessions of others that the store takes for live, and that have certainly died."""
 
     def watch(self, ring: Callable[[], None]) -> None:
-        """Call `ring`, on the event loop, when a session may have died. A hint: whoever waits looks now and then all
-        the same. Kinds that hear nothing never call."""
+        """Call `ring`, and no longer the one before, on the event loop, when a session may have died. A hint: whoever
+        waits looks now and then all the same. Kinds that hear nothing never call."""

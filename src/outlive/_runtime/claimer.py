@@ -30,6 +30,9 @@ from outlive.telemetry import log
 REPLAYS_PER_TURN_MAX = 50
 """Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
 
+RECONCILE_SECONDS = 30.0
+"""How often what is held here is compared with what the store says, without anybody having asked for it."""
+
 
 class Claimer:
     """The pulse of a worker."""
@@ -62,6 +65,7 @@ class Claimer:
         self._has_more = False
         self._is_unsure = False
         """Whether a claim was never answered: it may have happened."""
+        self._reconcile_at = clock.monotonic() + RECONCILE_SECONDS
         self._is_suspicious = False
         """Whether others may own what is held here."""
         self._lookups: list[tuple[LiveRun, list[str]]] = []
@@ -145,6 +149,9 @@ class Claimer:
     async def run_once(self) -> int:
         """Take what is due; how many trees that were."""
         await self._rescuer.look_when_due()
+        if self._clock.monotonic() >= self._reconcile_at:
+            self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS * (0.75 + self._clock.random() / 2)
+            self.reconcile()
         limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
         self._next_wake_at, self._may_have_orphans = None, False

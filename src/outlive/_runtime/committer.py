@@ -7,6 +7,9 @@ loop, never from inside a task, because an answer may feed an execution.
 A store that is down is not a failure of any run: the batch is kept and tried again with back-off, and nothing behind it
 moves. A commit whose outcome is unknown is read back and compared, row by row, before anyone hears of it.
 
+A change that the store holds (somebody else's open transaction takes an id that it wants) steps aside, and what its
+tree says next steps behind it (`held`); the others do not wait.
+
 What a tree says while something that it said before is on its way hangs on that. If that is refused, the rest is: it
 must not find its place in a journal that somebody else has gone on with.
 """
@@ -21,8 +24,9 @@ from typing import Any, NamedTuple
 
 from outlive._journal.codec import Row
 from outlive._runtime.bell import Bell
-from outlive._runtime.generation import name_of_generation
+from outlive._runtime.held import HeldChanges
 from outlive._runtime.merging import merged
+from outlive._runtime.unknown import read_back
 from outlive._store.contract import Change, Outcome, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import Counters, log
@@ -68,7 +72,8 @@ class Committer:
         self._pump: asyncio.Task[None] | None = None
         self._transactions: set[asyncio.Task[None]] = set()
         self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
-        """By journal: what waits for the transaction of a step."""
+        """By journal: what waits for the transaction of a step, or behind a change that the store holds."""
+        self._aside = HeldChanges(store, give_back=self._take_back)
         self._idle = Bell()
         self._is_abandoned = False
         self.trouble = ""
@@ -92,7 +97,7 @@ class Committer:
     @property
     def is_idle(self) -> bool:
         """Whether everything submitted so far has its outcome."""
-        return self._pump is None and not self._transactions and not self._held
+        return self._pump is None and not self._transactions and not self._held and not self._aside
 
     # -- Transactions of steps -------------------------------------------------------------------------------
 
@@ -169,6 +174,10 @@ class Committer:
             within.void(reason)
             self._refuse_rest(journal)
             self._queue.extendleft(reversed(entries[:-1]))
+        self._submit_held(journal)
+
+    def _submit_held(self, journal: int) -> None:
+        """What waited for a tree's transaction, or behind its change, has its turn."""
         for entry in self._held.pop(journal, ()):
             if isinstance(entry, Within):
                 self.submit_within(entry)
@@ -177,22 +186,45 @@ class Committer:
         if self._queue:
             self._pump_soon()
 
+    # -- Changes that the store holds ------------------------------------------------------------------------
+
+    def _set_aside(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> Told:
+        """The batch without the changes that have no outcome yet."""
+        heard = [place for place, (outcome, _) in enumerate(outcomes) if outcome is not Outcome.HELD]
+        for place in sorted({*range(len(batch))} - {*heard}):
+            self._counters.held += 1
+            self._aside.add(batch[place])
+            if journal := batch[place][0].journal:
+                self._held.setdefault(journal, []).extend(self._take_queued(journal))
+        return [batch[place] for place in heard], [outcomes[place] for place in heard]
+
+    def _take_back(self, entries: list[tuple[Change, Answer]]) -> None:
+        """These are worth another try, before what their trees have said since."""
+        self._queue.extendleft(reversed(entries))
+        for journal in {change.journal for change, _ in entries} - {0}:
+            self._submit_held(journal)
+        self._pump_soon()
+
+    # -- Stopping --------------------------------------------------------------------------------------------
+
     async def drain(self, *, patience_seconds: float) -> bool:
-        """Wait until everything submitted so far has its outcome; False if the store is away for longer than this."""
+        """Wait until everything submitted so far has its outcome, but for starts of runs whose id somebody else holds;
+        False if the store is away, or holds what a run has said, for longer than this."""
         self._overlaps = False  # Whoever waits for all of it has nothing to work on meanwhile: one batch, one commit.
-        while self._pump is not None or self._transactions:
-            busy = [*self._transactions] if self._pump is None else [self._pump, *self._transactions]
-            await asyncio.wait(busy, timeout=DRAIN_LOOK_SECONDS)
+        while self._pump is not None or self._transactions or self._aside.has_trees:
+            busy = [self._pump, self._aside.looking, *self._transactions]
+            await asyncio.wait([task for task in busy if task is not None], timeout=DRAIN_LOOK_SECONDS)
             # The last answers were scheduled before the pump ended; let them be heard.
             await asyncio.sleep(0)
             patience_seconds -= DRAIN_LOOK_SECONDS
-            if self.trouble and patience_seconds <= 0:
+            if (self.trouble or self._aside.has_trees) and patience_seconds <= 0:
                 return False
         return True
 
     def abandon(self) -> None:
         """Commit nothing more, not even what waits: the engine has stopped."""
         self._is_abandoned = True
+        self._aside.abandon()
         for task in self._transactions:
             task.cancel()
         if self._pump is not None:
@@ -207,11 +239,12 @@ class Committer:
                 self._batch = batch = [self._queue.popleft() for _ in range(size)]
                 changes, where = merged([change for change, _ in batch])
                 telling, untold = untold, None
-                outcomes = await (
-                    self._commit(changes) if telling is None else self._commit_meanwhile(changes, telling)
-                )
+                commit = self._commit(changes, is_doubtful=self._aside.gave_back(batch))
+                outcomes = await (commit if telling is None else self._meanwhile(commit, telling))
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
+                if any(outcome is Outcome.HELD for outcome, _ in outcomes):
+                    batch, outcomes = self._set_aside(batch, outcomes)
                 self._count(batch, outcomes)
                 untold = batch, outcomes
                 # A conflict is told first: what its tree has said since must not reach the store.
@@ -234,10 +267,12 @@ class Committer:
         half = (len(self._queue) + previous + 1) // 2
         return min(len(self._queue), self._batch_max, max(half, BATCH_MIN))
 
-    async def _commit_meanwhile(self, changes: list[Change], telling: Told) -> list[tuple[Outcome, int]]:
+    async def _meanwhile(
+        self, committing: Coroutine[Any, Any, list[tuple[Outcome, int]]], telling: Told
+    ) -> list[tuple[Outcome, int]]:
         """Give a batch to the store, and tell the answers to the one before as soon as it is on its way."""
         loop = asyncio.get_running_loop()
-        commit = loop.create_task(self._commit(changes), name="outlive-commit")
+        commit = loop.create_task(committing, name="outlive-commit")
         try:
             for _ in range(TURNS_TO_THE_STORE):
                 await asyncio.sleep(0)
@@ -277,8 +312,10 @@ class Committer:
             self._queue = deque(entry for entry in self._queue if entry[0].journal != journal)
         return taken
 
-    async def _commit(self, changes: list[Change]) -> list[tuple[Outcome, int]]:
-        pause, refusals, unknowns = BACKOFF_FIRST_SECONDS, 0, 0
+    async def _commit(self, changes: list[Change], *, is_doubtful: bool = False) -> list[tuple[Outcome, int]]:
+        """The outcomes of changes; `is_doubtful` if an earlier try of one of them may have arrived without our hearing
+        of it."""
+        pause, refusals = BACKOFF_FIRST_SECONDS, 0
         known: dict[int, tuple[Outcome, int]] = {}
         while True:
             open_ = [index for index in range(len(changes)) if index not in known]
@@ -286,7 +323,7 @@ class Committer:
                 outcomes = await self._store.commit([changes[index] for index in open_])
             except CommitUnknownError as error:
                 self._counters.unknowns += 1
-                unknowns += 1
+                is_doubtful = True
                 await self._say(error, pause)
                 known |= await self._read_back(changes, open_)
                 if len(known) == len(changes):
@@ -297,7 +334,9 @@ class Committer:
                 # Not the store's state but something in the batch. Nobody may suffer for another's change.
                 await self._say(error, pause)
                 if len(open_) > 1:
-                    known |= {index: (await self._commit([changes[index]]))[0] for index in open_}
+                    known |= {
+                        index: (await self._commit([changes[index]], is_doubtful=is_doubtful))[0] for index in open_
+                    }
                     break
                 refusals += 1
                 if refusals == REFUSALS_MAX:
@@ -306,7 +345,7 @@ class Committer:
                     break
             else:
                 known |= dict(zip(open_, outcomes, strict=True))
-                if unknowns:
+                if is_doubtful:
                     # What was not to be found may have arrived since, and be in its own way now.
                     lost = [index for index in open_ if known[index][0] is Outcome.CONFLICT]
                     known |= await self._read_back(changes, lost)
@@ -354,23 +393,3 @@ async def rolled_back(transaction: Transaction) -> None:
     """Roll a transaction back; a store that is away has done so."""
     with suppress(StoreUnavailableError):
         await transaction.rollback()
-
-
-async def read_back(store: Store, change: Change) -> tuple[Outcome, int] | None:
-    """What became of a change whose commit was never answered: its outcome, or None if it was not written."""
-    journal = change.journal
-    if journal == 0:
-        root = change.runs[0]
-        run = await store.find_run(root.id)
-        if run is None:
-            return None
-        if run.nonce != root.nonce:
-            # Somebody else's; or ours, if it has gone on as a new one meanwhile.
-            run = await store.find_run(name_of_generation(root.id, 1))
-            if run is None or run.nonce != root.nonce:
-                return Outcome.CONFLICT, 0
-        journal = run.journal
-    rows = await store.read_journal(journal, after=change.after, limit=len(change.rows))
-    if not rows:
-        return None
-    return (Outcome.COMMITTED if rows == change.rows else Outcome.CONFLICT), journal

@@ -19,6 +19,7 @@ from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
 from outlive._journal.value import TAGGED
 from outlive._replay.command import RunStep, StepKind
 from outlive._runtime.attempt import Attempt
+from outlive._runtime.bell import Bell
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import rolled_back
 from outlive._runtime.judging import describe, is_worth_another
@@ -39,6 +40,10 @@ STEPS_PER_LANE_MAX = 100
 
 Report = Callable[[LiveRun, Attempt, bytes | None, AnyEvent | None], None]
 """Told how an attempt ended: the encoded result of a success, or the event of a failure."""
+
+
+class _Untrusted(BaseException):
+    """A thread was free for a step when the lease was not certain any more; the step has not begun."""
 
 
 class Executor:
@@ -70,7 +75,9 @@ class Executor:
         self._report = report
         self._save_progress = save_progress
         self._save_published = save_published
-        self._transactions = TransactionSteps(begin=begin, call=self._call_encoded)
+        self._transactions = TransactionSteps(
+            begin=begin, call=self._call_encoded, is_trusted=self._is_trusted, until_trusted=self._until_trusted
+        )
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
         self._is_opening = False
         self.running = 0
@@ -185,11 +192,11 @@ class Executor:
         context.run(CURRENT_STEP.set, attempt)
         if command.options.timeout_seconds is not None:
             fn = partial(step.fn, *args, **kwargs)
-            call = self._in_time(attempt, fn if step.is_async else partial(self._threads.run, fn))
+            call = self._in_time(attempt, fn if step.is_async else partial(self._on_thread, fn))
         elif step.is_async:
             call = step.fn(*args, **kwargs)
         else:
-            call = self._threads.run(partial(step.fn, *args, **kwargs))
+            call = self._on_thread(partial(step.fn, *args, **kwargs))
         return await in_context(call, context)
 
     async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
@@ -208,6 +215,30 @@ class Executor:
                 reason = f"did not end within its timeout of {seconds:g} s"
                 raise StepInterrupted(step.name, reason, attempt.idempotency_key) from late
             raise late from error
+
+    # -- The lease -------------------------------------------------------------------------------------------
+    # A step that had to wait (for a thread, a process, a transaction) looks at the lease again before it begins: it may
+    # have been lost meanwhile, and others may own the run.
+
+    def _is_trusted(self) -> bool:
+        return self._monotonic() < self._trust.until
+
+    async def _until_trusted(self) -> None:
+        """Return when the lease is certainly held; whoever loses it cancels the attempt here."""
+        while not self._is_trusted():
+            await Bell().sleep(LOOK_AGAIN_SECONDS)
+
+    async def _on_thread(self, fn: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                return await self._threads.run(partial(self._if_trusted, fn))
+            except _Untrusted:
+                await self._until_trusted()
+
+    def _if_trusted(self, fn: Callable[[], Any]) -> Any:
+        if not self._is_trusted():
+            raise _Untrusted
+        return fn()
 
     # -- Kinds of steps --------------------------------------------------------------------------------------
 
@@ -245,6 +276,7 @@ class Executor:
         )
         # Waiting for a process, and for it to begin, is not the step's time.
         async with self._processes.borrow(command.step.name) as process:
+            await self._until_trusted()
             result: bytes = await self._in_time(attempt, partial(process.run, job, partial(self._hear, live, attempt)))
             return result
 

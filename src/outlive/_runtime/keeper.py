@@ -29,7 +29,14 @@ class Keeper:
     """Renews one lease until it is stopped or lost."""
 
     def __init__(
-        self, beat: Beat, *, clock: Clock, trust: Trust, lease_seconds: float, fence: Callable[[str], None]
+        self,
+        beat: Beat,
+        *,
+        clock: Clock,
+        trust: Trust,
+        registered_at: float,
+        lease_seconds: float,
+        fence: Callable[[str], None],
     ) -> None:
         self._beat = beat
         self._clock = clock
@@ -38,7 +45,7 @@ class Keeper:
         self._loop = asyncio.get_running_loop()
         self._stop: Callable[[], None] | None = None
         self._trust = trust
-        self._trust.until = self._trusted_from(clock.monotonic())
+        self._trust.until = self._trusted_from(registered_at)
 
     def start(self) -> None:
         """Begin to beat."""
@@ -55,21 +62,22 @@ class Keeper:
         self.stop()
         self._say_lost(reason)
 
-    @property
     def is_trusted(self) -> bool:
         """Whether the lease is certainly still held."""
         return self._clock.monotonic() < self._trust.until
 
     def beat_once(self) -> str:
         """Renew the lease; empty, or why it must be taken for lost."""
+        if not self.is_trusted():
+            return "it was not renewed in time"
         sent_at = self._clock.monotonic()
         try:
             is_ours = self._beat.renew(lease_seconds=self._lease_seconds)
         except StoreUnavailableError as error:
-            return "" if self.is_trusted else f"the lease could not be renewed in time: {error}"
+            return "" if self.is_trusted() else f"the lease could not be renewed in time: {error}"
         if not is_ours:
             return "another worker has ended this session"
-        if not self.is_trusted:
+        if not self.is_trusted():
             return "the lease was renewed too late"
         self._trust.until = self._trusted_from(sent_at)
         return ""
@@ -83,7 +91,8 @@ class Keeper:
         lost = ""
         try:
             while not lost:
-                yield pause
+                # Not beyond the end of our trust: somebody who cannot renew has to say so in time.
+                yield max(0.0, min(pause, self._trust.until - self._clock.monotonic()))
                 lost = self.beat_once()
         except Exception as error:
             log.exception("the keeper failed")

@@ -114,12 +114,14 @@ class Station:
             expires_at=now_at + round(self._lease_seconds * MICROSECONDS),
             process=this_process(),
         )
+        registered_at = self._clock.monotonic()
         await self._leases.register(info, lease_seconds=self._lease_seconds)
         self._worker = worker
         self._keeper = Keeper(
             self._leases.open_beat(worker.id),
             clock=self._clock,
             trust=trust,
+            registered_at=registered_at,
             lease_seconds=self._lease_seconds,
             fence=self._fence,
         )

@@ -32,10 +32,17 @@ class TransactionSteps:
     """Calls functions in transactions, and keeps what is known of those that could not be committed."""
 
     def __init__(
-        self, *, begin: Callable[[], Awaitable[Transaction]], call: Callable[[Attempt, Any], Awaitable[bytes]]
+        self,
+        *,
+        begin: Callable[[], Awaitable[Transaction]],
+        call: Callable[[Attempt, Any], Awaitable[bytes]],
+        is_trusted: Callable[[], bool],
+        until_trusted: Callable[[], Awaitable[None]],
     ) -> None:
         self._begin = begin
         self._call = call
+        self._is_trusted = is_trusted
+        self._until_trusted = until_trusted
         self._verdicts: dict[tuple[int, int, str], tuple[int, Exception]] = {}
 
     def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
@@ -62,6 +69,11 @@ class TransactionSteps:
     async def _run_once(self, attempt: Attempt) -> bytes:
         # Waiting for a transaction is not the step's time.
         transaction = await self._begin()
+        while not self._is_trusted():
+            # Others may own the run by now, and nobody is to wait for a lock that nothing is done with.
+            await asyncio.shield(rolled_back(transaction))
+            await self._until_trusted()
+            transaction = await self._begin()
         try:
             handle = transaction.handle
             result = await self._call(attempt, handle if attempt.command.step.is_async else handle.sync)

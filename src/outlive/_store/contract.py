@@ -15,7 +15,7 @@ Three outcomes, never two
 -------------------------
 `COMMITTED`, `CONFLICT`, or an exception. `StoreUnavailableError` means that nothing of the call happened;
 `CommitUnknownError` that nobody can know without reading: the caller re-reads and compares before anyone moves. Every
-writing verb may raise both.
+writing verb may raise both. A change that is `HELD` has no outcome yet: nothing of it was written.
 
 All instants are microseconds since 1970 UTC. Whether a lease has run out is judged by the store's own clock.
 """
@@ -43,6 +43,9 @@ class Outcome(enum.Enum):
 
     COMMITTED = "committed"
     CONFLICT = "conflict"
+    HELD = "held"
+    """Nothing was written: somebody else's open transaction takes an id that the change wants, and nobody knows yet
+    whether it will be taken. The caller asks `find_free` now and then, and tries again."""
 
 
 class MessageKind(enum.Enum):
@@ -248,7 +251,8 @@ class Store(Protocol):
         """Append to journals and change what hangs on them, in one transaction.
 
         Each change commits whole or not at all, and a conflict of one does not touch the others. A change conflicts if
-        its journal does not end at `after`, if its tree has ended, or if the id of a run that it creates is taken. All
+        its journal does not end at `after`, if its tree has ended, or if the id of a run that it creates is taken. It
+        is held if such an id is taken in a transaction of a user (`join`) that is not over; the others do not wait. All
         rows of a change are appended in order without a gap. The answer has, for each change in order, its
         outcome and the handle of its journal (the new one for a created journal).
 
@@ -259,6 +263,10 @@ class Store(Protocol):
             StoreUnavailableError: nothing was written.
             CommitUnknownError: everything or nothing was written, and only reading can tell.
         """
+
+    async def find_free(self, changes: Sequence[Change]) -> list[int]:
+        """The places of those among these changes, all answered `HELD`, that are worth another try. It waits for
+        nobody. A store that holds nothing finds all of them free."""
 
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> Transaction:
         """Begin a transaction for a step that writes into the store's own database.
@@ -273,7 +281,8 @@ class Store(Protocol):
     async def join(self, connection: Any, change: Change) -> Outcome:
         """Create the tree of `change` in the transaction that is open on a user's own connection to this database.
 
-        The tree exists if and only if the user commits, and is due then. `CONFLICT` if its id is taken.
+        The tree exists if and only if the user commits, and is due then. Its blobs are there in any case. `CONFLICT` if
+        its id is taken.
 
         Raises:
             ConfigurationError: this store has no transactions to share, or the connection is of no kind it knows.

@@ -57,7 +57,8 @@ class Engine(EngineVerbs):
         worker: whether this engine runs workflows; without, it only talks to the store.
         name: a name that is this worker's alone. When it comes back after a crash, on whatever machine, it takes its
             own runs at once; an older session of the same name is ended.
-        lease: who keeps the leases: "store", or "none" for a process that shares the store with nobody.
+        lease: who keeps the leases: "store", "etcd://host:2379,host:2379/prefix", or "none" for a process that shares
+            the store with nobody.
         lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process
             is noticed at once by others on the same machine; the lease is for hangs.)
         poll_seconds: how often the worker asks the store for what other processes made due.
@@ -112,7 +113,7 @@ class Engine(EngineVerbs):
         self._packer = Packer(self.limits, codecs)
         self._redaction = Redaction(redact)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
-        self._leases_on = leases_for(lease)
+        self._leases_on = leases_for(lease, clock=self._clock)
         self._leases: Leases | None = None
         if clock is None and is_server(url):
             # What the store judges by its clock, others must stamp by the same.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable
+from functools import partial
 
 from outlive._lease.contract import Leases
 from outlive._lease.sessions import NoLeases, StoreLeases
+from outlive._runtime.clock import Clock
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
 from outlive.errors import LeaseUrlError, MissingExtraError, StoreUrlError
@@ -42,7 +44,7 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
     raise StoreUrlError(_PASSWORD.sub(r"\1***@", url), f"no store has the scheme {scheme!r}")
 
 
-def leases_for(lease: object) -> Callable[[Store], Leases]:
+def leases_for(lease: object, *, clock: Clock) -> Callable[[Store], Leases]:
     """What keeps the leases, given the store; nothing is opened yet.
 
     Raises:
@@ -52,6 +54,11 @@ def leases_for(lease: object) -> Callable[[Store], Leases]:
         return StoreLeases
     if lease == "none":
         return NoLeases
+    if isinstance(lease, str) and lease.startswith(("etcd:", "etcds:")):
+        # Imported here, so that a process without etcd loads nothing of it.
+        from outlive._lease.etcd import EtcdLeases, place_of
+
+        return partial(EtcdLeases, place=place_of(lease), clock=clock)
     raise LeaseUrlError(lease, "that keeps no leases")
 
 

@@ -9,6 +9,7 @@ Theory
   virtual environment: then the programs are copied to a place that it can reach.
 * `kill` is a power cut: SIGKILL for the server and everything that it started, at once. Sessions of PostgreSQL are in
   process groups of their own, so they are found by their parent.
+* `data` puts the data elsewhere, for example on a disk of its own; whoever asks for that removes it.
 * Durability is on. `PostgresServer(fsync=False)` is faster and survives every kill of the process, but not a power cut
   of the machine; a store that opens such a server has to say `allow_unsafe=true`, and `store_url` says it.
 """
@@ -73,11 +74,17 @@ class PostgresServer:
     """
 
     def __init__(
-        self, *, fsync: bool = True, settings: Mapping[str, str] | None = None, programs: Path | None = None
+        self,
+        *,
+        fsync: bool = True,
+        settings: Mapping[str, str] | None = None,
+        programs: Path | None = None,
+        data: Path | None = None,
     ) -> None:
         self._fsync = fsync
         self._programs = programs
         self._settings = dict(settings or {})
+        self._data_elsewhere = data
         self._folder: Path | None = None
         self._bin = Path()
         self._process: subprocess.Popen[bytes] | None = None
@@ -137,7 +144,8 @@ class PostgresServer:
 
     def kill(self) -> None:
         """Cut the power: SIGKILL for the server and all of its processes."""
-        if self._process is None:
+        if self._process is None or self._process.poll() is not None:
+            self._process = None  # It has ended by itself, and its sessions with it.
             return
         pid = self._process.pid
         os.kill(pid, signal.SIGSTOP)  # So that it starts nothing while we look.
@@ -236,7 +244,7 @@ class PostgresServer:
     @property
     def _data(self) -> Path:
         assert self._folder is not None
-        return self._folder / "data"
+        return self._data_elsewhere or self._folder / "data"
 
     @property
     def _log(self) -> Path:
@@ -249,6 +257,9 @@ class PostgresServer:
         if os.geteuid() == 0:
             nobody = pwd.getpwnam("nobody")
             os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
+            if self._data_elsewhere is not None:
+                self._data_elsewhere.mkdir(exist_ok=True)
+                os.chown(self._data_elsewhere, nobody.pw_uid, nobody.pw_gid)
             if not _is_reachable(programs / "initdb"):
                 shutil.copytree(programs.parent, self._folder / "programs", symlinks=True)
                 programs = self._folder / "programs" / programs.name

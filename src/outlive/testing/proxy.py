@@ -4,7 +4,8 @@ It stands between a store and a PostgreSQL server and understands just enough of
 ends: a client closes every request with a Sync or sends it as a simple Query, and the server closes every answer with
 ReadyForQuery. `cut_request(n)` counts requests over all connections and cuts at the n-th of them, either before it
 reaches the server (nothing happened) or after the server has done it and before the client hears of it (the outcome is
-unknown). `go_down` refuses everybody; `go_deaf` accepts everything and holds it back.
+unknown). `cut_commit(n)` counts only those that commit something, by the text of their statement.
+`go_down` refuses everybody; `go_deaf` accepts everything and holds it back.
 
 It runs in a thread with an event loop of its own, so that whatever the tested engine does to its loop cannot stop it.
 """
@@ -12,6 +13,7 @@ It runs in a thread with an event loop of its own, so that whatever the tested e
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -20,6 +22,8 @@ from typing import Any, Self
 
 _REQUEST_ENDS = frozenset(b"SQ")
 _READY = ord("Z")
+_COMMITS = re.compile(rb"\bcommit|\binto \S+\.events\b", re.IGNORECASE)
+"""In the text of a statement that makes something durable: `COMMIT`, or one of ours that does it all at once."""
 _OFFERS = frozenset({80877103, 80877104})
 """What a connection may ask for before it begins: TLS, GSS."""
 
@@ -35,6 +39,7 @@ class Proxy:
         self._links: set[_Link] = set()
         self._cut_at: int | None = None
         self._cut_before = False
+        self._cut_commits = False
         self.requests = 0
         """Requests seen since the last `cut_request`, on all connections."""
         self.cuts = 0
@@ -59,9 +64,16 @@ class Proxy:
 
     def cut_request(self, number: int | None, *, before: bool = False) -> None:
         """Cut at the `number`-th request from now (1 is the next one); None cuts no more."""
+        self._plan(number, before=before, commits=False)
+
+    def cut_commit(self, number: int) -> None:
+        """Cut after the `number`-th request from now that commits: it happens, and nobody hears of it."""
+        self._plan(number, before=False, commits=True)
+
+    def _plan(self, number: int | None, *, before: bool, commits: bool) -> None:
         self.requests = 0
+        self._cut_before, self._cut_commits = before, commits
         self._cut_at = number
-        self._cut_before = before
 
     def cut_all(self) -> None:
         """Cut every connection that is open now."""
@@ -83,8 +95,10 @@ class Proxy:
 
     # -- What the connections ask ----------------------------------------------------------------------------
 
-    def wants_cut(self) -> bool:
+    def wants_cut(self, *, is_commit: bool) -> bool:
         """Count a request; whether this is the one to be cut."""
+        if self._cut_commits and not is_commit:
+            return False
         self.requests += 1
         return self.requests == self._cut_at
 
@@ -144,6 +158,8 @@ class _Link:
         self._client, self._to_client = client, to_client
         self._server, self._to_server = server, to_server
         self._offers = 0
+        self._commits: set[bytes] = set()
+        """The names of prepared statements that commit."""
         self._is_dying = False
         """The request to be cut is with the server: its answer is the last thing that happens here."""
 
@@ -166,15 +182,35 @@ class _Link:
 
     async def _forward_requests(self) -> None:
         await self._forward_start_up()
+        is_commit = False
         while True:
             head = await self._client.readexactly(5)
             body = await self._client.readexactly(int.from_bytes(head[1:], "big") - 4)
-            if head[0] in _REQUEST_ENDS and self._proxy.wants_cut():
+            is_commit = self._commits_with(head[0], body) or is_commit
+            if head[0] not in _REQUEST_ENDS:
+                await self._send(self._to_server, head + body)
+                continue
+            if self._proxy.wants_cut(is_commit=is_commit):
                 self._proxy.cuts += 1
                 if self._proxy.cuts_before:
                     return
                 self._is_dying = True
+            is_commit = False
             await self._send(self._to_server, head + body)
+
+    def _commits_with(self, kind: int, body: bytes) -> bool:
+        """Whether a message commits: a query with that text, or the use of a statement that was prepared with it."""
+        match chr(kind):
+            case "Q":
+                return bool(_COMMITS.search(body))
+            case "P":
+                name, _, rest = body.partition(b"\0")
+                (self._commits.add if _COMMITS.search(rest) else self._commits.discard)(name)
+            case "B":
+                return body.split(b"\0", 2)[1] in self._commits
+            case _:
+                """Nothing that could commit."""
+        return False
 
     async def _forward_start_up(self) -> None:
         while True:

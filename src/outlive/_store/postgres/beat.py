@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from outlive._store.postgres.claim import microseconds
@@ -43,7 +44,10 @@ class PostgresBeat:
             self._thread = ThreadPoolExecutor(1, "outlive-postgres-beat")
             self._loop = asyncio.new_event_loop()
         assert self._loop is not None
-        answer = self._thread.submit(_run, self._loop, self._renew, lease_seconds)
+        try:
+            answer = self._thread.submit(_run, self._loop, self._renew, lease_seconds)
+        except RuntimeError as error:
+            raise StoreUnavailableError(str(self._place), "the interpreter ends") from error
         try:
             return answer.result(lease_seconds * LEASE_SHARE + SLACK_SECONDS)
         except TimeoutError as error:
@@ -71,8 +75,10 @@ class PostgresBeat:
         if thread is None:
             return
         assert self._loop is not None
-        thread.submit(_run, self._loop, self._close)
-        thread.submit(self._loop.close)
+        # Python ends the threads of pools before those that use them: then nobody is left to say farewell.
+        with suppress(RuntimeError):
+            thread.submit(_run, self._loop, self._close)
+            thread.submit(self._loop.close)
         thread.shutdown(wait=True)
 
     async def _close(self) -> None:

@@ -7,6 +7,8 @@ Three ways, each for what the one before cannot do:
 3. Carefully: each change in a savepoint of its own, all in one transaction. Needed only when something conflicts that
    looking at the ends of the journals does not explain.
 
+A change that wants an id which somebody else's open transaction takes is answered `HELD` (`held`), and waits alone.
+
 After a conflict the changes of journals that have moved on are known to conflict for good; the others are tried again
 at once. So one paused worker that comes back with a thousand stale changes costs the others one statement.
 """
@@ -14,7 +16,7 @@ at once. So one paused worker that comes back with a thousand stale changes cost
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import asyncpg
@@ -24,7 +26,8 @@ from outlive._model.payload import Blob
 from outlive._store.contract import Change, Delivery, Message, Outcome
 from outlive._store.postgres.batch import NO_LIMIT, Batch, count_births, plan_rows
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import RETRIED, Conflict, sqlstate_of
+from outlive._store.postgres.fault import RETRIED, Conflict, Held, sqlstate_of
+from outlive._store.postgres.held import find_waiting, ids_of, look_for_held
 from outlive._store.postgres.order import is_order_indifferent
 
 OPTIMISTIC_TRIES_MAX = 3
@@ -44,6 +47,8 @@ class Writing:
     """Where others listen."""
     handles: list[int]
     """Handles of journals that nobody has used yet."""
+    held: set[str] = field(default_factory=set)
+    """Ids that others held when we last looked."""
 
     async def reserve(self, session: Session, count: int) -> list[int]:
         """Handles for so many new journals; asked for in bulk, so that a start is one statement as a rule."""
@@ -57,17 +62,27 @@ class Writing:
 async def commit(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
     """Write changes in one transaction; a conflict of one does not touch the others."""
     known: dict[int, tuple[Outcome, int]] = {}
+    if writing.held:
+        known = await _hold_back(session, changes, writing)
+    has_waited = False
     for _ in range(OPTIMISTIC_TRIES_MAX):
         open_ = [index for index in range(len(changes)) if index not in known]
         if not open_:
             break
+        wanted = [changes[index] for index in open_]
         try:
-            outcomes = await _commit_at_once(session, [changes[index] for index in open_], writing)
+            outcomes = await _commit_at_once(session, wanted, writing)
         except Conflict:
-            stale = await _find_stale(session, [changes[index] for index in open_])
+            stale = await _find_stale(session, wanted)
             if not stale:
                 break
-            known |= {open_[place]: (Outcome.CONFLICT, changes[open_[place]].journal) for place in stale}
+            known |= {open_[place]: (Outcome.CONFLICT, wanted[place].journal) for place in stale}
+        except asyncpg.LockNotAvailableError:
+            # Whoever held something may have let go of it by now: then it is worth another try, but only one.
+            if not await look_for_held(session, wanted, writing.held) and has_waited:
+                raise
+            has_waited = True
+            known |= {open_[place]: it for place, it in (await _hold_back(session, wanted, writing)).items()}
         else:
             known |= dict(zip(open_, outcomes, strict=True))
     open_ = [index for index in range(len(changes)) if index not in known]
@@ -75,6 +90,15 @@ async def commit(session: Session, changes: Sequence[Change], writing: Writing) 
         outcomes = await _again(lambda: _commit_one_by_one(session, [changes[index] for index in open_], writing))
         known |= dict(zip(open_, outcomes, strict=True))
     return [known[index] for index in range(len(changes))]
+
+
+async def _hold_back(session: Session, changes: Sequence[Change], writing: Writing) -> dict[int, tuple[Outcome, int]]:
+    """The outcomes of those changes that have to wait for an id; those of trees that moved on need not wait for it."""
+    waiting = find_waiting(changes, writing.held)
+    stale: set[int] = set()
+    if any(changes[place].journal for place in waiting):
+        stale = {waiting[place] for place in await _find_stale(session, [changes[place] for place in waiting])}
+    return {place: (Outcome.CONFLICT if place in stale else Outcome.HELD, changes[place].journal) for place in waiting}
 
 
 async def _commit_at_once(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
@@ -143,18 +167,33 @@ async def find_tails(session: Session, journals: set[int]) -> dict[int, int]:
 
 
 async def _commit_one_by_one(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
+    outcomes: Outcomes = []
+    held: set[int] = set()
     async with session.transaction():
-        return [await commit_carefully(session, change, writing) for change in changes]
+        for change in changes:
+            outcome = Outcome.HELD, change.journal
+            if change.journal not in held:
+                outcome = await commit_carefully(session, change, writing)
+            if outcome[0] is Outcome.HELD and change.journal:
+                held.add(change.journal)
+            outcomes.append(outcome)
+    return outcomes
 
 
 async def commit_carefully(session: Session, change: Change, writing: Writing) -> tuple[Outcome, int]:
     """Write one change in a savepoint of the transaction that is open."""
+    if writing.held and not writing.held.isdisjoint(ids_of([change])):
+        return Outcome.HELD, change.journal
     await session.run("SAVEPOINT change")
     try:
         outcome = Outcome.COMMITTED, await _write_carefully(session, change, writing)
     except Conflict:
         await session.run("ROLLBACK TO change")
         outcome = Outcome.CONFLICT, change.journal
+    except (asyncpg.LockNotAvailableError, Held):
+        await session.run("ROLLBACK TO change")
+        outcome = Outcome.HELD, change.journal
+        writing.held |= ids_of([change])
     await session.run("RELEASE change")
     return outcome
 
@@ -168,6 +207,8 @@ async def _write_carefully(session: Session, change: Change, writing: Writing) -
         raise Conflict("an id is taken")
     for start in change.starts:
         outcome, _ = await commit_carefully(session, start, writing)
+        if outcome is Outcome.HELD:
+            raise Held("nobody knows yet whether an id is taken")
         if outcome is Outcome.CONFLICT and start.heir_of:
             raise Conflict("nobody ends without the heir")
     await put_messages(session, change.messages, writing)
@@ -191,8 +232,28 @@ async def put_messages(
 
 async def deliver(
     session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
+) -> list[Delivery] | None:
+    """Put messages into the inbox, after the tree that they may need; None if somebody else holds its id."""
+    if start is None:
+        return await _deliver(session, messages, None, messages_max, writing)
+    if not writing.held.isdisjoint(ids_of([start])) and await look_for_held(session, [start], writing.held):
+        return None
+    try:
+        return await _deliver(session, messages, start, messages_max, writing)
+    except (asyncpg.LockNotAvailableError, Held):
+        if await look_for_held(session, [start], writing.held):
+            return None
+    # Whoever held it has let go of it.
+    try:
+        return await _deliver(session, messages, start, messages_max, writing)
+    except Held:
+        return None
+
+
+async def _deliver(
+    session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
 ) -> list[Delivery]:
-    """Put messages into the inbox, after the tree that they may need; one statement as a rule."""
+    """One statement as a rule."""
     if start is not None and (start.starts or start.messages):
         return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
     batch = Batch(() if start is None else await writing.reserve(session, 1))
@@ -213,7 +274,9 @@ async def _deliver_carefully(
 ) -> list[Delivery]:
     async with session.transaction():
         if start is not None:
-            await commit_carefully(session, start, writing)
+            outcome, _ = await commit_carefully(session, start, writing)
+            if outcome is Outcome.HELD:
+                raise Held("nobody knows yet whether the id is taken")
         return await put_messages(session, messages, writing, messages_max=messages_max)
 
 

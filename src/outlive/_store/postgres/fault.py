@@ -25,10 +25,12 @@ _LOST = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "40003")
 _USELESS = ("25006", "26000", "42P05")
 """A server that has become a replica, and a session that is not the one in which we prepared our statements."""
 _POOLER = "another program seems to share our sessions; if it is PgBouncer, add ?pgbouncer=true to the address"
+DISK_FULL = "53100"
+"""The server's trouble, whoever's statement meets it: with room it works. Not so what else its class holds."""
 _AWAY_CLASSES = ("08", "25", "40", "53", "55", "57", "58", "F0")
 """Not 54, a limit of the program: it is no state of the server, but something in the statement that never fits."""
 _HINTS = {
-    "53100": "make room on its disk",
+    DISK_FULL: "make room on its disk",
     "53300": "raise max_connections of the server, or use a pooler",
     "25006": "it is a replica or was made read-only; name the primary",
     "26000": _POOLER,
@@ -44,6 +46,10 @@ ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientE
 
 class Conflict(Exception):
     """What was tried for many at once has to be tried again for each, carefully."""
+
+
+class Held(Exception):
+    """Somebody else's open transaction takes an id that is wanted; nothing was written."""
 
 
 def sqlstate_of(error: BaseException) -> str:

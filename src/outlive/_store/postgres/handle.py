@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from outlive._store.postgres.fault import ERRORS, is_last_word
+from outlive._store.postgres.fault import DISK_FULL, ERRORS, is_last_word, sqlstate_of
 from outlive._store.postgres.place import Place
 from outlive.errors import StoreUnavailableError, TransactionRefusedError
 
@@ -76,7 +76,7 @@ class StepHandle:
             # A transaction that was ended for taking too long says so. Between two requests of one statement, which
             # there are behind a pooler, the driver then stumbles over a protocol that is gone (AttributeError).
             self._get()
-            if connection.is_closed() or is_last_word(error):
+            if connection.is_closed() or is_last_word(error) or sqlstate_of(error) == DISK_FULL:
                 raise StoreUnavailableError(str(self._place), str(error)) from error
             raise
 

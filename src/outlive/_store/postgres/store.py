@@ -16,6 +16,8 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
@@ -30,7 +32,7 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
-from outlive._store.postgres import claim, commit, join, read
+from outlive._store.postgres import claim, commit, held, join, read
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.connection import USER_SETTINGS, Pool, Session
 from outlive._store.postgres.examine import PostgresExaminer
@@ -188,6 +190,10 @@ class PostgresStore:
         self._commits.add(task)
         return await asyncio.shield(task)
 
+    async def find_free(self, changes: Sequence[Change]) -> list[int]:
+        """See `Store`."""
+        return await self._read(held.find_free, changes, self._writing.held)
+
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""
         transaction = PostgresTransaction(
@@ -208,7 +214,9 @@ class PostgresStore:
     async def join(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""
         self._check_process()
-        values = self._time.given(), self._writing.channel, join.tree_of(change)
+        # Not in the user's transaction: whoever writes an equal blob would have to wait for it.
+        await self.put_blobs(change.blobs)
+        values = self._time.given(), self._writing.channel, join.tree_of(replace(change, blobs=[]))
         return await join.join(connection, statements(self._place.schema)["join_tree"], values)
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
@@ -220,7 +228,13 @@ class PostgresStore:
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`."""
-        return await self._write(commit.deliver, messages, start, inbox_messages_max, self._writing)
+        pauses = held.Pauses()
+        while True:
+            answer = await self._write(commit.deliver, messages, start, inbox_messages_max, self._writing)
+            if answer is not None:
+                return answer
+            # Without a session: others need it. Whoever does not want to wait so long cancels.
+            await pauses.pause()
 
     async def claim_runs(
         self,

@@ -138,6 +138,10 @@ class SqliteStore:
         deliveries: list[Delivery] = await self._write(DELIVER, (messages, start, inbox_messages_max))
         return deliveries
 
+    async def find_free(self, changes: Sequence[Change]) -> list[int]:
+        """See `Store`."""
+        return list(range(len(changes)))
+
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> SqliteTransaction:
         """See `Store`. At most `transaction.SECONDS_MAX`, because nobody else can write meanwhile."""
         beginning: asyncio.Future[SqliteTransaction] = self._write(BEGIN, seconds_max)

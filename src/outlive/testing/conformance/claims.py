@@ -88,7 +88,7 @@ class ClaimsConformance(Facet):
         assert set(await claim(store, "worker-a", definitions=["greet@2", "order@1"])) == {"greet-2", "order-1"}
 
     async def test_ready_runs_are_claimed_and_no_others(self, store: Store, clock: ManualClock) -> None:
-        """Neither owned, future, ended nor child runs. [AK-L7]"""
+        """Neither owned, future, ended nor child runs. [AK-L7 SF-U12]"""
         await hire(store, "worker-a")
         await hire(store, "worker-b")
         parent = await begin(store, "parent", worker="worker-b")

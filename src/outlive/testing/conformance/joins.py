@@ -65,6 +65,22 @@ class JoinsConformance(Facet):
         assert {run_id: run.version for run_id, run in found.items()} == {"run-1": 1, "run-2": 2}
         await tree.write(created(store, run=1, call="child"))
 
+    async def test_id_of_a_joined_tree_holds_who_wants_it(self, factory: StoreFactory, store: Store) -> None:
+        """And nobody else, until the user's transaction is over. A store that holds nothing finds all free. [OL-J5]"""
+        wanted, other = new_tree(store, "run-1"), new_tree(store, "run-2")
+        if factory.shared_transaction is None:
+            assert await store.find_free([wanted, other]) == [0, 1]
+            return
+        async with factory.shared_transaction() as connection:
+            await store.join(connection, new_tree(store, "run-1"))
+            outcomes = [outcome for outcome, _ in await store.commit([wanted, other])]
+            assert outcomes == [Outcome.HELD, Outcome.COMMITTED]
+            assert await store.find_free([wanted, other]) == [1]
+
+        assert await store.find_free([wanted]) == [0]
+        ((outcome, _),) = await store.commit([wanted])
+        assert outcome is Outcome.CONFLICT
+
     async def test_join_of_something_else_is_refused(self, store: Store) -> None:
         """What is no connection that the store knows is a mistake in the program, and nothing happens. [OL-J4]"""
         await refuses(store)

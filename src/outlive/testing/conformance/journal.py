@@ -62,7 +62,7 @@ class JournalConformance(Facet):
         assert await store.read_journal(tree.journal) == rows
 
     async def test_append_beyond_the_end_conflicts(self, store: Store) -> None:
-        """Skipping ahead would leave a gap, so rows out of order are refused and not sorted later. [CA-K4]"""
+        """Skipping ahead would leave a gap, so rows out of order are refused and not sorted later. [CA-K4 TS-R13]"""
         tree = await begin(store)
         early = tree.twin()
         early.seq += 1

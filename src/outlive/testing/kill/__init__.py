@@ -14,6 +14,8 @@ was done, and the journals.
     program      the workflows: an interpreter of little programs, and a run of several generations
     plan         the programs, from a seed, with the ends they must come to
     effects      what steps really did
+    witness      a process that writes down what others did
+    tally        what engines counted
     acks         what the client was told
     worker       one worker process
     client       the client process

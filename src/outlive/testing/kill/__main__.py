@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import random
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from outlive.testing.kill.evidence import Evidence, collect, wait_for_all
+from outlive.testing.kill.evidence import Evidence, observe
 from outlive.testing.kill.places import PLACES, Place
 from outlive.testing.kill.report import report
 from outlive.testing.kill.supervisor import Supervisor, Trial
@@ -45,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with PLACES[given.store](folder.resolve()) as place:
         trial = trial_of(given, folder.resolve(), place)
         print(f"seed {trial.seed}, {trial.workers} workers on {trial.url}", flush=True)
-        lines, is_right = report(trial, run_trial(trial, place, tell, drain_seconds=given.drain_seconds))
+        evidence = Evidence(seed=trial.seed)
+        observe(Supervisor(trial, tell, place.server), evidence, drain_seconds=given.drain_seconds)
+        lines, is_right = report(trial, evidence)
     print("\n".join(lines), flush=True)
     if is_right and given.dir is None:
         shutil.rmtree(folder)
@@ -65,26 +65,6 @@ def trial_of(given: argparse.Namespace, folder: Path, place: Place) -> Trial:
         minutes=given.minutes,
         server_kills=0 if place.server is None else kills // 10 if given.server_kills is None else given.server_kills,
     )
-
-
-def run_trial(trial: Trial, place: Place, tell: Callable[[str], None], *, drain_seconds: float) -> Evidence:
-    """Torment the system, let it finish, and collect what is known."""
-    evidence = Evidence(seed=trial.seed)
-    with Supervisor(trial, tell, place.server) as supervisor:
-        began = time.monotonic()
-        supervisor.torment()
-        evidence.seconds = time.monotonic() - began
-        tell("no more kills; everything may finish now")
-        deadline = time.monotonic() + drain_seconds
-        supervisor.drain(drain_seconds)
-        left = max(1.0, deadline - time.monotonic())
-        evidence.stuck = asyncio.run(wait_for_all(trial.url, seconds=left))
-        supervisor.stop_workers()
-    evidence.kills, evidence.freezes, evidence.lost = supervisor.kills, supervisor.freezes, supervisor.lost
-    evidence.server_kills = supervisor.outages.kills
-    tell("all processes have stopped; now the checks")
-    asyncio.run(collect(trial, evidence))
-    return evidence
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from outlive._journal.event import AttemptFailed, CancelRequested, RunCancelled, StepSucceeded
 from outlive._model import Run, RunStatus, child_id
@@ -187,9 +188,14 @@ def the_store_is_whole(it: Evidence) -> Iterator[str]:
 
 def enough_was_done(it: Evidence) -> Iterator[str]:
     """The system worked meanwhile: enough runs ended and, in a long trial, operations of every kind were in them."""
+    yield from too_little_was_done(it, per_kill=RUNS_PER_KILL_MIN)
+
+
+def too_little_was_done(it: Evidence, *, per_kill: float) -> Iterator[str]:
+    """Fewer runs ended than that for each kill, or, in a long trial, operations of some kind were in none of them."""
     ended = {ack.number for ack in it.acks if ack.op == "ended"}
-    if len(ended) < RUNS_PER_KILL_MIN * len(it.kills):
-        yield f"{len(ended)} runs ended during {len(it.kills)} kills; at least {RUNS_PER_KILL_MIN:g} per kill should"
+    if len(ended) < per_kill * len(it.kills):
+        yield f"{len(ended)} runs ended during {len(it.kills)} kills; at least {per_kill:g} per kill should"
     if not ended:
         yield "no run ended at all"
     if len(ended) >= LONG_TRIAL_RUNS:
@@ -197,7 +203,10 @@ def enough_was_done(it: Evidence) -> Iterator[str]:
         yield from (f"no run with the operation {kind} ended" for kind in sorted(KINDS - done))
 
 
-CHECKS: list[Callable[[Evidence], Iterator[str]]] = [
+Check = Callable[[Any], Iterator[str]]
+"""From the evidence of a trial, or of a trial with more to it, to complaints."""
+
+CHECKS: list[Check] = [
     nobody_died_by_itself,
     nothing_surprised_a_process,
     every_run_ended,

@@ -1,10 +1,12 @@
-"""The client process of a trial: `python -m outlive.testing.kill.client URL ACKS SEED OPEN_MAX [--drain] [--work]`.
+"""The client process of a trial.
+
+    python -m outlive.testing.kill.client URL ACKS SEED OPEN_MAX [--drain] [--work=SECONDS]
 
 It starts one job after the other, sends and decides what the plan says, waits for results, and writes down every
 answer it gets. It may be killed at any moment; the next client reads what the last one was told and goes on from there.
 What was asked and not answered is asked again: the ids of runs and the keys of signals make that safe, which is part of
 what is tried here. With `--drain` it starts nothing new and ends when everything has; with `--work` it has a worker of
-its own.
+its own, whose lease is so long.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from outlive.testing.kill.lines import read
 from outlive.testing.kill.plan import Job, SignalPlan, job
 from outlive.testing.kill.process import until_asked_to_stop
 from outlive.testing.kill.program import program, relay
+from outlive.testing.kill.tally import keep_tally
 
 SIGNAL_SECONDS = 0.03
 ASKED_SECONDS = 0.05
@@ -145,16 +148,21 @@ class Client:
         return (it.number, op, key) in self._told
 
 
-async def main(url: str, acks: Path, seed: int, open_max: int, *, is_draining: bool, is_working: bool) -> None:
+async def main(
+    url: str, acks: Path, seed: int, open_max: int, *, is_draining: bool, lease_seconds: float | None
+) -> None:
     """Be a client until told to stop, killed, or, draining, done."""
     known = read(acks, Ack)
-    async with entered(url, worker=is_working) as engine, entered(url, worker=False) as other:
+    work: dict[str, Any] = {"worker": False} if lease_seconds is None else {"lease_seconds": lease_seconds}
+    async with entered(url, **work) as engine, entered(url, worker=False) as other:
         client = Client(engine, AckLog(acks), seed, known, other)
         driving = asyncio.create_task(client.run(open_max=open_max, is_draining=is_draining))
         asking = asyncio.create_task(until_asked_to_stop())
+        telling = asyncio.create_task(keep_tally(engine.counters))
         await asyncio.wait([driving, asking], return_when=asyncio.FIRST_COMPLETED)
         if driving.done():
             driving.result()
+        telling.cancel()
         driving.cancel()
         await asyncio.wait([driving])
 
@@ -168,6 +176,6 @@ if __name__ == "__main__":
             int(_seed),
             int(_open_max),
             is_draining="--drain" in _rest,
-            is_working="--work" in _rest,
+            lease_seconds=next((float(each.partition("=")[2]) for each in _rest if each.startswith("--work=")), None),
         )
     )

@@ -7,6 +7,7 @@ done, and must not have been begun by anybody who could know that it was.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +15,10 @@ from contextlib import contextmanager
 import msgspec
 
 import outlive
-from outlive.testing.kill.lines import append
+from outlive.testing.kill.witness import write
 
 PLACE = "OUTLIVE_KILL_EFFECTS"
-"""The environment variable that tells a worker where the file is."""
+"""The environment variable that tells a worker where to write: a file, or the address of a witness."""
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,6 +35,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str = ""
     epoch: int = 0
     attempt: int = 0
+    thread: int = 0
+    """The thread that did it."""
 
 
 @contextmanager
@@ -50,7 +53,7 @@ def effect(place: int) -> Iterator[None]:
 
 def mark_ready() -> None:
     """A worker has opened its store and works."""
-    append(os.environ[PLACE], Effect(at=time.time(), pid=os.getpid(), mark="ready"))
+    write(os.environ[PLACE], Effect(at=time.time(), pid=os.getpid(), mark="ready"))
 
 
 def _mark(mark: str, place: int) -> None:
@@ -65,5 +68,6 @@ def _mark(mark: str, place: int) -> None:
         key=me.idempotency_key,
         epoch=me.epoch,
         attempt=me.attempt,
+        thread=threading.get_native_id(),
     )
-    append(os.environ[PLACE], line)
+    write(os.environ[PLACE], line)

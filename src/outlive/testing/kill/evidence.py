@@ -19,7 +19,8 @@ from outlive.testing.kill.acks import Ack
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import read
 from outlive.testing.kill.places import opened, read_ledger
-from outlive.testing.kill.supervisor import Freeze, Kill, Trial
+from outlive.testing.kill.supervisor import Freeze, Kill, Supervisor, Trial
+from outlive.testing.kill.tally import Tally
 
 LOOK_SECONDS = 0.2
 EVENTS_SHOWN = 8
@@ -53,6 +54,27 @@ class Evidence:
     """Runs that did not end in time, with everything that could explain it."""
     seconds: float = 0.0
     """How long the killing took."""
+    tallies: list[Tally] = field(default_factory=list)
+    """What engines counted."""
+
+
+def observe(supervisor: Supervisor, into: Evidence, *, drain_seconds: float) -> None:
+    """Torment the system, let it finish, and collect what is known."""
+    trial, tell = supervisor.trial, supervisor.tell
+    with supervisor:
+        began = time.monotonic()
+        supervisor.torment()
+        into.seconds = time.monotonic() - began
+        tell("no more kills; everything may finish now")
+        deadline = time.monotonic() + drain_seconds
+        supervisor.drain(drain_seconds)
+        left = max(1.0, deadline - time.monotonic())
+        into.stuck = asyncio.run(wait_for_all(trial.url, seconds=left))
+        supervisor.stop_workers()
+    into.kills, into.freezes, into.lost = supervisor.kills, supervisor.freezes, supervisor.lost
+    into.server_kills = supervisor.outages.kills
+    tell("all processes have stopped; now the checks")
+    asyncio.run(collect(trial, into))
 
 
 async def wait_for_all(url: str, *, seconds: float) -> list[str]:
@@ -79,6 +101,7 @@ async def collect(trial: Trial, into: Evidence) -> None:
     """Read the files and the store."""
     into.acks = read(trial.acks, Ack)
     into.effects = read(trial.effects, Effect)
+    into.tallies = read(trial.tallies, Tally)
     into.tracebacks = _find_tracebacks(trial.folder)
     async with opened(trial.url) as store:
         into.problems = await check_store(store)

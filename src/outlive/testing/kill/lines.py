@@ -14,14 +14,14 @@ import msgspec
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
 
 
 def append(path: str | Path, line: msgspec.Struct, *, sync: bool = False) -> None:
     """Write one line; with `sync` it survives the machine, without it only the process."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        os.write(file, _encode(line) + b"\n")
+        os.write(file, encode(line) + b"\n")
         if sync:
             os.fsync(file)
     finally:

@@ -7,7 +7,7 @@ as a real one does (`fsync` is on), and is killed with all of its processes, whi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -43,9 +43,9 @@ def sqlite(folder: Path) -> Iterator[Place]:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[Place]:
+def postgres(folder: Path, *, data: Path | None = None, settings: Mapping[str, str] | None = None) -> Iterator[Place]:
     """A server of its own, removed afterwards; what it wrote to its log stays in the folder of the trial."""
-    with PostgresServer() as server:
+    with PostgresServer(data=data, settings=settings) as server:
         try:
             server.execute(statement("create_ledger"))
             yield Place(server.store_url(), server)

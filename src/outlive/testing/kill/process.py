@@ -1,7 +1,8 @@
 """A child process that is started, killed, and never left behind.
 
-It stops when its standard input is closed. That is how it is asked to, and also how it notices that whoever started
-it is gone, in whatever way. Ctrl-C reaches only the parent: the child has a session of its own.
+It stops when its standard input is closed, which is also how it notices that whoever started it is gone, in whatever
+way; or when it is sent SIGTERM, as by those who restart a service. Ctrl-C reaches only the parent: the child has a
+session of its own.
 """
 
 from __future__ import annotations
@@ -79,6 +80,10 @@ class ChildProcess:
         """Close its standard input."""
         _pipe(self._process.stdin).close()
 
+    def terminate(self) -> None:
+        """Ask it to stop as a supervisor of services does; returns at once."""
+        self._process.terminate()
+
     def wait(self, seconds: float) -> bool:
         """Wait for its end; whether it came."""
         try:
@@ -109,7 +114,7 @@ def end_all(children: list[ChildProcess]) -> None:
 
 
 async def until_asked_to_stop() -> None:
-    """In the child: wait until the parent closes our standard input, or dies."""
+    """In the child: wait until the parent closes our standard input, or dies, or somebody sends SIGTERM."""
     loop = asyncio.get_running_loop()
     is_asked = asyncio.Event()
     stdin = sys.stdin.fileno()
@@ -119,10 +124,12 @@ async def until_asked_to_stop() -> None:
             is_asked.set()
 
     loop.add_reader(stdin, look)
+    loop.add_signal_handler(signal.SIGTERM, is_asked.set)
     try:
         await is_asked.wait()
     finally:
         loop.remove_reader(stdin)
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 def say(line: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from outlive._journal.event import RunClaimed, RunCreated, StepFailed, StepSucceeded
-from outlive.testing.kill.checks import CHECKS
+from outlive.testing.kill.checks import CHECKS, Check
 from outlive.testing.kill.completion import nonce_of
 from outlive.testing.kill.evidence import Evidence
 from outlive.testing.kill.supervisor import Trial
@@ -15,11 +15,13 @@ from outlive.testing.kill.supervisor import Trial
 COMPLAINTS_SHOWN = 5
 
 
-def report(trial: Trial, evidence: Evidence) -> tuple[list[str], bool]:
-    """The lines to print, and whether everything holds."""
+def report(
+    trial: Trial, evidence: Evidence, *, checks: Sequence[Check] = CHECKS, more: Iterable[str] = ()
+) -> tuple[list[str], bool]:
+    """The lines to print, and whether everything holds; `more` stands behind the counts."""
     verdicts: list[str] = []
     is_right = True
-    for check in CHECKS:
+    for check in checks:
         complaints = list(check(evidence))
         is_right = is_right and not complaints
         promise = (check.__doc__ or "").strip().splitlines()[0]
@@ -27,7 +29,7 @@ def report(trial: Trial, evidence: Evidence) -> tuple[list[str], bool]:
         verdicts += [f"           {complaint}" for complaint in complaints[:COMPLAINTS_SHOWN]]
         if len(complaints) > COMPLAINTS_SHOWN:
             verdicts.append(f"           ... and {len(complaints) - COMPLAINTS_SHOWN} more")
-    return [*counts(evidence), *verdicts, *again(trial, is_right=is_right)], is_right
+    return [*counts(evidence), *more, *verdicts, *again(trial, is_right=is_right)], is_right
 
 
 def counts(it: Evidence) -> Iterator[str]:
@@ -89,9 +91,4 @@ def again(trial: Trial, *, is_right: bool) -> Iterator[str]:
     """The last words: the verdict, where the files are, and the command that repeats the trial."""
     yield ""
     yield "Nothing was lost and nothing was done twice." if is_right else f"SOMETHING IS WRONG. Files: {trial.folder}"
-    minutes = "" if trial.minutes is None else f" --minutes {trial.minutes:g}"
-    server_kills = f" --server-kills {trial.server_kills}" if trial.server_kills else ""
-    yield (
-        f"Again: python -m outlive.testing.kill --store {trial.store} --kills {trial.kills} --seed {trial.seed} "
-        f"--workers {trial.workers}{server_kills}{minutes}"
-    )
+    yield f"Again: {trial.again}"

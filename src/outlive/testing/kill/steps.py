@@ -16,6 +16,8 @@ STEP_TIMEOUT_SECONDS = 0.3
 STUCK_SECONDS = 30.0
 PIECES = 4
 SOON = outlive.Retry(attempts=5, first=0.02, cap=0.1, on=(ConnectionError,))
+LATER = outlive.Retry(attempts=5, first=0.2, cap=0.5, on=(ConnectionError,))
+"""So long that a worker which stands still has attempts to begin when it goes on: it must look at its lease first."""
 INSERT = statement("insert_into_ledger")
 
 
@@ -43,7 +45,7 @@ def work_in_process(place: int, value: int) -> int:
     return value
 
 
-@outlive.step(name="kill.flaky", retry=SOON)
+@outlive.step(name="kill.flaky", retry=LATER)
 async def flaky(place: int, value: int, fails: int) -> int:
     """Fails as often as planned."""
     with effect(place):

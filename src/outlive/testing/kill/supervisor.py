@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from outlive.testing.kill import effects
+from outlive.testing.kill import effects, tally
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import Tail
 from outlive.testing.kill.outage import Outages
@@ -62,6 +62,21 @@ class Trial:
         """What clients were told."""
         return self.folder / "acks.jsonl"
 
+    @property
+    def tallies(self) -> Path:
+        """What engines counted."""
+        return self.folder / "tallies.jsonl"
+
+    @property
+    def again(self) -> str:
+        """The command that repeats the trial."""
+        minutes = "" if self.minutes is None else f" --minutes {self.minutes:g}"
+        server_kills = f" --server-kills {self.server_kills}" if self.server_kills else ""
+        return (
+            f"python -m outlive.testing.kill --store {self.store} --kills {self.kills} --seed {self.seed} "
+            f"--workers {self.workers}{server_kills}{minutes}"
+        )
+
 
 @dataclass(frozen=True)
 class Kill:
@@ -79,6 +94,7 @@ class Freeze:
 
     at: float
     until: float
+    pid: int
 
 
 @dataclass
@@ -126,7 +142,7 @@ class Supervisor:
         minutes = self.trial.minutes
         while len(self.kills) < self.trial.kills and (minutes is None or time.monotonic() - began < minutes * 60):
             time.sleep(self._random.uniform(*PAUSE_SECONDS))
-            self._strike()
+            self.strike(self.next_strike(), self._random.randrange(len(self._workers)))
             self._thaw(until=time.time())
             self.outages.look(len(self.kills))
             self._note_lost()
@@ -155,11 +171,25 @@ class Supervisor:
         end_all(self._workers)
         self._note_lost()
 
-    def _strike(self) -> None:
-        """Do something bad to somebody."""
-        slot = self._random.randrange(len(self._workers))
+    # -- What a trial of another kind changes ----------------------------------------------------------------
+
+    def url_of(self, slot: int | None) -> str:
+        """Where the worker in this slot, or the client, finds the store."""
+        del slot
+        return self.trial.url
+
+    def surroundings(self) -> dict[str, str]:
+        """What the environment of a process says about the trial."""
+        return {effects.PLACE: str(self.trial.effects), tally.PLACE: str(self.trial.tallies)}
+
+    def next_strike(self) -> str:
+        """What happens next."""
         weights = [CLIENT_SHARE, ALL_SHARE, FREEZE_SHARE, 1 - CLIENT_SHARE - ALL_SHARE - FREEZE_SHARE]
-        match self._random.choices(["client", "all", "freeze", "one"], weights)[0]:
+        return self._random.choices(["client", "all", "freeze", "one"], weights)[0]
+
+    def strike(self, what: str, slot: int) -> None:
+        """Do something bad to somebody."""
+        match what:
             case "client":
                 self._kill_client()
             case "all":
@@ -173,11 +203,13 @@ class Supervisor:
                     time.sleep(self._random.uniform(*AGAIN_SECONDS))
                     self._kill_worker(slot)
 
+    # -- How it is done --------------------------------------------------------------------------------------
+
     def _freeze(self, slot: int) -> None:
         if slot not in self._frozen:
             self._workers[slot].freeze()
             self._frozen[slot] = time.time() + self._random.uniform(*FREEZE_SECONDS)
-            self.freezes.append(Freeze(time.time(), self._frozen[slot]))
+            self.freezes.append(Freeze(time.time(), self._frozen[slot], self._workers[slot].pid))
             self.tell(f"process {self._workers[slot].pid} is frozen for longer than its lease")
 
     def _thaw(self, *, until: float) -> None:
@@ -225,21 +257,21 @@ class Supervisor:
     def _new_worker(self, slot: int) -> ChildProcess:
         return ChildProcess(
             "outlive.testing.kill.worker",
-            self.trial.url,
+            self.url_of(slot),
             str(LEASE_SECONDS),
             log=self.trial.folder / f"worker-{slot}.log",
-            env={effects.PLACE: str(self.trial.effects)},
+            env=self.surroundings(),
         )
 
     def _new_client(self, *options: str) -> ChildProcess:
         return ChildProcess(
             "outlive.testing.kill.client",
-            self.trial.url,
+            self.url_of(None),
             str(self.trial.acks),
             str(self.trial.seed),
             str(OPEN_MAX),
             *options,
-            *(["--work"] if self._random.random() < WORKING_CLIENT_SHARE else []),
+            *([f"--work={LEASE_SECONDS}"] if self._random.random() < WORKING_CLIENT_SHARE else []),
             log=self.trial.folder / "client.log",
-            env={effects.PLACE: str(self.trial.effects)},
+            env=self.surroundings(),
         )

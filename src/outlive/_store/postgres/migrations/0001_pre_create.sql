@@ -317,6 +317,8 @@ CREATE FUNCTION {schema}.commit_changes(
     p_blob_data bytea[],
     -- What is rare: {must, tagged, consumed, items, renames, heirs, messages, messages_max}.
     p_rest jsonb,
+    -- Milliseconds to wait for an id that the open transaction of another one takes; NULL: as the session has it.
+    p_patience integer,
     OUT lost bigint[],
     OUT verdicts text[]
 ) LANGUAGE plpgsql VOLATILE
@@ -330,6 +332,7 @@ DECLARE
     v_is_due boolean := false;
     v_is_planted boolean;
     v_has_rest boolean := p_rest IS NOT NULL;
+    v_patience text;
 BEGIN
     IF v_has_rest AND p_rest ?| '{messages,renames,heirs}' THEN
         -- All trees that this call touches are locked together: one after the other would be in another order than that
@@ -412,6 +415,11 @@ BEGIN
         END IF;
     END IF;
 
+    -- From here to the births ids are taken, and a user's open transaction may hold one of them for as long as it likes.
+    IF p_patience IS NOT NULL AND (p_run_key IS NOT NULL OR v_has_rest AND p_rest ? 'renames') THEN
+        v_patience := current_setting('lock_timeout');
+        PERFORM set_config('lock_timeout', p_patience::text, true);
+    END IF;
     -- Children of trees that exist come before the renames, which may be of them; those of new trees after the births.
     IF p_run_key IS NOT NULL THEN
         PERFORM {schema}.put_children({run_arrays}, NULL, false);
@@ -467,6 +475,9 @@ BEGIN
 
     IF p_run_key IS NOT NULL THEN
         PERFORM {schema}.put_children({run_arrays}, lost, true);
+    END IF;
+    IF v_patience IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', v_patience, true);
     END IF;
 
     -- The fence. `format` comes through the event that the change builds on. If that event does not exist, or ended its
@@ -601,8 +612,36 @@ BEGIN
             jsonb_build_object('tagged', (
                 SELECT coalesce(jsonb_agg(jsonb_build_object('journal', v_key, 'number', value::integer)), '[]')
                 FROM jsonb_array_elements_text(v_tree -> 'tagged')
-            ))
+            )),
+            NULL
         ) AS made;
     RETURN CASE WHEN v_lost IS NULL THEN v_key END;
+END
+$body$;
+
+-- Which of these ids the open transaction of somebody else takes. There is no other way to know than to try to take
+-- them: each try is undone at once, so that nothing is written and nobody has to wait for it.
+CREATE FUNCTION {schema}.find_held(p_ids text[]) RETURNS text[] LANGUAGE plpgsql VOLATILE
+SET lock_timeout = '1ms'
+AS $body$
+DECLARE
+    v_id text;
+    v_held text[] := '{}';
+BEGIN
+    FOREACH v_id IN ARRAY p_ids LOOP
+        BEGIN
+            INSERT INTO {schema}.runs (
+                id, journal, number, root_id, workflow, version, nonce, created_at, status, owner, epoch, attempts,
+                updated_at, reason
+            )
+            VALUES (v_id, 0, 0, v_id, '', 0, 0, 0, '', '', 0, 0, 0, '')
+            ON CONFLICT (id) DO NOTHING;
+            RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'to be undone';
+        EXCEPTION
+            WHEN SQLSTATE '{conflict}' THEN NULL;
+            WHEN lock_not_available THEN v_held := v_held || v_id;
+        END;
+    END LOOP;
+    RETURN v_held;
 END
 $body$;

@@ -1,0 +1,1 @@
+SELECT {schema}.find_held($1)

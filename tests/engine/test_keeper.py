@@ -1,0 +1,108 @@
+"""A worker trusts its lease for no longer than others have to respect it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import pytest
+
+from outlive._runtime.clock import SystemClock
+from outlive._runtime.keeper import Keeper
+from outlive._runtime.trust import Trust
+from outlive.errors import StoreUnavailableError
+
+LEASE_SECONDS = 30.0
+
+
+class HandClock(SystemClock):
+    """A clock whose time the test makes, and which drives the keeper when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 100.0
+        self.beats: Generator[float, None, None] | None = None
+
+    def monotonic(self) -> float:
+        """The time that the test has made."""
+        return self.at
+
+    def pulse(self, beats: Generator[float, None, None], *, name: str) -> Callable[[], None]:
+        """Kept for the test."""
+        del name
+        self.beats = beats
+        return beats.close
+
+    def live_through(self) -> float:
+        """Let all the pauses pass that the keeper asks for, until it asks for no more; when that is."""
+        assert self.beats is not None
+        for pause in self.beats:
+            self.at += pause
+        return self.at
+
+
+class SlowBeat:
+    """A store that does not answer for a while."""
+
+    def __init__(self, clock: HandClock, *, seconds: float, is_away: bool = True) -> None:
+        self.clock, self.seconds, self.is_away = clock, seconds, is_away
+        self.renewals = 0
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """Take the time, and fail if it is away."""
+        del lease_seconds
+        self.renewals += 1
+        self.clock.at += self.seconds
+        if self.is_away:
+            raise StoreUnavailableError("the store", "no answer in time")
+        return True
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+@pytest.fixture
+async def clock() -> HandClock:
+    """The time of one test."""
+    return HandClock()
+
+
+def keeper_on(clock: HandClock, beat: SlowBeat, *, registered_at: float) -> Trust:
+    """Begin to keep a lease; until when it is trusted."""
+    trust = Trust()
+    Keeper(
+        beat,
+        clock=clock,
+        trust=trust,
+        registered_at=registered_at,
+        lease_seconds=LEASE_SECONDS,
+        fence=lambda _: None,
+    ).start()
+    return trust
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0, LEASE_SECONDS / 3, LEASE_SECONDS / 3 + 0.5])
+async def test_worker_is_fenced_before_its_lease_has_ended(clock: HandClock, seconds: float) -> None:
+    """However long each renewal hangs before it fails."""
+    keeper_on(clock, SlowBeat(clock, seconds=seconds), registered_at=clock.at)
+
+    assert clock.live_through() < 100.0 + LEASE_SECONDS
+
+
+async def test_lease_counts_from_before_it_was_asked_for(clock: HandClock) -> None:
+    """The store may have given it long before its answer arrived."""
+    trust = keeper_on(clock, SlowBeat(clock, seconds=0.0), registered_at=clock.at - 5.0)
+
+    assert trust.until < 95.0 + LEASE_SECONDS
+    assert clock.live_through() < 95.0 + LEASE_SECONDS
+
+
+async def test_whoever_was_stopped_for_too_long_does_not_renew(clock: HandClock) -> None:
+    """Others may own everything by now: a renewal that succeeds would say nothing."""
+    beat = SlowBeat(clock, seconds=0.0, is_away=False)
+    keeper_on(clock, beat, registered_at=clock.at)
+    assert clock.beats is not None
+    next(clock.beats)
+    clock.at += LEASE_SECONDS
+
+    assert next(clock.beats, None) is None
+    assert beat.renewals == 0

@@ -1,0 +1,160 @@
+"""What a run has lived through it lives through again in a replay: failures, children, and whatever came first."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import RunStatus
+from outlive._journal.event import RunCreated, StepSucceeded
+from outlive.testing.fsck import check_store
+from tests.engine.dying import die_at_each_commit
+from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, stage, until_calls, waits
+
+
+class OutOfStock(Exception):
+    def __init__(self, item: str) -> None:
+        super().__init__(f"no {item} left")
+        self.item = item
+
+
+@outlive.step(raises=(OutOfStock,))
+async def take_from_stock(item: str) -> None:
+    stage.call(f"take {item}")
+    if item in stage.gates:
+        await stage.gate(item).pass_through()
+    raise OutOfStock(item)
+
+
+@outlive.workflow
+async def replayed_failure() -> list[str]:
+    told = []
+    try:
+        await take_from_stock("tea")
+    except OutOfStock as error:
+        told.append(f"{error} ({error.item})")
+    return [*told, await hold("held")]
+
+
+async def test_failure_is_raised_again_in_a_replay(place: Place) -> None:
+    """As the same exception with its attributes, and without the step that raised it. [TS-R6]"""
+    first = await place.engine().__aenter__()
+    await first.start(replayed_failure, id="run-1")
+    await stage.gate("held").reached()
+    await crash(first)
+
+    stage.gate("held").open()
+    async with place.engine() as second:
+        assert ["no tea left (tea)", "held"] == await in_time(second.get("run-1").result())
+        assert 1 == second.counters.runs_replayed
+    assert 1 == stage.count("take tea")
+
+
+@outlive.step
+async def never_ends(name: str) -> None:
+    """Neither by itself nor when it is told to."""
+    gate = stage.gate(name)
+    while name in stage.gates:
+        try:
+            await gate.pass_through()
+        except asyncio.CancelledError:
+            stage.call(f"{name} told to end")
+
+
+@outlive.workflow
+async def failing_beside_a_hang() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(never_ends("sibling"))
+        group.create_task(take_from_stock("tea"))
+
+
+async def test_branch_that_fails_fails_the_run_though_its_sibling_hangs(engine: outlive.Engine) -> None:
+    """The sibling is told to end at once, and nobody waits until it does. [FB-R14 FB-R15]"""
+    failing = stage.gate("tea")
+    run = await engine.start(failing_beside_a_hang)
+    await failing.reached()
+    await stage.gate("sibling").reached()
+    failing.open()
+
+    with pytest.raises(outlive.RunFailed, match="1 sub-exception") as caught:
+        await in_time(run.result())
+    assert "no tea left" in caught.value.failure.traceback
+    assert await run.status() is RunStatus.FAILED
+    await until_calls("take tea", "sibling told to end")
+
+
+@outlive.workflow
+async def in_two_deadlines(seconds: float) -> str:
+    try:
+        async with asyncio.timeout(seconds):
+            return await outlive.wait_for_signal("go", str)
+    except TimeoutError:
+        return "gave up"
+
+
+async def test_the_earlier_of_two_deadlines_counts(place: Place) -> None:
+    """That of the run, or that of a block of its code. [TS-R31]"""
+    async with place.engine() as engine:
+        patient = await engine.start(in_two_deadlines, 2 * DAY, timeout=DAY)
+        impatient = await engine.start(in_two_deadlines, DAY, timeout=2 * DAY)
+        for run in (patient, impatient):
+            await waits(run)
+        place.clock.skip(seconds=DAY)
+
+        assert "gave up" == await in_time(impatient.result())
+        with pytest.raises(outlive.RunTimedOut):
+            await in_time(patient.result())
+
+
+@outlive.step
+async def number_of(step: str, number: int) -> int:
+    stage.call(step)
+    return number
+
+
+@outlive.workflow
+async def one_of_a_tree(name: str, steps: int) -> list[int]:
+    return [await number_of(f"{name} {number}", number) for number in range(steps)]
+
+
+@outlive.workflow
+async def sleeper_of_a_tree() -> list[int]:
+    await asyncio.sleep(0.001)
+    return [await number_of("sleeper", 7)]
+
+
+@outlive.workflow
+async def replayed_tree() -> list[Any]:
+    """Children that are not begun, under way, asleep and at their ends, all at the same time."""
+    early = await one_of_a_tree("early", 1)
+    several = await asyncio.gather(one_of_a_tree("a", 3), sleeper_of_a_tree(), one_of_a_tree("none", 0))
+    return [early, await number_of("root", 9), *several, await one_of_a_tree("late", 2)]
+
+
+async def test_tree_survives_a_death_around_every_commit(place: Place) -> None:
+    """Worker after worker dies just before and just after its commits. After each death every run row is what its
+    journal says; no child is begun twice, none is forgotten, and no completed step of any of them is called again.
+    [SF-U11 SF-U16 SF-U19 SF-U22 SF-U23 SF-U24 SF-U25 SF-U26 SF-U27]"""
+    async with place.engine(worker=False) as client:
+        await client.start(replayed_tree, id="run-1")
+    limits = outlive.Limits(attempts_max=1_000)
+    deaths = 0
+    async for _ in die_at_each_commit(place, "run-1", limits=limits):
+        deaths += 1
+        store = place.store()
+        await store.open()
+        assert [] == await check_store(store)
+        await store.close()
+
+    async with place.engine(worker=False) as client:
+        run = client.get("run-1")
+        assert [[0], 9, [0, 1, 2], [7], [], [0, 1]] == await in_time(run.result())
+        calls = [(event.run, event.call) for event in await events_of(run, StepSucceeded)]
+        assert 8 == len(calls) == len(set(calls))
+        children = [event.call for event in await events_of(run, RunCreated) if event.run]
+        assert 5 == len(children) == len(set(children))
+        assert {RunStatus.SUCCEEDED} == {run.status for run in await client.list()}
+    assert deaths > 10

@@ -1,0 +1,95 @@
+"""Real etcds, and leases in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from itertools import count
+
+import pytest
+
+from outlive._lease.etcd import EtcdLeases, place_of
+from outlive._runtime.clock import SystemClock
+from outlive._store.contract import Store
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance import MemoryFactory
+from outlive.testing.etcd import EtcdCluster, EtcdNotFoundError, EtcdServer
+
+Opener = Callable[..., Awaitable[EtcdLeases]]
+prefixes = count(1)
+
+
+@pytest.fixture(scope="session")
+def etcd_program() -> None:
+    """An etcd that can be started: where CI is set it must be there, elsewhere its tests are skipped."""
+    try:
+        EtcdServer()
+    except EtcdNotFoundError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def etcd_server(etcd_program: None) -> Iterator[EtcdServer]:
+    """One node for all tests that do it no harm."""
+    with EtcdServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def running_cluster(etcd_program: None) -> Iterator[EtcdCluster]:
+    """Three nodes for all tests of a process."""
+    with EtcdCluster(3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def etcd_cluster(running_cluster: EtcdCluster) -> Iterator[EtcdCluster]:
+    """Three nodes that a test may kill and pause as it likes."""
+    yield running_cluster
+    for node in running_cluster.nodes:
+        if node.is_running:
+            node.resume()
+    running_cluster.start()
+
+
+@pytest.fixture
+def etcd_url(etcd_server: EtcdServer) -> str:
+    """A prefix of its own for each test."""
+    return etcd_server.url(f"test-{next(prefixes)}")
+
+
+@pytest.fixture
+def cluster_url(etcd_cluster: EtcdCluster) -> str:
+    """A prefix of its own for each test, on all nodes."""
+    return etcd_cluster.url(f"test-{next(prefixes)}")
+
+
+@pytest.fixture
+def store_clock() -> ManualClock:
+    """The clock of the store, which stands still: only etcd judges who is alive."""
+    return ManualClock()
+
+
+@pytest.fixture
+async def store(store_clock: ManualClock) -> AsyncIterator[Store]:
+    """A store that all sessions of a test share."""
+    store = await MemoryFactory(clock=store_clock).open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def open_leases(store: Store) -> AsyncIterator[Opener]:
+    """Opens leases, each like those of a process of its own."""
+    async with AsyncExitStack() as stack:
+
+        async def open_(url: str, *, clock: SystemClock | None = None) -> EtcdLeases:
+            leases = EtcdLeases(store, place_of(url), clock=clock or SystemClock())
+            stack.push_async_callback(leases.close)
+            await leases.open()
+            return leases
+
+        yield open_

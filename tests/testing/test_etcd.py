@@ -1,0 +1,62 @@
+"""The launcher of etcd: what was confirmed survives a kill, and a machine without etcd is told what to do."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from outlive.testing.etcd import EtcdNotFoundError, EtcdServer, find_etcd
+
+KEY = b64encode(b"fact").decode()
+
+
+@pytest.fixture
+def etcd() -> EtcdServer:
+    """A node that is not started yet."""
+    try:
+        return EtcdServer()
+    except EtcdNotFoundError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+def test_what_was_confirmed_is_there_after_a_kill(etcd: EtcdServer) -> None:
+    """On the same port; when it is removed nothing is left."""
+    with etcd:
+        etcd.ask("kv/put", key=KEY, value=KEY)
+        pid, port = etcd.pid, etcd.port
+
+        etcd.kill()
+        etcd.kill()
+
+        assert not etcd.is_running
+        assert not Path(f"/proc/{pid}").exists()
+        etcd.start()
+        assert etcd.port == port
+        assert etcd.ask("kv/range", key=KEY)["kvs"][0]["value"] == KEY
+        assert etcd.is_leader
+    assert not etcd.is_running
+    assert etcd.log == ""
+
+
+def test_node_that_does_not_start_shows_its_log(etcd: EtcdServer) -> None:
+    """A setting that it does not know, for example."""
+    broken = EtcdServer(settings=["--no-such-setting"])
+
+    with pytest.raises(ValueError, match=r"(?s)etcd node-1 does not start; its log ends with: .*no-such-setting"):
+        broken.start()
+
+    broken.remove()
+
+
+def test_machine_without_etcd_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How to install it, or how to name it."""
+    monkeypatch.setenv("OUTLIVE_ETCD", "/there/is/no/such/program")
+
+    assert find_etcd() is None
+    with pytest.raises(EtcdNotFoundError, match="apt-get install etcd-server, or set OUTLIVE_ETCD"):
+        EtcdServer()
