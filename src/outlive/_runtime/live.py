@@ -61,7 +61,7 @@ WISHES = (MessageKind.RESUME, MessageKind.SKIP)
 class LiveRun(DraftedRun):
     """One tree that this worker owns."""
 
-    __slots__ = ("_history_max", "_todo", "attempts", "deferred", "is_lost", "moving", "retries")
+    __slots__ = ("_history_max", "_todo", "attempts", "deferred", "is_lost", "moving", "retries", "skipped")
 
     def __init__(
         self,
@@ -87,6 +87,8 @@ class LiveRun(DraftedRun):
         """Asked for in the change that creates the tree, and possible only when its journal has a handle."""
         self.is_lost = False
         """Another worker owns the tree, or this one must assume so."""
+        self.skipped = 0
+        """Steps that a person had skipped when it was rebuilt."""
         self._todo: deque[AnyEvent] = deque()
 
     # -- Where it stands -------------------------------------------------------------------------------------
@@ -106,10 +108,10 @@ class LiveRun(DraftedRun):
 
     # -- Coming into memory ----------------------------------------------------------------------------------
 
-    def rebuild(self, run: Run, rows: list[Row], *, verdict: Callable[[], str], wishes: list[Inbound]) -> int:
+    def rebuild(self, run: Run, rows: list[Row], *, verdict: Callable[[], str], wishes: list[Inbound]) -> None:
         """Replay a claimed tree from its journal, or park it with the reason why that cannot or may not be done.
 
-        Steps that `wishes` are about are skipped: how many is the answer.
+        Steps that `wishes` are about are skipped.
         """
         skips: list[Skip] = []
         try:
@@ -127,7 +129,8 @@ class LiveRun(DraftedRun):
             reason = f"it could not be replayed: {type(error).__qualname__}: {error}"
         if reason:
             self._park_as(run, reason)
-        return 0 if reason else len(skips)
+        else:
+            self.skipped = len(skips)
 
     def _left_of(self, asked: list[Command], skips: list[Skip]) -> list[Command]:
         """What is left to do of what was asked for. Steps that the run has taken back since are among it: they are

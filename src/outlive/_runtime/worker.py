@@ -175,7 +175,8 @@ class Worker:
         """Replay a tree, and grant or refuse what people want of it."""
         wishes = [message for message in mail if message.kind is MessageKind.SKIP]
         verdict = partial(self._bench.verdict, claim, rows, mail)
-        self._counters.steps_skipped += live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes)
+        live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes)
+        self._counters.steps_skipped += live.skipped
         live.spend_resumes(mail)
 
     def _release_durable(self, live: LiveRun) -> None:
