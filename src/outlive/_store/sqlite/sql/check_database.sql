@@ -1,1 +1,1 @@
-SELECT integrity_check FROM pragma_integrity_check(?1)
+SELECT integrity_check FROM pragma_integrity_check LIMIT ?1
