@@ -24,6 +24,9 @@ from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outco
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
 
+DOUBT_SECONDS = 60.0
+"""How long after a claim that was never answered it may still arrive: so long it is looked for again and again."""
+DOUBT_LOOK_SECONDS = 2.0
 REPLAYS_PER_TURN_MAX = 50
 """Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
 
@@ -47,6 +50,8 @@ class Claimer:
         self._has_more = False
         self._is_unsure = False
         """Whether a claim was never answered: it may have happened."""
+        self._doubt_until = self._doubt_at = 0.0
+        """A claim that was never answered may also still happen: until when to think of that, and when next."""
         self._lookups: list[tuple[LiveRun, list[str]]] = []
         self._is_hungry = False
         """Whether the last look ended for want of room."""
@@ -119,9 +124,9 @@ class Claimer:
         limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
         self._next_wake_at = None
-        if self._is_unsure:
+        if self._is_unsure or self._is_in_doubt():
             claims = await self._find_unheld()
-        elif limit:
+        if limit and not claims:
             answer = await self._claim(limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
         self._is_hungry = not limit or len(claims) >= limit
@@ -138,7 +143,15 @@ class Claimer:
             return await self._store.claim_runs(self._worker.id, self._definitions, limit=limit)
         except CommitUnknownError:
             self._is_unsure = True
+            self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
             raise
+
+    def _is_in_doubt(self) -> bool:
+        now = self._clock.monotonic()
+        if not self._doubt_at <= now < self._doubt_until:
+            return False
+        self._doubt_at = now + DOUBT_LOOK_SECONDS
+        return True
 
     async def _find_unheld(self) -> list[Claim]:
         """Claim the trees that the store says are ours and that nobody here knows of: a claim was never answered, or
