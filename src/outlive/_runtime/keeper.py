@@ -29,7 +29,14 @@ class Keeper:
     """Renews one lease until it is stopped or lost."""
 
     def __init__(
-        self, beat: Beat, *, clock: Clock, trust: Trust, lease_seconds: float, fence: Callable[[str], None]
+        self,
+        beat: Beat,
+        *,
+        clock: Clock,
+        trust: Trust,
+        lease_seconds: float,
+        asked_at: float,
+        fence: Callable[[str], None],
     ) -> None:
         self._beat = beat
         self._clock = clock
@@ -38,7 +45,7 @@ class Keeper:
         self._loop = asyncio.get_running_loop()
         self._stop: Callable[[], None] | None = None
         self._trust = trust
-        self._trust.until = self._trusted_from(clock.monotonic())
+        self._trust.until = self._trusted_from(asked_at)
 
     def start(self) -> None:
         """Begin to beat."""

@@ -94,6 +94,8 @@ class Station:
             started_at=now_at,
             expires_at=now_at + round(self._lease_seconds * MICROSECONDS),
         )
+        # The store counts the lease from some instant after this one; when its answer comes, it may be half over.
+        asked_at = self._clock.monotonic()
         await self._store.register_worker(info, lease_seconds=self._lease_seconds)
         self._worker = worker
         self._keeper = Keeper(
@@ -101,6 +103,7 @@ class Station:
             clock=self._clock,
             trust=trust,
             lease_seconds=self._lease_seconds,
+            asked_at=asked_at,
             fence=self._fence,
         )
         self._keeper.start()
