@@ -16,8 +16,8 @@ both are tested: that nothing bad happens, and that something good does.
 What a seed does depends on the seed and the code alone. A failing seed prints the command that plays it again; `shrink`
 makes its plan small enough to read; the museum keeps it.
 
-What this is not: a test of SQLite or PostgreSQL (the store is the one in memory, which passes the same conformance suite),
-of threads, of child processes, or of transactions of steps. `outlive.testing.kill` has real processes and real files.
+What this is not: a test of SQLite or PostgreSQL (the store is the one in memory, which passes the same conformance
+suite), of threads, of child processes, or of transactions of steps. `outlive.testing.kill` has real processes.
 """
 
 from outlive.testing.simulation.episode import Episode, Story, simulate

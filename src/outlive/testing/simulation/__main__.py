@@ -58,7 +58,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--seed", type=int, help="play this seed only, and tell everything that happens")
     parser.add_argument("--plan", help="play the plan in this file only, and tell everything that happens")
-    parser.add_argument("--shrink", action="store_true", help="with --seed or --plan: print the smallest plan that fails")
+    parser.add_argument(
+        "--shrink", action="store_true", help="with --seed or --plan: print the smallest plan that fails"
+    )
     parser.add_argument("--without", choices=list(SWITCHES), help="switch a protection off: this must be found")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The users: they start runs, send signals, cancel and approve, through whatever process is up, until it is acknowledged.
+"""The users: they start runs, signal, cancel and approve, through whatever process is up, until it is acknowledged.
 
 What was acknowledged is written down; at the end it must be there (I4). A user whose process dies, or who gets an
 error, asks again elsewhere with the same id or key, as the guides tell users to do.

@@ -100,6 +100,7 @@ class Episode:
     def run(self) -> Story:
         """Play it."""
         handler = _Listener(self.world)
+        was_collecting = gc.isenabled()
         gc.disable()
         log.addHandler(handler)
         was_propagating, log.propagate = log.propagate, False
@@ -112,7 +113,8 @@ class Episode:
             log.propagate = was_propagating
             log.removeHandler(handler)
             self._bury()
-            gc.enable()
+            if was_collecting:
+                gc.enable()
         world = self.world
         return Story(
             seed=world.seed,
@@ -180,4 +182,26 @@ def _place(error: BaseException) -> str:
 
 def simulate(seed: int | Plan) -> Story:
     """Play one seed, or a plan of one's own."""
-    return Episode(draw(seed) if isinstance(seed, int) else seed).run()
+    story = play(draw(seed) if isinstance(seed, int) else seed)
+    collect()
+    return story
+
+
+def play(plan: Plan) -> Story:
+    """Play a plan; what is left of it lies in memory until `collect`."""
+    episode = Episode(plan)
+    story = episode.run()
+    # What the workflows of dead processes have to say when they are thrown away is of no interest.
+    log.disabled = True
+    del episode
+    log.disabled = False
+    return story
+
+
+def collect() -> None:
+    """Throw away what is left of simulated processes."""
+    log.disabled = True
+    try:
+        gc.collect()
+    finally:
+        log.disabled = False

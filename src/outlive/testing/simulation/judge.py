@@ -1,7 +1,7 @@
 """What must have come of it, when all faults are over and everything had time to end.
 
 * Everything has ended; results are those of the oracle; the store is whole (`outlive.testing.fsck`).
-* What users were told is so: runs that were started are there, signals that were accepted reached the run, once (I4, I21).
+* What users were told is so: runs that were started are there, accepted signals reached the run, once (I4, I21).
 * The code replays every journal to the same end, and no step was begun before it was durable that it is wanted (I9).
 * Every outcome in a journal is that of a step that really ended (I14).
 * What a saga booked before it broke was undone, newest first (I27).

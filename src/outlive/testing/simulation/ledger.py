@@ -1,4 +1,4 @@
-"""What the steps did to the world: every beginning and end, by whom and in which epoch, and whether they were allowed to.
+"""What the steps did to the world: every beginning and end, by whom, in which epoch, and whether that was allowed.
 
 The ledger asks the books of the store what was durable at that very instant:
 
@@ -68,7 +68,9 @@ class Ledger:
             loop.name, "begin %s %s attempt %s epoch %s", attempt.run_id, command.call, command.attempt, attempt.epoch
         )
         book = self._books.get(attempt.nonce)
-        what = f"{loop.name} began {command.call} of {attempt.run_id} (attempt {command.attempt}, epoch {attempt.epoch})"
+        what = (
+            f"{loop.name} began {command.call} of {attempt.run_id} (attempt {command.attempt}, epoch {attempt.epoch})"
+        )
         if book is None:
             self._world.complain(f"{what}, and the run is not durable")
             return

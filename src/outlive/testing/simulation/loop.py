@@ -3,7 +3,7 @@
 Every process has a loop of its own, as in life. The world (`outlive.testing.simulation.world`) gives the loops their
 turns and moves the time. So a crash needs no co-operation of the code that crashes: its loop just never gets another
 turn, at whatever `await` its tasks stand. A pause is the same for a while: when the loop gets its turns again, the time
-has gone on without it. Within a loop callbacks come first in first out, as asyncio promises to those who wrote the code.
+has gone on without it. Within a loop callbacks come first in first out, as asyncio promises to those who write code.
 """
 
 from __future__ import annotations

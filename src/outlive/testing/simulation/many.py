@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
-from outlive.telemetry import log
-from outlive.testing.simulation.episode import Episode, Story
+from outlive.testing.simulation.episode import Story, collect, play
 from outlive.testing.simulation.plan import draw
 from outlive.testing.simulation.sometimes import missing
 from outlive.testing.simulation.switches import without
@@ -78,9 +77,7 @@ def simulate_many(
     return report
 
 
-def _parts(
-    chunks: list[tuple[int, int]], jobs: int, without_: str | None, failures_max: int
-) -> Iterator[Report]:
+def _parts(chunks: list[tuple[int, int]], jobs: int, without_: str | None, failures_max: int) -> Iterator[Report]:
     if jobs == 1:
         for first, count in chunks:
             yield play_chunk(first, count, without_, failures_max)
@@ -103,8 +100,7 @@ def play_chunk(first: int, count: int, without_: str | None, failures_max: int) 
     try:
         with without(without_):
             for seed in range(first, first + count):
-                story = Episode(draw(seed)).run()
-                report.add(_brief(story))
+                report.add(_brief(play(draw(seed))))
                 if len(report.failures) >= failures_max:
                     break
                 if seed % COLLECT_EVERY == 0:
@@ -114,15 +110,6 @@ def play_chunk(first: int, count: int, without_: str | None, failures_max: int) 
         if was_enabled:
             gc.enable()
     return report
-
-
-def collect() -> None:
-    """Throw away what is left of simulated processes. What their workflows have to say about that is of no interest."""
-    log.disabled = True
-    try:
-        gc.collect()
-    finally:
-        log.disabled = False
 
 
 def _brief(story: Story) -> Report:

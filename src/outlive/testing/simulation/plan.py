@@ -8,6 +8,7 @@ a rate hits) is drawn from the seed while it is played.
 from __future__ import annotations
 
 import random
+
 import msgspec
 
 from outlive.testing.simulation.program import Case, write_cases
@@ -82,7 +83,7 @@ class Plan(msgspec.Struct, omit_defaults=True):
 def draw(seed: int) -> Plan:
     """The plan of a seed.
 
-    Most seeds have only some kinds of faults, at rates of their own: faults that never come alone hide each other's bugs.
+    Most seeds have only some kinds of faults, at rates of their own: faults that never come alone hide one another.
     """
     chance = random.Random(f"plan of outlive simulation {seed}")
     lease = chance.choice((2.0, 4.0))

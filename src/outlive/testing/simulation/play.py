@@ -182,7 +182,7 @@ async def _do_more(order: list[Any]) -> Any:
         case ["poison", tag]:
             return await poison(tag)
         case ["continue", program]:
-            continue_as_new(json.dumps(program))
+            return continue_as_new(json.dumps(program))
         case _:
             raise AssertionError(f"no such order: {order}")
 

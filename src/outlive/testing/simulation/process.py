@@ -1,4 +1,4 @@
-"""A simulated process: the real engine, with its worker, committer, claimer and keeper, on a loop and a clock of its own.
+"""A simulated process: the real engine, with its worker, committer, claimer and keeper, on a loop and clock of its own.
 
 It can be killed between any two callbacks, stand still for longer than its lease and go on as if nothing had happened,
 stop cleanly, and come back as a new process. The code in it is the code of production; only its loop, its clock and its
@@ -73,7 +73,7 @@ class Process:
         self._parts = parts
         self.name = name
         self.has_worker = has_worker
-        self.loop = SimulatedLoop(parts.world, name)
+        self.loop = SimulatedLoop(parts.world, name)  # type: ignore[abstract]  # It has what asyncio calls.
         self.loop.ledger = parts.ledger
         self.clock = SimulatedClock(parts.world, self.loop)
         self._registry = registry
@@ -171,6 +171,6 @@ class Process:
                 if isinstance(task, asyncio.Task) and not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
                     with suppress(BaseException):
-                        task.get_coro().close()  # type: ignore[union-attr]
+                        task.get_coro().close()
         finally:
             asyncio._set_running_loop(None)

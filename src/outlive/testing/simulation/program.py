@@ -1,4 +1,4 @@
-"""Random programs: what a run does, as data, so that its end can be told beforehand (`outlive.testing.simulation.oracle`).
+"""Random programs: what a run does, as data, so that its end can be told beforehand (see `oracle`).
 
 A program is a list of orders, and an order is a list: its kind, then what it needs. It is the argument of one workflow
 (`outlive.testing.simulation.play`) that does what it says. Times are in milliseconds.
@@ -192,3 +192,5 @@ def each_order(program: Program) -> Iterator[Order]:
                     yield from each_order(inner)
             case ["child" | "continue", inner] | ["timeout", _, inner] | ["detached", _, inner, _]:
                 yield from each_order(inner)
+            case _:
+                pass

@@ -168,7 +168,8 @@ class Server:
                 self.happened(f"{message.kind.value} sent twice")
             elif message.kind is MessageKind.SIGNAL and delivery is Delivery.ACCEPTED:
                 run = self.state.runs[message.run_id]
-                if run.status is RunStatus.PENDING or (run.waits and not any(it.name == message.name for it in run.waits)):
+                is_awaited = not run.waits or any(wait.name == message.name for wait in run.waits)
+                if run.status is RunStatus.PENDING or not is_awaited:
                     self.happened("signal before its wait")
         self._catch_up(loop)
         self._ring()
@@ -195,11 +196,15 @@ class Server:
             self._watchers = [(loop, ring) for loop, ring in self._watchers if not loop.is_dead]
             for loop, ring in self._watchers:
                 if self._random.random() < 0.8:
-                    self._world.after(self._random.random() * NOTICE_SECONDS_MAX, loop.call_soon, ring)
+                    self._world.after(self._random.random() * NOTICE_SECONDS_MAX, _call_soon, loop, ring)
 
 
 def _epoch(event: AnyEvent) -> str:
     return f" {event.worker} epoch {event.epoch}" if isinstance(event, RunClaimed) else ""
+
+
+def _call_soon(loop: SimulatedLoop, ring: Callable[[], None]) -> None:
+    loop.call_soon(ring)
 
 
 def _mark(loop: SimulatedLoop, change: Change) -> tuple[SimulatedLoop, int, int]:
@@ -214,4 +219,3 @@ def at_once(verb: Coroutine[Any, Any, Any]) -> Any:
     except StopIteration as end:
         return end.value
     raise AssertionError("the memory store waits for something")
-
