@@ -1,4 +1,4 @@
-"""The simulator over many seeds: no violation, everything interesting happened, and what is broken on purpose is found."""
+"""The simulator over many seeds: no violation, everything interesting happened, and what is broken is found."""
 
 from __future__ import annotations
 

@@ -14,9 +14,12 @@ from outlive.errors import (
     ApprovalClosedError,
     ApprovalNotFoundError,
     EngineClosedError,
+    RunCancelled,
+    RunFailed,
     RunFinishedError,
     RunNotFoundError,
     RunNotParkedError,
+    RunTimedOut,
     StoreUnavailableError,
 )
 from outlive.testing.simulation.loop import SimulatedLoop
@@ -46,12 +49,18 @@ class Wish:
 class Answers:
     """What users were told about one run."""
 
-    is_started: bool = False
     signals: list[tuple[str, int]] = field(default_factory=list)
     """Accepted, in this order."""
+    results: list[str] = field(default_factory=list)
+    """What those were told who waited for the result."""
     is_cancelled: bool = False
     is_too_late: bool = False
     """Whether the cancel came when the run had ended."""
+
+
+def key_of(signal: Signal) -> str:
+    """Whoever sends it twice sends it once."""
+    return f"{signal.name}/{signal.payload}"
 
 
 class Desk:
@@ -77,6 +86,14 @@ class Desk:
     def open(self, case: Case) -> None:
         """Begin with a run."""
         self.answers[case.id] = Answers()
+        if case.is_signalled:
+            # The signal is what creates it; the answer to it is the answer to the start.
+            first = case.signals[0]
+            wish = Wish(
+                f"signal {first.name} and start {case.id}", self._start_by(case, first), lambda: self._started(case)
+            )
+            self._later(case.start_seconds, wish)
+            return
         for number in range(case.starters):
             # All but the first are people who press the button twice.
             then = (lambda: self._started(case)) if number == 0 else (lambda: None)
@@ -85,12 +102,22 @@ class Desk:
 
     def _start(self, case: Case) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
-            await engine.start(rare if case.is_rare else play, json.dumps(case.program), id=case.id)
+            workflow = rare if case.is_rare else play
+            await engine.start(workflow, json.dumps(case.program), id=case.id, timeout=case.timeout_seconds)
+
+        return verb
+
+    def _start_by(self, case: Case, signal: Signal) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            start = rare if case.is_rare else play, json.dumps(case.program)
+            await engine.signal(case.id, signal.name, signal.payload, key=key_of(signal), start=start)
+            self.answers[case.id].signals.append((signal.name, signal.payload))
 
         return verb
 
     def _started(self, case: Case) -> None:
-        self.answers[case.id].is_started = True
+        for number in range(case.waiters):
+            self._later(number * 5.0, Wish(f"result of {case.id}", self._wait(case)))
         for name in {signal.name: None for signal in case.signals}:
             self._send([signal for signal in case.signals if signal.name == name], case)
         if case.cancel_seconds is not None:
@@ -110,7 +137,7 @@ class Desk:
     def _signal(self, case: Case, signal: Signal, *, is_first: bool) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
             try:
-                await engine.signal(case.id, signal.name, signal.payload, key=f"{signal.name}/{signal.payload}")
+                await engine.signal(case.id, signal.name, signal.payload, key=key_of(signal))
             except RunFinishedError:
                 return
             if is_first:
@@ -127,6 +154,16 @@ class Desk:
             except RunFinishedError:
                 answers.is_too_late = True
                 self._world.sometimes["cancel came after the end"] += 1
+
+        return verb
+
+    def _wait(self, case: Case) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            try:
+                told = await engine.get(case.id).result()
+            except (RunCancelled, RunTimedOut, RunFailed) as error:
+                told = type(error).__name__
+            self.answers[case.id].results.append(told)
 
         return verb
 

@@ -128,8 +128,11 @@ class Judge:
             world.complain(f"run {case.id} was acknowledged and is not there")
             return
         answers = self._desk.answers[case.id]
+        self._judge_told(run, answers.results)
         if run.status is RunStatus.CANCELLED and case.cancel_seconds is not None:
             world.sometimes["cancel came before the end"] += 1
+        elif run.status is RunStatus.TIMED_OUT and case.timeout_seconds is not None:
+            world.sometimes["run timed out"] += 1
         else:
             if answers.is_cancelled:
                 world.sometimes["cancel accepted, and the run had ended"] += 1
@@ -142,6 +145,15 @@ class Judge:
         for order in each_order(case.program):
             if order[0] == "saga":
                 self._judge_saga(order)
+
+    def _judge_told(self, run: Run, results: list[str]) -> None:
+        """Whoever waited for the end was told what is in the store."""
+        ends = {RunStatus.CANCELLED: "RunCancelled", RunStatus.TIMED_OUT: "RunTimedOut", RunStatus.FAILED: "RunFailed"}
+        end = ends.get(run.status) or ("" if run.result is None else self._value(run.result))
+        for told in results:
+            self._world.sometimes["user told of the end"] += 1
+            if told != end:
+                self._world.complain(f"a user was told that {run.id} gave {told}, and the store has {end}")
 
     def _check_cancel_unheard(self, case: Case) -> None:
         tree = self._server.state.trees[self._server.state.runs[case.id].journal]

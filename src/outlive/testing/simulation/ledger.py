@@ -102,7 +102,8 @@ class Ledger:
         is_saga = command.options.undo is not None or command.step.name == "simulated.unbook"
         if book.cancels.get(command.run, attempt.epoch + 1) <= attempt.epoch and not is_saga:
             complain(f"{what}, and the run was cancelled before")
-        if not self._is_live(loop):
+        # When the clock of the store is set forward, leases end that their holders could not know of.
+        if not self._is_live(loop) and not self._world.skew_seconds:
             complain(f"{what}, and its lease has run out")
         if any(epoch < attempt.epoch for epoch, _, _ in entry.begun):
             sometimes["interrupted step begun again"] += 1

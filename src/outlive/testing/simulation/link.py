@@ -73,7 +73,7 @@ class Link:
         answer: asyncio.Future[Any] = self._loop.create_future()
         trip = self._weather.trip(self._loop.name, verb, is_write=verb in WRITES)
         self._server.sent(self._loop, verb, args)
-        self._world.after(trip.there_seconds, self._arrive, trip, verb, args, options, answer)
+        self._world.after(self._delayed(trip.there_seconds), self._arrive, trip, verb, args, options, answer)
         return await answer
 
     def _arrive(
@@ -98,7 +98,11 @@ class Link:
             self._world.note(self._loop.name, "%s: %s", verb, trip.fate.value)
             self._server.unanswered(self._loop, verb, args, trip.fate)
             error = CommitUnknownError(PLACE, "the line was cut")
-        self._world.after(back_seconds, self._hear, answer, value, error)
+        self._world.after(self._delayed(back_seconds), self._hear, answer, value, error)
+
+    def _delayed(self, seconds: float) -> float:
+        """What is sent into a clogged line comes out of it when it is free again."""
+        return seconds + max(0.0, self._loop.clogged_until - self._world.seconds)
 
     def _hear(self, answer: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
         if self._loop.is_dead:
@@ -122,9 +126,13 @@ class SimulatedBeat:
 
     def renew(self, *, lease_seconds: float) -> bool:
         """See `Beat`."""
-        if self._weather.is_down or self._weather.fate(is_write=False) is Fate.REFUSED:
+        if self._is_cut or self._weather.fate(is_write=False) is Fate.REFUSED:
             raise StoreUnavailableError(PLACE, "it is down")
         return self._server.renew(self._worker_id, lease_seconds=lease_seconds)
+
+    @property
+    def _is_cut(self) -> bool:
+        return self._weather.is_down or self._loop.is_clogged
 
     def close(self) -> None:
         """See `Beat`."""

@@ -41,6 +41,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.is_paused = False
         self.is_active = False
         """Whether the world has it on the list of those who get turns."""
+        self.clogged_until = 0.0
+        """Until when nothing gets through between this process and the store, in either direction."""
         self.fuse: int | None = None
         """After how many more callbacks the process dies; None for never."""
         self.ready: deque[asyncio.Handle] = deque()
@@ -112,6 +114,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """See `AbstractEventLoop`. The dead may leave anything behind; the living may not."""
         if not self.is_dead:
             self._world.complain(f"{self.name}: {context.get('message')}: {context.get('exception')!r}")
+
+    @property
+    def is_clogged(self) -> bool:
+        """Whether nothing gets through to the store."""
+        return self._world.seconds < self.clogged_until
 
     # -- Turns -----------------------------------------------------------------------------------------------
 

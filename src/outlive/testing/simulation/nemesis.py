@@ -34,6 +34,11 @@ class Nemesis:
         if strike.kind == "outage":
             self._begin_outage(seconds)
             return
+        if strike.kind == "store jump":
+            self._world.skew_seconds += seconds
+            self._world.note("store", "its clock, and all others, are set by %.3f s", seconds)
+            self._world.sometimes["clock of the store jumped"] += 1
+            return
         victim = self._workers[strike.worker]
         if not victim.is_alive:
             return
@@ -42,6 +47,11 @@ class Nemesis:
                 victim.loop.fuse = strike.fuse
             case "pause":
                 self._pause(victim, seconds)
+            case "clog":
+                victim.loop.clogged_until = self._world.seconds + seconds
+                self._world.note(victim.name, "cannot reach the store for %.3f s", seconds)
+                if seconds > self._parts.lease_seconds:
+                    self._world.sometimes["cut off longer than its lease"] += 1
             case "stop":
                 victim.stop(lambda: self._replace(victim))
             case "jump":
@@ -82,5 +92,6 @@ class Nemesis:
         for worker in self._workers:
             worker.go_on()
             worker.loop.fuse = None
+            worker.loop.clogged_until = 0.0
             worker.clock.skew_seconds = 0.0
             worker.clock.lateness = lambda: 0.001

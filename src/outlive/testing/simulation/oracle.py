@@ -50,6 +50,9 @@ def _fits(order: list[Any], value: Any) -> bool:
             return bool(value == "same")
         case ["progress", _, count, _]:
             return bool(value == count)
+        case ["limit", tag, *_]:
+            # A process that stands still finds both the end of the step and that of its time when it goes on.
+            return value in (tag, "too slow")
         case ["approve", _]:
             return bool(value == "ann")
         case ["poison", tag]:

@@ -16,7 +16,7 @@ from outlive.testing.simulation.program import Case, write_cases
 FAULT_SECONDS = 25.0
 ATTEMPTS_MAX = 4
 """A run that kills more workers than this, one after the other, is quarantined."""
-KINDS = ("kill", "kill", "pause", "stop", "outage", "jump", "late keeper")
+KINDS = ("kill", "kill", "pause", "stop", "outage", "clog", "jump", "store jump", "late keeper")
 FUSE_MAX = 60
 
 
@@ -130,6 +130,8 @@ def _strikes(chance: random.Random, *, workers: int, lease: float) -> list[Strik
         seconds = {
             "pause": chance.choice((0.5, lease * 0.9, lease * 1.3, lease * 3)),
             "outage": chance.choice((0.5, 2.0, lease * 1.5, lease * 2.5)),
+            "clog": chance.choice((0.5, lease * 0.9, lease * 1.5, lease * 3)),
+            "store jump": chance.choice((-3.0, 0.5, lease * 1.2, 20.0)),
             "jump": chance.uniform(-0.8, 0.8),
             "late keeper": chance.choice((0.2, 0.6, 1.1)) * lease,
         }.get(kind, 0.0)

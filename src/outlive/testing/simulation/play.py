@@ -17,7 +17,7 @@ from outlive._define.step import step
 from outlive._define.workflow import workflow
 from outlive._model import Retry
 from outlive._runtime.attempt import Attempt
-from outlive.errors import StepFailed, StepInterrupted
+from outlive.errors import StepFailed, StepInterrupted, StepTimeoutError
 from outlive.testing.simulation.clock import running_loop
 from outlive.testing.simulation.ledger import Ledger
 
@@ -177,6 +177,14 @@ async def _do_more(order: list[Any]) -> Any:
             return "same" if await echo(number) == number else "other"
         case ["progress", tag, count, millis]:
             return await advance(tag, count, millis)
+        case ["limit", tag, millis, limit, budget]:
+            retry = Retry(attempts=budget, first=0.1)
+            try:
+                return (await work.options(timeout=limit / 1000, retry=retry)(tag, millis, 0))[0]
+            except StepFailed:
+                return "too slow"
+            except StepTimeoutError:
+                return "too slow"
         case ["approve", name]:
             return (await wait_for_approval(name)).by
         case ["poison", tag]:

@@ -37,6 +37,12 @@ class Case(msgspec.Struct, omit_defaults=True):
     signals: list[Signal] = []
     approvals: list[str] = []
     cancel_seconds: float | None = None
+    timeout_seconds: float | None = None
+    """Of the run as a whole."""
+    is_signalled: bool = False
+    """Whether its first signal creates it."""
+    waiters: int = 0
+    """How many wait for its result."""
     is_rare: bool = False
     """Whether only some of the workers have its workflow."""
     starters: int = 1
@@ -69,6 +75,7 @@ class Writer:
             "dice": self._dice,
             "progress": self._progress,
             "approve": self._approve,
+            "limit": self._limit,
         }
         # A few kinds for each run: programs that have everything in them are all alike.
         names = list(self._kinds)
@@ -162,6 +169,9 @@ class Writer:
     def _progress(self, depth: int) -> Order:
         return ["progress", self._tag(), self._chance.randint(2, 4), self._millis(1200)]
 
+    def _limit(self, depth: int) -> Order:
+        return ["limit", self._tag(), self._millis(2000), 50 + self._millis(2000), self._chance.choice((1, 2))]
+
     def _approve(self, depth: int) -> Order:
         name = self._tag()
         self._case.approvals.append(name)
@@ -178,6 +188,10 @@ def write_cases(chance: random.Random, *, count: int, seconds: float) -> list[Ca
         Writer(chance, case, seconds=seconds).write()
         if chance.random() < 0.2:
             case.cancel_seconds = chance.random() ** 2 * 10
+        elif chance.random() < 0.1:
+            case.timeout_seconds = 1 + chance.random() * 15
+        case.is_signalled = bool(case.signals) and case.timeout_seconds is None and chance.random() < 0.3
+        case.waiters = chance.choice((0, 0, 1, 2))
         cases.append(case)
     return cases
 

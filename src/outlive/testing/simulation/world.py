@@ -29,6 +29,8 @@ class World:
         self.seed = seed
         self.random = random.Random(f"outlive simulation {seed}")
         self.seconds = 0.0
+        self.skew_seconds = 0.0
+        """How much the store's clock, and with it every other, was set forward so far."""
         self.sometimes: Counter[str] = Counter()
         """How often each interesting situation happened."""
         self.trace: list[tuple[float, str, str, tuple[Any, ...]]] = []
@@ -60,7 +62,7 @@ class World:
 
     def now(self) -> int:
         """The true time, in microseconds since 1970 UTC: that of the store."""
-        return EPOCH + round(self.seconds * 1_000_000)
+        return EPOCH + round((self.seconds + self.skew_seconds) * 1_000_000)
 
     def after(self, seconds: float, call: Callable[..., None], *args: Any) -> None:
         """Let something happen later."""
