@@ -170,6 +170,8 @@ class Claimer:
         while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=before):
             ours += page
             before = page[-1].created_at, page[-1].id
+        # One that was suspended, and claimed again before this worker has heard that it may let go of it: not now.
+        self._is_unsure |= any(self._worker.is_behind(run) for run in ours)
         unheld = {run.id: run for run in ours if not self._worker.moves(run.id)}
         journals = await self._store.read_journals([run.journal for run in unheld.values()])
         # Looked at twice: one that was let go of while the first answer was on its way is nobody's in the second. And
