@@ -27,9 +27,13 @@ def main() -> int:
         plan = draw(options.seed) if options.plan is None else from_json(Path(options.plan).read_text("utf-8"))
         return _play_one(plan, options)
     began = said = time.monotonic()
+    known: list[int] = []
 
     def progress(report: Report) -> None:
         nonlocal said
+        for story in report.failures[len(known) :]:
+            known.append(story.seed)
+            print(f"seed {story.seed} failed: {story.violations[0]}", flush=True)
         if time.monotonic() - said > PROGRESS_SECONDS:
             said = time.monotonic()
             print(f"{report.seeds:,} seeds, {len(report.failures)} failed", flush=True)
