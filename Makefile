@@ -11,6 +11,8 @@
 PYTHON ?= python3.11 python3 python3.12 python3.13 python3.14
 KILLS ?= 200
 OPS ?= 100000
+SEEDS ?= 10000
+FIRST ?= 0
 SEED ?= 0
 STORE ?= sqlite
 # What is not said on the command line: a storm is longer than a kill trial, and over both stores.
@@ -28,7 +30,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow format kill chaos drill differential bench lock clean
+.PHONY: help demo test lint type unit slow format kill chaos drill differential simulate bench lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +69,9 @@ drill: $(DEV) ## Measure how a fleet on PostgreSQL survives the loss of a worker
 
 differential: $(DEV) ## Play OPS=100000 random operations on all stores and compare them with an oracle.
 	.venv/bin/python -m outlive.testing.differential --ops $(OPS) --seed $(SEED) $(ARGS)
+
+simulate: $(RUN) ## Simulate a fleet with every fault for SEEDS=10000 seeds, from FIRST=0 on.
+	.venv/bin/python -m outlive.testing.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)

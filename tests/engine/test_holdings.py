@@ -26,11 +26,27 @@ class Live:
 
     journal: int
     execution: Execution = field(default_factory=Execution)
+    in_flight: int = 0
+
+    @property
+    def id(self) -> str:
+        """The id of the root run."""
+        return f"run-{self.journal}"
 
 
 def keep(holdings: Holdings, live: Any) -> None:
     """Keep a stand-in."""
     holdings.keep(live)
+
+
+def add(holdings: Holdings, live: Any) -> None:
+    """Set a stand-in in motion."""
+    holdings.add(live.journal, live)
+
+
+def remove(holdings: Holdings, live: Any) -> None:
+    """Let go of a stand-in."""
+    holdings.remove(live)
 
 
 def test_a_tree_that_is_kept_again_takes_the_place_of_what_was_kept_before() -> None:
@@ -54,3 +70,16 @@ def test_the_one_that_was_kept_longest_goes_first() -> None:
         keep(holdings, live)
 
     assert [live.execution.is_dropped for live in lives] == [True, False, False]
+
+
+def test_a_tree_that_is_claimed_again_before_it_was_let_go_of_is_held_once() -> None:
+    """It had not heard yet that it had suspended the first one: when the second one goes, nothing is left of it."""
+    holdings = Holdings(cached_max=10, counters=Counters())
+    first, second = Live(1), Live(1)
+    add(holdings, first)
+    add(holdings, second)
+    remove(holdings, first)
+    assert holdings.moves("run-1")
+
+    remove(holdings, second)
+    assert not holdings.moves("run-1")

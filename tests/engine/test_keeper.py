@@ -66,14 +66,14 @@ async def clock() -> HandClock:
     return HandClock()
 
 
-def keeper_on(clock: HandClock, beat: SlowBeat, *, registered_at: float) -> Trust:
+def keeper_on(clock: HandClock, beat: SlowBeat, *, asked_at: float) -> Trust:
     """Begin to keep a lease; until when it is trusted."""
     trust = Trust()
     Keeper(
         beat,
         clock=clock,
         trust=trust,
-        registered_at=registered_at,
+        asked_at=asked_at,
         lease_seconds=LEASE_SECONDS,
         fence=lambda _: None,
     ).start()
@@ -83,14 +83,14 @@ def keeper_on(clock: HandClock, beat: SlowBeat, *, registered_at: float) -> Trus
 @pytest.mark.parametrize("seconds", [0.0, 1.0, LEASE_SECONDS / 3, LEASE_SECONDS / 3 + 0.5])
 async def test_worker_is_fenced_before_its_lease_has_ended(clock: HandClock, seconds: float) -> None:
     """However long each renewal hangs before it fails."""
-    keeper_on(clock, SlowBeat(clock, seconds=seconds), registered_at=clock.at)
+    keeper_on(clock, SlowBeat(clock, seconds=seconds), asked_at=clock.at)
 
     assert clock.live_through() < 100.0 + LEASE_SECONDS
 
 
 async def test_lease_counts_from_before_it_was_asked_for(clock: HandClock) -> None:
     """The store may have given it long before its answer arrived."""
-    trust = keeper_on(clock, SlowBeat(clock, seconds=0.0), registered_at=clock.at - 5.0)
+    trust = keeper_on(clock, SlowBeat(clock, seconds=0.0), asked_at=clock.at - 5.0)
 
     assert trust.until < 95.0 + LEASE_SECONDS
     assert clock.live_through() < 95.0 + LEASE_SECONDS
@@ -99,7 +99,7 @@ async def test_lease_counts_from_before_it_was_asked_for(clock: HandClock) -> No
 async def test_whoever_was_stopped_for_too_long_does_not_renew(clock: HandClock) -> None:
     """Others may own everything by now: a renewal that succeeds would say nothing."""
     beat = SlowBeat(clock, seconds=0.0, is_away=False)
-    keeper_on(clock, beat, registered_at=clock.at)
+    keeper_on(clock, beat, asked_at=clock.at)
     assert clock.beats is not None
     next(clock.beats)
     clock.at += LEASE_SECONDS

@@ -69,6 +69,18 @@ async def history(tmp_path: Path) -> Path:
     return path
 
 
+async def test_a_run_that_was_ended_from_outside_replays_up_to_there(tmp_path: Path) -> None:
+    """Its code never heard of that: it was replaced, or parked and then cancelled."""
+    path = tmp_path / "replaced.jsonl"
+    async with TestEngine() as engine:
+        await engine.start(story, "x", id="story-1")
+        await engine.settle()
+        await engine.start(story, "y", id="story-1", on_conflict="replace")
+        await engine.get("story-1~old1").export(path)
+
+    assert replay(path, workflows=[story]) == [path]
+
+
 def test_the_same_code_replays(history: Path) -> None:
     """By pattern, by path, by many; children are found by name."""
     assert replay(str(history.parent / "*.jsonl"), workflows=[story]) == [history]

@@ -27,6 +27,9 @@ from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outco
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
 
+DOUBT_SECONDS = 60.0
+"""How long after a claim that was never answered it may still arrive: so long it is looked for again and again."""
+DOUBT_LOOK_SECONDS = 2.0
 REPLAYS_PER_TURN_MAX = 50
 """Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
 
@@ -68,6 +71,8 @@ class Claimer:
         self._reconcile_at = clock.monotonic() + RECONCILE_SECONDS
         self._is_suspicious = False
         """Whether others may own what is held here."""
+        self._doubt_until = self._doubt_at = 0.0
+        """A claim that was never answered may also still happen: until when to think of that, and when next."""
         self._lookups: list[tuple[LiveRun, list[str]]] = []
         self._is_hungry = False
         """Whether the last look ended for want of room."""
@@ -157,10 +162,10 @@ class Claimer:
         self._next_wake_at, self._may_have_orphans = None, False
         if self._is_suspicious:
             await self._disown_strays()
-        if self._is_unsure:
+        if self._is_unsure or self._is_in_doubt():
             claims = await self._find_unheld()
             self._worker.reclaimed(len(claims))
-        elif limit:
+        if limit and not claims:
             answer = await self._claim(limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
         self._is_hungry = not limit or len(claims) >= limit
@@ -184,6 +189,7 @@ class Claimer:
             )
         except CommitUnknownError:
             self._is_unsure = True
+            self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
             raise
         orphans = sum(claim.interrupted for claim in answer.claims)
         self._pace.took(orphans, asked=orphans_max)
@@ -198,6 +204,13 @@ class Claimer:
         await _in_callback(partial(self._worker.disown_strays, held, runs))
         # Only now: whoever could not be asked must be asked again.
         self._is_suspicious = False
+
+    def _is_in_doubt(self) -> bool:
+        now = self._clock.monotonic()
+        if not self._doubt_at <= now < self._doubt_until:
+            return False
+        self._doubt_at = now + DOUBT_LOOK_SECONDS
+        return True
 
     async def _find_unheld(self) -> list[Claim]:
         """Claim the trees that the store says are ours and that nobody here knows of: a claim was never answered, or
@@ -216,6 +229,8 @@ class Claimer:
         while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=before):
             ours += page
             before = page[-1].created_at, page[-1].id
+        # One that was suspended, and claimed again before this worker has heard that it may let go of it: not now.
+        self._is_unsure |= any(self._worker.is_behind(run) for run in ours)
         unheld = {run.id: run for run in ours if not self._worker.moves(run.id)}
         journals = await self._store.read_journals([run.journal for run in unheld.values()])
         # Looked at twice: one that was let go of while the first answer was on its way is nobody's in the second. And

@@ -143,7 +143,8 @@ class Executor:
             if not self._queue or self.running >= self._steps_max or self._monotonic() >= self._trust.until:
                 break
             live, attempt = self._queue.popleft()
-            if attempt.is_wanted:
+            # What its run has given up while it waited here is not begun any more, also if that is not durable yet.
+            if attempt.is_wanted and live.execution.expects(attempt.command.run, attempt.command.call):
                 await self._run(live, attempt, lane[0])
                 if lane[0].cancelling():
                     # A cancelled task is of no use to another step.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 
+from outlive._model import Run
 from outlive._runtime.live import LiveRun
 from outlive._store.contract import Claim
 from outlive.telemetry import Counters
@@ -51,6 +52,11 @@ class Holdings:
         """Whether a root run is in motion, or about to be."""
         return run_id in self._ids
 
+    def is_behind(self, run: Run) -> bool:
+        """Whether a tree is in motion here by an older claim than the store has: its end has not been heard of yet."""
+        live = self._active.get(run.journal)
+        return live is not None and live.fold.root.epoch < run.epoch
+
     def expect(self, live: LiveRun) -> None:
         """A tree is being created and will be in motion when that is durable."""
         self._begun.add(live)
@@ -59,6 +65,10 @@ class Holdings:
     def add(self, journal: int, live: LiveRun) -> None:
         """A tree is in motion."""
         self._remove_id(live)
+        older = self._active.get(journal)
+        if older is not None and older is not live:
+            # Claimed again before this worker heard that it had let go of it: the older one is in motion no longer.
+            self._drop_id(older)
         self._active[journal] = live
         self._ids[live.id] += 1
 

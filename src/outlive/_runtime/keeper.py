@@ -34,8 +34,8 @@ class Keeper:
         *,
         clock: Clock,
         trust: Trust,
-        registered_at: float,
         lease_seconds: float,
+        asked_at: float,
         fence: Callable[[str], None],
     ) -> None:
         self._beat = beat
@@ -45,7 +45,7 @@ class Keeper:
         self._loop = asyncio.get_running_loop()
         self._stop: Callable[[], None] | None = None
         self._trust = trust
-        self._trust.until = self._trusted_from(registered_at)
+        self._trust.until = self._trusted_from(asked_at)
 
     def start(self) -> None:
         """Begin to beat."""

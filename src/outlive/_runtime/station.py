@@ -114,15 +114,16 @@ class Station:
             expires_at=now_at + round(self._lease_seconds * MICROSECONDS),
             process=this_process(),
         )
-        registered_at = self._clock.monotonic()
+        # The store counts the lease from some instant after this one; when its answer comes, it may be half over.
+        asked_at = self._clock.monotonic()
         await self._leases.register(info, lease_seconds=self._lease_seconds)
         self._worker = worker
         self._keeper = Keeper(
             self._leases.open_beat(worker.id),
             clock=self._clock,
             trust=trust,
-            registered_at=registered_at,
             lease_seconds=self._lease_seconds,
+            asked_at=asked_at,
             fence=self._fence,
         )
         self._keeper.start()

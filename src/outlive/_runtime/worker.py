@@ -96,6 +96,10 @@ class Worker:
         """Whether a root run is in motion here."""
         return self._holdings.moves(run_id)
 
+    def is_behind(self, run: Run) -> bool:
+        """Whether a root run is in motion here by an older claim than the store has."""
+        return self._holdings.is_behind(run)
+
     def takes_mail(self, journal: int) -> bool:
         """Whether messages may be read for a tree and delivered to it."""
         return self._holdings.takes_mail(journal)

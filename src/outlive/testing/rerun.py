@@ -15,6 +15,8 @@ import msgspec
 
 from outlive._journal.event import (
     AnyEvent,
+    CancelRequested,
+    RunCancelled,
     RunClaimed,
     RunCreated,
     RunFailed,
@@ -67,7 +69,10 @@ class Rerun:
         # Some questions of the code are answered by what comes later in the journal.
         self._execution.foresee(events)
         try:
+            closed_at = _closed_at(events)
             for seq, event in enumerate(events):
+                if seq == closed_at and 0 not in self._endings:
+                    return  # The code never heard of its end.
                 self._check_end(seq, event)
                 self._fold.apply(event)
                 self._take(seq, self._execution.feed(event))
@@ -106,6 +111,17 @@ class Rerun:
         if 0 in self._endings:
             says = _short(_says(self._endings[0]))
             raise Contradiction(len(events) - 1, f"the run goes on here, and the code has ended\n  code:    {says}")
+
+
+def _closed_at(events: list[AnyEvent]) -> int | None:
+    """Where a tree was ended from outside, if it was: it was parked then, or nobody had asked its code to stop."""
+    if not isinstance(events[-1], RunCancelled) or events[-1].run:
+        return None
+    at = len(events)
+    while isinstance(events[at - 1], RunCancelled):
+        at -= 1
+    was_asked = any(isinstance(event, CancelRequested) and not event.run for event in events[:at])
+    return at if isinstance(events[at - 1], RunParked) or not was_asked else None
 
 
 def _told(event: RunSucceeded | RunFailed, unpack: Callable[[Payload], Stored]) -> tuple[str, Any]:

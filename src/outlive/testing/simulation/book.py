@@ -1,0 +1,171 @@
+"""What the store's journals say, kept by a reader of its own: everything is checked the moment it is written.
+
+A book follows one journal. It folds each new event itself and compares the fold with the row; it knows in which epoch
+everything was said; so the ledger of effects can ask it what was known to whom.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.event import (
+    AnyEvent,
+    AttemptFailed,
+    CancelRequested,
+    Ending,
+    Event,
+    RunClaimed,
+    RunCreated,
+    RunParked,
+    RunSuspended,
+    SignalReceived,
+    StepFailed,
+    StepSucceeded,
+    TimerFired,
+)
+from outlive._journal.fold import Fold
+from outlive._model import Run, RunStatus
+from outlive._store.memory.state import Tree
+from outlive.errors import OutliveError
+
+StepKey = tuple[int, str]
+"""The number of a run in its tree, and its call."""
+NEAR_MICROSECONDS = 200_000
+OVERDUE_MICROSECONDS = 2_000_000
+
+
+class Record(Protocol):
+    """Where a book says what it saw."""
+
+    def complain(self, what: str) -> None:
+        """Something is wrong."""
+
+    def happened(self, what: str) -> None:
+        """Something interesting happened."""
+
+
+class Book:
+    """One journal, followed from its first event on."""
+
+    def __init__(self, tree: Tree, record: Record) -> None:
+        self._tree = tree
+        self._record = record
+        self._rows: list[Row] = []
+        self.root_id = tree.root.root_id
+        self.nonce = tree.root.nonce
+        self._salt = salt_of(self.nonce)
+        self.fold = Fold(self.root_id)
+        self.events: list[AnyEvent] = []
+        self.outcomes: dict[StepKey, int] = {}
+        """Steps with an outcome, and the epoch in which it was written."""
+        self.attempts: dict[StepKey, dict[int, int]] = {}
+        """Attempts that have failed, and the epoch in which that was written."""
+        self.cancels: dict[int, int] = {}
+        """Runs that were asked to stop, and the epoch in which they heard of it."""
+
+    @property
+    def epoch(self) -> int:
+        """How often the tree was claimed."""
+        return self.fold.root.epoch
+
+    def catch_up(self) -> list[AnyEvent]:
+        """Read what is new, and check it; the new events."""
+        rows, known = self._tree.rows, self._rows
+        if len(rows) < len(known) or (known and rows[len(known) - 1] is not known[-1]):
+            self._record.complain(f"journal of {self.root_id}: rows that were durable have changed or are gone")
+            return []
+        new = rows[len(known) :]
+        known += new
+        events = [event for row in new if (event := self._take(row)) is not None]
+        if new:
+            self._compare()
+        return events
+
+    def _take(self, row: Row) -> AnyEvent | None:
+        try:
+            event = open_row(row, salt=self._salt, run_id=self.root_id)
+        except OutliveError as error:
+            self._record.complain(f"journal of {self.root_id}: {error}")
+            return None
+        where = f"journal of {self.root_id}, event {len(self.events)} ({type(event).__name__})"
+        if row[0] != len(self.events):
+            self._record.complain(f"{where} has the number {row[0]}")
+        if self.events and self.fold.root.status.is_terminal:
+            self._record.complain(f"{where} stands behind the end")
+        if isinstance(event, RunClaimed) and event.epoch != self.epoch + 1:
+            self._record.complain(f"{where} claims epoch {event.epoch} after {self.epoch}")
+        self._look(event, where)
+        try:
+            self.fold.apply(event)
+        except (AssertionError, KeyError) as error:
+            self._record.complain(f"{where} does not fit: {error!r}")
+        self.events.append(event)
+        return event
+
+    def _look(self, event: AnyEvent, where: str) -> None:
+        """Remember what others may want to know, and see what is against the rules for its kind."""
+        if isinstance(event, StepSucceeded | StepFailed):
+            key = event.run, event.call
+            if key in self.outcomes:
+                self._record.complain(f"{where}: step {event.call} has a second outcome")
+            self.outcomes[key] = self.epoch
+        elif isinstance(event, AttemptFailed):
+            failed = self.attempts.setdefault((event.run, event.call), {})
+            if event.attempt in failed:
+                self._record.complain(f"{where}: attempt {event.attempt} of {event.call} has failed before")
+            failed[event.attempt] = self.epoch
+        elif isinstance(event, CancelRequested):
+            self.cancels.setdefault(event.run, self.epoch)
+        elif isinstance(event, RunParked):
+            self._record.happened("quarantined" if event.reason.startswith("quarantined") else "parked")
+        elif isinstance(event, Ending) and self.fold.runs[event.run].status.is_terminal:
+            self._record.complain(f"{where}: run {event.run} ends twice")
+        elif self.events:
+            self._look_back(event, self.events[-1])
+
+    def _look_back(self, event: AnyEvent, before: Event) -> None:
+        """Two events in a row that tell a story."""
+        is_near = abs(event.at - before.at) <= NEAR_MICROSECONDS
+        if isinstance(event, RunClaimed) and isinstance(before, RunSuspended) and before.wake_at is not None:
+            if event.at - before.wake_at > OVERDUE_MICROSECONDS:
+                self._record.happened("timer overdue at recovery")
+        elif isinstance(event, TimerFired) and isinstance(before, SignalReceived) and is_near:
+            self._record.happened("signal right before its timeout")
+        elif isinstance(event, SignalReceived) and isinstance(before, TimerFired) and is_near:
+            self._record.happened("signal right after its timeout")
+        elif isinstance(event, SignalReceived) and isinstance(before, RunCreated) and before.generation:
+            self._record.happened("continued with a pending signal")
+
+    def _compare(self) -> None:
+        """The rows are the fold of the journal; mail may have moved the wake-up of the root forward."""
+        for number, told in self.fold.runs.items():
+            row = self._tree.runs.get(number)
+            if row is None:
+                self._record.complain(f"run {number} of {self.root_id} is in the journal and has no row")
+                continue
+            for name in _COMPARED:
+                found, wanted = getattr(row, name), getattr(told, name)
+                if found != wanted and _plain(found) != _plain(wanted):
+                    if name == "wake_at" and number == 0 and self._may_be_woken(told, found, wanted):
+                        continue
+                    self._record.complain(f"run {row.id}: {name} is {found!r} in the row, {wanted!r} in the journal")
+
+    def _may_be_woken(self, told: Run, found: int | None, wanted: int | None) -> bool:
+        # A tree in motion keeps the wake-up of a message that came when the store's clock had been set back.
+        return (
+            (bool(self._tree.inbox) or told.status is RunStatus.RUNNING)
+            and found is not None
+            and (wanted is None or found <= wanted)
+        )
+
+
+_COMPARED = [name for name in Run.__struct_fields__ if name not in {"journal", "id", "root_id", "parent_id"}]
+"""The handle is the store's, and a tree may be renamed."""
+
+
+def _plain(value: object) -> object:
+    """Payloads hold raw JSON, which compares by identity."""
+    return msgspec.json.encode(value) if isinstance(value, msgspec.Struct) else value

@@ -1,0 +1,93 @@
+"""Testing the simulator: one protection of the engine switched off at a time. It must be noticed.
+
+Each switch replaces a piece of production code, in this process and while it is off, by what a careless author might
+have written. A simulator that does not find these would not find their like either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from outlive._journal.codec import open_row, salt_of, seal
+from outlive._replay.command import RunStep
+from outlive._runtime.committer import Committer
+from outlive._runtime.executor import Executor
+from outlive._runtime.live import LiveRun
+from outlive._store.contract import Change, Outcome
+from outlive._store.memory import MemoryStore
+
+Found = dict[int, tuple[Outcome, int]]
+
+
+@contextmanager
+def _replaced(owner: type, name: str, new: Callable[..., Any]) -> Iterator[None]:
+    old = getattr(owner, name)
+    setattr(owner, name, new)
+    try:
+        yield
+    finally:
+        setattr(owner, name, old)
+
+
+@contextmanager
+def _without_fence() -> Iterator[None]:
+    """The store appends wherever the journal ends, whatever the writer thought."""
+    judge = MemoryStore._commit
+
+    def commit(self: MemoryStore, change: Change) -> tuple[Outcome, int]:
+        tree = self._state.trees.get(change.journal)
+        if tree is not None and len(tree.rows) != change.after + 1:
+            salt, end = salt_of(tree.root.nonce), len(tree.rows)
+            events = [open_row(row, salt=salt, run_id=tree.root.id) for row in change.rows]
+            change.rows = [seal(event, salt=salt, seq=seq) for seq, event in enumerate(events, end)]
+            change.after = end - 1
+        return judge(self, change)
+
+    with _replaced(MemoryStore, "_commit", commit):
+        yield
+
+
+async def _never_read_back(self: Committer, changes: Sequence[Change], open_: list[int]) -> Found:
+    return {}
+
+
+async def _believe(self: Committer, changes: Sequence[Change], open_: list[int]) -> Found:
+    return {index: (Outcome.COMMITTED, changes[index].journal) for index in open_}
+
+
+@contextmanager
+def _without_budget() -> Iterator[None]:
+    """A worker counts attempts in its memory: whoever takes a run over begins with the first."""
+    start = Executor.start
+    known: WeakKeyDictionary[Any, set[tuple[int, int, str]]] = WeakKeyDictionary()
+
+    def begin(self: Executor, live: LiveRun, command: RunStep) -> None:
+        calls = known.setdefault(asyncio.get_running_loop(), set())
+        call = live.fold.root.nonce, command.run, command.call
+        if call not in calls:
+            command.attempt = 1
+        calls.add(call)
+        start(self, live, command)
+
+    with _replaced(Executor, "start", begin):
+        yield
+
+
+SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "fence": _without_fence,
+    "read-back": partial(_replaced, Committer, "_read_back", _never_read_back),
+    "doubt": partial(_replaced, Committer, "_read_back", _believe),
+    "budget": _without_budget,
+}
+"""What can be switched off: the compare-and-swap of the store; reading back a commit of which nobody knows, either
+taking it for not done or taking it for done; and the durable budget of attempts."""
+
+
+def without(name: str | None) -> AbstractContextManager[None]:
+    """Switch one protection off."""
+    return nullcontext() if name is None else SWITCHES[name]()

@@ -1,0 +1,27 @@
+"""Every plan that once found a bug: none of them finds anything any more.
+
+To add one: `python -m outlive.testing.simulation --seed N --shrink > tests/simulation/museum/<name>.json`, and say in
+`what` what was wrong.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from outlive.testing.simulation import simulate
+from outlive.testing.simulation.plan import from_json
+
+MUSEUM = sorted((Path(__file__).parent / "museum").glob("*.json"))
+
+
+@pytest.mark.parametrize("file", MUSEUM, ids=lambda file: file.stem)
+def test_what_was_found_once_is_found_no_more(file: Path) -> None:
+    """The plan is played to its end without a violation, and says what it once found."""
+    plan = from_json(file.read_text("utf-8"))
+
+    story = simulate(plan)
+
+    assert plan.what
+    assert [] == story.violations, "\n".join(story.trace)

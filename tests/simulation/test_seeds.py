@@ -1,0 +1,87 @@
+"""The simulator over many seeds: no violation, everything interesting happened, and what is broken is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from outlive.testing.simulation import Report, draw, simulate, simulate_many
+from outlive.testing.simulation.plan import from_json, to_json
+from outlive.testing.simulation.switches import SWITCHES
+
+SEEDS = 1_000
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    """What the seeds of this change found."""
+    return simulate_many(0, SEEDS, jobs=2)
+
+
+@pytest.mark.timeout(600)
+def test_no_seed_violates_anything(report: Report) -> None:
+    """Whatever goes wrong: nothing unsafe happens while it lasts, and everything ends well after it."""
+    told = [f"python -m outlive.testing.simulation --seed {it.seed}: {it.violations}" for it in report.failures]
+
+    assert [] == told
+    assert SEEDS == report.seeds
+
+
+@pytest.mark.timeout(600)
+def test_everything_interesting_happened(report: Report) -> None:
+    """Seeds in which nothing goes wrong prove nothing."""
+    assert [] == report.missing
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_a_protection_that_is_switched_off_is_missed(switch: str) -> None:
+    """Within as many seeds as every change is tested with."""
+    report = simulate_many(0, SEEDS, without=switch, failures_max=1)
+
+    assert report.failures
+
+
+def test_a_seed_is_the_same_story_every_time() -> None:
+    """Nothing but the seed decides what happens."""
+    assert simulate(7).trace == simulate(7).trace
+
+
+def test_a_seed_is_the_same_story_in_every_process() -> None:
+    """Not even the order of sets, which differs between processes."""
+    told = {_told(hash_seed, "11") for hash_seed in ("1", "2")}
+
+    assert 1 == len(told)
+
+
+def test_a_plan_can_be_kept() -> None:
+    """A plan is all that a museum needs to play it again."""
+    plan = draw(3)
+
+    assert simulate(plan).trace == simulate(from_json(to_json(plan))).trace
+
+
+def test_a_failing_seed_tells_the_command_that_plays_it_again() -> None:
+    """One line to copy, and the story that it tells."""
+    ended = _run("--seeds", "50", "--without", "budget")
+
+    assert 1 == ended.returncode
+    (command,) = [line for line in ended.stdout.splitlines() if line.startswith("The whole story:")]
+    again = _run(*command.split()[-4:])
+    assert 1 == again.returncode
+    violations = [line for line in ended.stdout.splitlines() if line.startswith("VIOLATION")]
+    assert violations == [line for line in again.stdout.splitlines() if line.startswith("VIOLATION")]
+
+
+def _told(hash_seed: str, seed: str) -> str:
+    ended = _run("--seed", seed, PYTHONHASHSEED=hash_seed)
+    assert 0 == ended.returncode, ended.stdout
+    return ended.stdout
+
+
+def _run(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "outlive.testing.simulation", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
