@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,7 +13,7 @@ from outlive.testing.fsck import check_store
 from outlive.testing.kill.places import opened
 from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
-from tests.engine.support import in_time
+from tests.postgres.support import in_time, through
 
 REQUESTS_MAX = 60
 """No run of the journey needs as many: a test that never comes to its end does not go on for ever."""
@@ -41,19 +39,6 @@ async def journey() -> int:
     await asyncio.sleep(0.01)
     total += await outlive.wait_for_signal("more", int)
     return total + await work(100)
-
-
-@pytest.fixture
-def proxy(postgres_server: PostgresServer) -> Iterator[Proxy]:
-    with Proxy("127.0.0.1", postgres_server.port) as proxy:
-        yield proxy
-
-
-def through(proxy: Proxy, url: str) -> str:
-    """The same database, by way of the proxy."""
-    parts = urlsplit(url)
-    assert parts.port is not None
-    return url.replace(f":{parts.port}/", f":{proxy.port}/")
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])

@@ -59,9 +59,7 @@ class Proxy:
 
     def cut_request(self, number: int | None, *, before: bool = False) -> None:
         """Cut at the `number`-th request from now (1 is the next one); None cuts no more."""
-        self.requests = 0
-        self._cut_at = number
-        self._cut_before = before
+        self._call(self._set_cut(number, before))
 
     def cut_all(self) -> None:
         """Cut every connection that is open now."""
@@ -74,12 +72,12 @@ class Proxy:
 
     def go_deaf(self) -> None:
         """Accept everything and let nothing through until `come_back`."""
-        self._loop.call_soon_threadsafe(self.hearing.clear)
+        self._call(self._set_hearing(False))
 
     def come_back(self) -> None:
         """Let everything through again, also what was held back."""
         self.is_down = False
-        self._loop.call_soon_threadsafe(self.hearing.set)
+        self._call(self._set_hearing(True))
 
     # -- What the connections ask ----------------------------------------------------------------------------
 
@@ -97,6 +95,12 @@ class Proxy:
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _set_cut(self, number: int | None, before: bool) -> None:  # noqa: FBT001
+        self.requests, self._cut_at, self._cut_before = 0, number, before
+
+    async def _set_hearing(self, is_hearing: bool) -> None:  # noqa: FBT001
+        self.hearing.set() if is_hearing else self.hearing.clear()
 
     async def _open(self) -> None:
         self.hearing.set()

@@ -1,9 +1,10 @@
 """Connections: how they are made, kept few, used, and thrown away.
 
 A pool holds at most so many connections and makes them when they are needed. A connection that failed in any way that
-is not the plain answer of a server is thrown away, and the next one who needs it makes another. While the server is
-away, everybody waits a little longer before each try (up to `BACKOFF_MAX_SECONDS`), together: a server that is starting
-is not met by a storm.
+is not the plain answer of a server is thrown away, and the next one who needs it makes another. A verb that may happen
+twice, such as one that only reads, does not hear of its first cut: it is asked again at once, over another connection.
+While the server is away, everybody waits a little longer before each try (up to `BACKOFF_MAX_SECONDS`), together: a
+server that is starting is not met by a storm.
 
 Behind PgBouncer no session is ours: nothing is set, nothing is prepared under a name, and what would be a setting of
 the session is a timeout on our side.
@@ -13,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
@@ -23,6 +24,7 @@ from outlive._store.postgres.fault import (
     CONFLICTS,
     ERRORS,
     Conflict,
+    is_cut,
     is_useless,
     sqlstate_of,
     translate,
@@ -53,6 +55,9 @@ USER_SETTINGS = {"application_name": "outlive", "default_transaction_isolation":
 """For a transaction that is a user's: its statements are theirs to plan and to time."""
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+T = TypeVar("T")
+Verb = Callable[..., Coroutine[Any, Any, T]]
+"""What is done with a session, which is its first argument."""
 
 
 async def connect(
@@ -235,6 +240,22 @@ class Pool:
             raise
         else:
             self.give(session)
+
+    async def do(self, verb: Verb[T], *arguments: Any, is_write: bool) -> T:
+        """Do something with a session of its own."""
+        async with self.session(is_write=is_write) as session:
+            return await verb(session, *arguments)
+
+    async def do_repeatable(self, verb: Verb[T], *arguments: Any, is_write: bool) -> T:
+        """The same for what may happen twice: if the line is cut, it is asked once more, over another."""
+        async with self.session(is_write=is_write) as session:
+            try:
+                return await verb(session, *arguments)
+            except ERRORS as error:
+                if not is_cut(error):
+                    raise
+                session.connection.terminate()
+        return await self.do(verb, *arguments, is_write=is_write)
 
     async def close(self) -> None:
         """Close what is free; what somebody still holds is closed when he gives it back."""

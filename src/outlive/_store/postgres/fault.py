@@ -58,6 +58,11 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError)
 
 
+def is_cut(error: BaseException) -> bool:
+    """Whether only this connection is to blame; a server that did not answer in time is not asked again."""
+    return is_lost(error) and not isinstance(error, TimeoutError)
+
+
 def is_useless(error: BaseException) -> bool:
     """Whether another connection may do better."""
     return is_lost(error) or sqlstate_of(error) in _USELESS
