@@ -30,10 +30,11 @@ from outlive._store.contract import (
 )
 from outlive._store.postgres import claim, commit, join, read
 from outlive._store.postgres.beat import PostgresBeat
-from outlive._store.postgres.connection import USER_SETTINGS, Pool, Session, Verb
+from outlive._store.postgres.connection import USER_SETTINGS, Session
 from outlive._store.postgres.listen import Listener
 from outlive._store.postgres.migrate import open_database
 from outlive._store.postgres.place import place_of
+from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.query import statements
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
@@ -101,7 +102,10 @@ class PostgresStore:
         self._writer = writer
         self._shared = Pool(self._place, size=SHARED_SESSIONS_MAX)
         steps_max = POOLED_STEP_SESSIONS_MAX if self._place.pgbouncer else STEP_SESSIONS_MAX
-        self._steps = Pool(self._place, size=steps_max, settings=USER_SETTINGS)
+        self._steps = Pool(self._place, size=steps_max, settings=USER_SETTINGS, kept=0)
+        pools = [self._writer, self._shared, self._steps]
+        for pool in pools:
+            pool.others = [other for other in pools if other is not pool]
         self._listener = Listener(self._place, is_own=self._is_own)
 
     async def close(self) -> None:
