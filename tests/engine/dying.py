@@ -1,12 +1,13 @@
-"""A process that dies at a commit of its own choice: just before it, or just after."""
+"""Processes that die at a commit: before it is written, or after it is written and before anybody hears of it."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import outlive
 from outlive._journal.codec import Row
@@ -14,6 +15,8 @@ from outlive._store.contract import Change, Outcome, Store, Transaction
 from tests.engine.support import Place, crash, in_time
 
 Outcomes = list[tuple[Outcome, int]]
+BURIALS = {"open", "close", "retire_worker"}
+"""What the test does with the store of a dead process."""
 
 
 class DyingStore:
@@ -26,7 +29,15 @@ class DyingStore:
         self._transactions: list[Transaction] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+        verb = getattr(self.inner, name)
+        if not inspect.iscoroutinefunction(verb) or name in BURIALS:
+            return verb
+        return partial(self._do, verb)
+
+    async def _do(self, verb: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
+        if self.dead.is_set():
+            await _stand_still()
+        return await verb(*args, **options)
 
     async def commit(self, changes: Sequence[Change]) -> Outcomes:
         """Commit, unless this is the moment."""
@@ -34,7 +45,7 @@ class DyingStore:
 
     async def begin(self, **options: Any) -> Transaction:
         """Begin a transaction whose commit counts too."""
-        self._transactions.append(await self.inner.begin(**options))
+        self._transactions.append(await self._do(self.inner.begin, **options))
         return DyingTransaction(self, self._transactions[-1])
 
     async def forget_transactions(self) -> None:
@@ -45,13 +56,17 @@ class DyingStore:
     async def live_through(self, commit: Callable[[], Awaitable[Outcomes]]) -> Outcomes:
         """Commit here or there, and die before or after it."""
         self._commits += 1
-        if self._commits != self._last:
+        if self._commits < self._last:
             return await commit()
-        if self._is_done:
+        if self._commits == self._last and self._is_done:
             await commit()
         self.dead.set()
-        never: asyncio.Future[Outcomes] = asyncio.get_running_loop().create_future()
-        return await never
+        return await _stand_still()
+
+
+async def _stand_still() -> NoReturn:
+    while True:
+        await asyncio.Event().wait()
 
 
 class DyingTransaction:
@@ -76,30 +91,53 @@ async def deaths(place: Place, workflow: Any, *args: Any) -> AsyncIterator[str]:
     for last in range(1, 100):
         for is_done in (False, True):
             run_id = f"run-{last}-{'after' if is_done else 'before'}"
-            stores: list[DyingStore] = []
-            wrap = partial(_wrap, stores, last=last, is_done=is_done)
-            engine = await place.engine(wrap=wrap).__aenter__()
-            running = asyncio.create_task(_run(engine, workflow, args, run_id))
-            dying = asyncio.create_task(stores[0].dead.wait())
-            await in_time(asyncio.wait([running, dying], return_when=asyncio.FIRST_COMPLETED))
-            is_dead = stores[0].dead.is_set()
-            for task in (running, dying):
-                task.cancel()
-            await asyncio.wait([running, dying])
-            await stores[0].forget_transactions()
-            await crash(engine)
+
+            async def run(engine: outlive.Engine, run_id: str = run_id) -> None:
+                handle = await engine.start(workflow, *args, id=run_id)
+                with suppress(outlive.RunFailed):
+                    await handle.result()
+
+            is_dead = await _live(place, run, last=last, is_done=is_done)
             yield run_id
             if not is_dead:
                 return
     raise AssertionError("it never ended")
 
 
-def _wrap(stores: list[DyingStore], inner: Store, *, last: int, is_done: bool) -> Any:
-    stores.append(DyingStore(inner, last=last, is_done=is_done))
-    return stores[-1]
+async def die_at_each_commit(place: Place, run_id: str, **options: Any) -> AsyncIterator[None]:
+    """Let worker after worker die at one of its commits, in both ways, until the run has ended; yields after each."""
+
+    async def wait(engine: outlive.Engine) -> None:
+        assert engine._client is not None
+        await engine._client._ended(run_id, None)
+
+    for turn in range(10_000):
+        # Two commits now and then, or nobody would ever see what a worker does after its first one.
+        is_dead = await _live(place, wait, last=2 if turn % 5 == 4 else 1, is_done=bool(turn % 2), **options)
+        yield
+        if not is_dead:
+            return
+    raise AssertionError("the run does not come to an end")
 
 
-async def _run(engine: outlive.Engine, workflow: Any, args: tuple[Any, ...], run_id: str) -> None:
-    run = await engine.start(workflow, *args, id=run_id)
-    with suppress(outlive.RunFailed):
-        await run.result()
+async def _live(
+    place: Place, work: Callable[[outlive.Engine], Awaitable[None]], *, last: int, is_done: bool, **options: Any
+) -> bool:
+    """One life of an engine, until it dies or its work is done; whether it died."""
+    stores: list[DyingStore] = []
+
+    def wrap(inner: Store) -> Any:
+        stores.append(DyingStore(inner, last=last, is_done=is_done))
+        return stores[-1]
+
+    engine = await place.engine(wrap=wrap, **options).__aenter__()
+    working = asyncio.ensure_future(work(engine))
+    dying = asyncio.ensure_future(stores[0].dead.wait())
+    await in_time(asyncio.wait([working, dying], return_when=asyncio.FIRST_COMPLETED))
+    is_dead = stores[0].dead.is_set()
+    for task in (working, dying):
+        task.cancel()
+    await asyncio.gather(working, dying, return_exceptions=True)
+    await stores[0].forget_transactions()
+    await crash(engine)
+    return is_dead

@@ -27,7 +27,7 @@ from outlive.errors import (
     StepFailed,
     UnserialisableError,
 )
-from tests.engine.deaths import die_at_each_commit
+from tests.engine.dying import die_at_each_commit
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until
 
 

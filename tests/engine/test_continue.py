@@ -13,7 +13,7 @@ import outlive
 from outlive import RunCancelled, RunFailed, RunStatus, RunTimedOut
 from outlive._journal.event import RunContinued, RunCreated, SignalReceived, StepSucceeded
 from outlive.errors import ConfigurationError, NotInRunError, RunContinuedError, RunFinishedError
-from tests.engine.deaths import die_at_each_commit
+from tests.engine.dying import die_at_each_commit
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.support import (
     DAY,
