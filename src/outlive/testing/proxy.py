@@ -59,7 +59,9 @@ class Proxy:
 
     def cut_request(self, number: int | None, *, before: bool = False) -> None:
         """Cut at the `number`-th request from now (1 is the next one); None cuts no more."""
-        self._call(self._set_cut(number, before))
+        self.requests = 0
+        self._cut_at = number
+        self._cut_before = before
 
     def cut_all(self) -> None:
         """Cut every connection that is open now."""
@@ -95,9 +97,6 @@ class Proxy:
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def _set_cut(self, number: int | None, before: bool) -> None:  # noqa: FBT001
-        self.requests, self._cut_at, self._cut_before = 0, number, before
 
     async def _set_hearing(self, is_hearing: bool) -> None:  # noqa: FBT001
         self.hearing.set() if is_hearing else self.hearing.clear()
