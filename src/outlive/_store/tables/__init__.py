@@ -10,5 +10,6 @@ the same handle, so a step that is tested on "memory:" runs as it is on "sqlite:
 
 What the stores with tables of ours do alike is here too.
 
+* `rows`: columns to values of the model, and back.
 * `order`: which changes may be written at once.
 """
