@@ -79,3 +79,21 @@ async def test_a_cut_at_any_request_of_a_run_loses_nothing_and_repeats_nothing(
             )
             assert len(done) == 5
             assert max(done.values()) == 1
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
+async def test_a_cut_while_a_client_only_looks_is_not_heard_of(
+    postgres_server: PostgresServer, postgres_database: str, proxy: Proxy, *, before: bool
+) -> None:
+    """The run has ended, so its result is read from the store; the server is there all the time."""
+    url = postgres_server.store_url(postgres_database, schema="looks_before" if before else "looks_after")
+    async with outlive.Engine(url) as engine:
+        run = await engine.start(part, 7, id="ended")
+        assert await in_time(run.result()) == 7
+    async with outlive.Engine(through(proxy, url), worker=False) as client:
+        run = client.get("ended")
+        for look in (run.result, run.status, run.history, run.why, client.list):
+            proxy.cut_request(1, before=before)
+            await in_time(look())
+
+    assert proxy.cuts == 5
