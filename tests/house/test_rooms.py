@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "codecs": JOURNAL,
     "_store": JOURNAL,
     "_lease": JOURNAL | {"_store"},
-    "_store.tables": LEAVES | {"_store"},
+    "_store.tables": JOURNAL | {"_store"},
     **dict.fromkeys(BACKENDS, CONTRACTS | {"_store.tables"}),
     "_define": REPLAY,
     "client": DEFINE | {"_store"},

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
 
 from outlive._store.postgres import PostgresStore
 from outlive.testing.clock import ManualClock
+from outlive.testing.postgres import PostgresServer
+from outlive.testing.proxy import Proxy
 
 Opener = Callable[..., Awaitable[PostgresStore]]
 
@@ -43,3 +45,10 @@ async def store(open_store: Opener) -> PostgresStore:
 async def other(open_store: Opener) -> PostgresStore:
     """Another process, as the server sees it."""
     return await open_store()
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[Proxy]:
+    """A line to the server that can be cut."""
+    with Proxy("127.0.0.1", postgres_server.port) as proxy:
+        yield proxy

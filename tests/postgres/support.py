@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import asyncpg
 
 from outlive._store.postgres import PostgresStore
+from outlive.testing.proxy import Proxy
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 20
@@ -31,6 +33,13 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 def plain(url: str) -> str:
     """The address of the database, as every driver takes it."""
     return url.partition("?")[0]
+
+
+def through(proxy: Proxy, url: str) -> str:
+    """The same database, by way of a proxy."""
+    parts = urlsplit(url)
+    assert parts.port is not None
+    return url.replace(f":{parts.port}/", f":{proxy.port}/")
 
 
 @asynccontextmanager

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -16,7 +14,7 @@ from outlive.testing.fsck import check_store
 from outlive.testing.kill.places import opened
 from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
-from tests.engine.support import in_time
+from tests.postgres.support import in_time, through
 
 REQUESTS_MAX = 60
 """No run of the journey needs as many: a test that never comes to its end does not go on for ever."""
@@ -42,19 +40,6 @@ async def journey() -> int:
     await asyncio.sleep(0.01)
     total += await outlive.wait_for_signal("more", int)
     return total + await work(100)
-
-
-@pytest.fixture
-def proxy(postgres_server: PostgresServer) -> Iterator[Proxy]:
-    with Proxy("127.0.0.1", postgres_server.port) as proxy:
-        yield proxy
-
-
-def through(proxy: Proxy, url: str) -> str:
-    """The same database, by way of the proxy."""
-    parts = urlsplit(url)
-    assert parts.port is not None
-    return url.replace(f":{parts.port}/", f":{proxy.port}/")
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
@@ -113,3 +98,21 @@ async def test_a_commit_can_be_cut_off_from_its_answer(
 
     assert 1 == proxy.cuts
     assert [(7,)] == postgres_server.execute("SELECT number FROM cut_off", database=postgres_database)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
+async def test_a_cut_while_a_client_only_looks_is_not_heard_of(
+    postgres_server: PostgresServer, postgres_database: str, proxy: Proxy, *, before: bool
+) -> None:
+    """The run has ended, so its result is read from the store; the server is there all the time."""
+    url = postgres_server.store_url(postgres_database, schema="looks_before" if before else "looks_after")
+    async with outlive.Engine(url) as engine:
+        run = await engine.start(part, 7, id="ended")
+        assert await in_time(run.result()) == 7
+    async with outlive.Engine(through(proxy, url), worker=False) as client:
+        run = client.get("ended")
+        for look in (run.result, run.status, run.history, run.why, client.list):
+            proxy.cut_request(1, before=before)
+            await in_time(look())
+
+    assert proxy.cuts == 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,7 +12,7 @@ from outlive.testing.fsck import check_store
 from outlive.testing.kill.places import opened
 from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
-from tests.postgres.test_cuts import through
+from tests.postgres.support import through
 
 OPEN = 50
 CPU_SHARE_MAX = 0.10
@@ -33,12 +32,6 @@ async def load(steps: int) -> int:
     for number in range(steps):
         total += await work(number)
     return total
-
-
-@pytest.fixture
-def proxy(postgres_server: PostgresServer) -> Iterator[Proxy]:
-    with Proxy("127.0.0.1", postgres_server.port) as proxy:
-        yield proxy
 
 
 @pytest.mark.parametrize(

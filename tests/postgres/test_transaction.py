@@ -17,9 +17,9 @@ from outlive._store.postgres.place import place_of
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError, TransactionRefusedError
 from outlive.testing.conformance.builders import begin, stepped
+from outlive.testing.proxy import Proxy
 from tests.postgres.conftest import Opener
-from tests.postgres.proxy import wired
-from tests.postgres.support import in_time
+from tests.postgres.support import in_time, through
 
 MAKE = "CREATE TABLE IF NOT EXISTS ledger (entry text)"
 ADD = "INSERT INTO ledger VALUES ($1)"
@@ -151,28 +151,27 @@ async def test_failed_statement_cannot_be_swallowed(ledger: PostgresStore) -> No
 
 
 async def test_lost_commit_is_unknown(
-    ledger: PostgresStore, open_store: Opener, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    ledger: PostgresStore, open_store: Opener, postgres_url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server has committed both, and the answer never came."""
-    async with wired(postgres_url) as (proxy, url):
-        far = await open_store(url)
-        tree = await begin(far)
-        transaction = await far.begin()
-        await transaction.handle.execute(ADD, "there")
-        run = Session.run
+    far = await open_store(through(proxy, postgres_url))
+    tree = await begin(far)
+    transaction = await far.begin()
+    await transaction.handle.execute(ADD, "there")
+    run = Session.run
 
-        async def run_and_never_hear(self: Session, statement: str) -> None:
-            proxy.cuts_answers = statement == "COMMIT"
-            await run(self, statement)
+    async def run_and_never_hear(self: Session, statement: str) -> None:
+        proxy.cut_request(1 if statement == "COMMIT" else None)
+        await run(self, statement)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Session, "run", run_and_never_hear)
-            with pytest.raises(CommitUnknownError):
-                await transaction.commit([tree.change(stepped(far))])
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "run", run_and_never_hear)
+        with pytest.raises(CommitUnknownError):
+            await transaction.commit([tree.change(stepped(far))])
 
-        proxy.mend()
-        assert await count(ledger, "there") == 1
-        assert len(await ledger.read_journal(tree.journal)) == 2
+    assert proxy.cuts == 1
+    assert await count(ledger, "there") == 1
+    assert len(await ledger.read_journal(tree.journal)) == 2
 
 
 async def test_statement_of_a_lost_session_says_that_the_store_is_away(

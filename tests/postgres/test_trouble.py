@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +15,7 @@ from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
     begin,
+    blob,
     claim,
     get_run,
     hire,
@@ -25,69 +26,58 @@ from outlive.testing.conformance.builders import (
     stepped,
 )
 from outlive.testing.postgres import PostgresServer
+from outlive.testing.proxy import Proxy
 from tests.postgres.conftest import Opener
-from tests.postgres.proxy import Proxy, wired
-from tests.postgres.support import connected, in_time, until
+from tests.postgres.support import connected, in_time, through, until
 
 
 @pytest.fixture
-async def wire(postgres_url: str) -> AsyncIterator[tuple[Proxy, str]]:
-    """A wire that can be cut, and the address at its end."""
-    async with wired(postgres_url) as (proxy, url):
-        yield proxy, url
+async def far(proxy: Proxy, postgres_url: str, open_store: Opener) -> PostgresStore:
+    """A store at the other end of a wire that can be cut."""
+    return await open_store(through(proxy, postgres_url))
 
 
 # -- The wire ----------------------------------------------------------------------------------------------------------
 
 
 async def test_commit_whose_answer_is_lost_is_unknown_and_there(
-    wire: tuple[Proxy, str], open_store: Opener, store: PostgresStore
+    proxy: Proxy, far: PostgresStore, store: PostgresStore
 ) -> None:
     """Reading tells; saying that it failed would be a lie."""
-    proxy, url = wire
-    far = await open_store(url)
     tree = await begin(far)
     await tree.step()  # From now on the statement is prepared, and sent at once.
-    proxy.cuts_answers = True
+    proxy.cut_request(1)
 
     with pytest.raises(CommitUnknownError):
         await far.commit([tree.change(stepped(far))])
 
-    proxy.mend()
     assert len(await far.read_journal(tree.journal)) == 3
     assert len(await store.read_journal(tree.journal)) == 3
 
 
-async def test_commit_that_never_arrives_is_unknown_and_not_there(wire: tuple[Proxy, str], open_store: Opener) -> None:
+async def test_commit_that_never_arrives_is_unknown_and_not_there(proxy: Proxy, far: PostgresStore) -> None:
     """The store cannot tell the two apart, and does not pretend to."""
-    proxy, url = wire
-    far = await open_store(url)
     tree = await begin(far)
-    proxy.cuts_questions = True
+    proxy.cut_request(1, before=True)
 
     with pytest.raises(CommitUnknownError):
         await far.commit([tree.change(stepped(far))])
 
-    proxy.mend()
     assert len(await far.read_journal(tree.journal)) == 1
     assert await tree.try_write(stepped(far)) is Outcome.COMMITTED
 
 
-async def test_commit_without_a_connection_has_not_happened(wire: tuple[Proxy, str], open_store: Opener) -> None:
+async def test_commit_without_a_connection_has_not_happened(proxy: Proxy, far: PostgresStore) -> None:
     """Nothing was sent: no need to read."""
-    proxy, url = wire
-    far = await open_store(url)
     tree = await begin(far)
-    proxy.refuses = True
-    proxy.cut()
-    assert far._writer is not None
+    proxy.go_down()
     await until(lambda: _is_closed(far))
 
     with pytest.raises(StoreUnavailableError) as caught:
         await far.commit([tree.change(stepped(far))])
 
     assert not isinstance(caught.value, CommitUnknownError)
-    proxy.mend()
+    proxy.come_back()
     assert await tree.try_write(stepped(far)) is Outcome.COMMITTED
 
 
@@ -96,69 +86,86 @@ async def _is_closed(store: PostgresStore) -> bool:
     return all(not session.is_open for session in store._writer._free)
 
 
-async def test_lost_reads_are_unavailable_and_work_again(wire: tuple[Proxy, str], open_store: Opener) -> None:
-    """A read that was lost did nothing, so nobody has to be careful."""
-    proxy, url = wire
-    far = await open_store(url)
+@pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
+@pytest.mark.parametrize("is_prepared", [True, False], ids=["prepared", "new"])
+async def test_read_whose_wire_is_cut_is_asked_again(
+    proxy: Proxy, far: PostgresStore, *, before: bool, is_prepared: bool
+) -> None:
+    """Nobody hears of it: reading twice does no harm."""
     await begin(far)
-    proxy.cuts_answers = True
+    if is_prepared:
+        await get_run(far, "run-1")
+    proxy.cut_request(1, before=before)
+
+    await get_run(far, "run-1")
+
+    assert proxy.cuts == 1
+
+
+async def test_blob_whose_wire_is_cut_is_put_again(proxy: Proxy, far: PostgresStore) -> None:
+    """It is named by its content, so twice is once."""
+    one, other = blob(b"one"), blob(b"other")
+    await far.put_blobs([other])
+    proxy.cut_request(1)
+
+    await far.put_blobs([one])
+
+    assert proxy.cuts == 1
+    assert await far.get_blobs([one.id]) == {one.id: b"one"}
+
+
+async def test_lost_reads_are_unavailable_and_work_again(proxy: Proxy, far: PostgresStore) -> None:
+    """A read that was lost did nothing, so nobody has to be careful."""
+    await begin(far)
+    proxy.go_down()
 
     with pytest.raises(StoreUnavailableError) as caught:
         await far.find_run("run-1")
 
     assert not isinstance(caught.value, CommitUnknownError)
-    proxy.mend()
+    proxy.come_back()
     await get_run(far, "run-1")
 
 
-async def test_lost_delivery_with_a_key_can_be_sent_again(wire: tuple[Proxy, str], open_store: Opener) -> None:
+async def test_lost_delivery_with_a_key_can_be_sent_again(proxy: Proxy, far: PostgresStore) -> None:
     """It arrives once."""
-    proxy, url = wire
-    far = await open_store(url)
     tree = await begin(far)
     await send(far, message(far, "run-1", "before"))
-    proxy.cuts_answers = True
+    proxy.cut_request(1)
 
     with pytest.raises(CommitUnknownError):
         await send(far, message(far, "run-1", key="k"))
 
-    proxy.mend()
     await send(far, message(far, "run-1", key="k"))
     assert await read_names(far, tree) == ["before", "go"]
 
 
-async def test_beat_gives_up_in_time(wire: tuple[Proxy, str], open_store: Opener) -> None:
+async def test_beat_gives_up_in_time(proxy: Proxy, far: PostgresStore) -> None:
     """A server that does not answer must not hold the thread that keeps the lease."""
-    proxy, url = wire
-    far = await open_store(url)
     await hire(far, "worker-a")
     beat = far.open_beat("worker-a")
     assert await asyncio.to_thread(beat.renew, lease_seconds=30)
-    proxy.is_stalled = True
+    proxy.go_deaf()
 
     began = time.monotonic()
     with pytest.raises(StoreUnavailableError):
         await asyncio.to_thread(beat.renew, lease_seconds=0.6)
     assert time.monotonic() - began < 5
 
-    proxy.mend()
-    proxy.cut()
+    proxy.come_back()
+    proxy.cut_all()
     assert await asyncio.to_thread(beat.renew, lease_seconds=30)
     await asyncio.to_thread(beat.close)
 
 
-async def test_listener_listens_again_after_a_cut(
-    wire: tuple[Proxy, str], open_store: Opener, store: PostgresStore
-) -> None:
+async def test_listener_listens_again_after_a_cut(proxy: Proxy, far: PostgresStore, store: PostgresStore) -> None:
     """And rings once for what it may have missed."""
-    proxy, url = wire
-    far = await open_store(url)
     rung = asyncio.Event()
     far.watch(rung.set)
     await in_time(rung.wait())
     rung.clear()
 
-    proxy.cut()
+    proxy.cut_all()
 
     await in_time(rung.wait())
     rung.clear()
@@ -229,7 +236,7 @@ async def test_more_verbs_than_connections_wait_for_their_turn(store: PostgresSt
 
 
 async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, postgres_url: str) -> None:
-    """An administrator, or a timeout, ends sessions; at most one verb notices."""
+    """An administrator, or a timeout, ends sessions; whoever only reads does not notice."""
     await begin(store)
     await get_run(store, "run-1")
     async with connected(postgres_url) as connection:
@@ -238,13 +245,7 @@ async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, p
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
 
-    async def is_back() -> bool:
-        try:
-            return await store.find_run("run-1") is not None
-        except StoreUnavailableError:
-            return False
-
-    await until(is_back)
+    await get_run(store, "run-1")
 
 
 async def test_a_beat_is_quiet_when_the_interpreter_ends_first(store: PostgresStore) -> None:

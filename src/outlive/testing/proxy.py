@@ -86,12 +86,12 @@ class Proxy:
 
     def go_deaf(self) -> None:
         """Accept everything and let nothing through until `come_back`."""
-        self._loop.call_soon_threadsafe(self.hearing.clear)
+        self._call(self._set_hearing(False))
 
     def come_back(self) -> None:
         """Let everything through again, also what was held back."""
         self.is_down = False
-        self._loop.call_soon_threadsafe(self.hearing.set)
+        self._call(self._set_hearing(True))
 
     # -- What the connections ask ----------------------------------------------------------------------------
 
@@ -111,6 +111,9 @@ class Proxy:
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _set_hearing(self, is_hearing: bool) -> None:  # noqa: FBT001
+        self.hearing.set() if is_hearing else self.hearing.clear()
 
     async def _open(self) -> None:
         self.hearing.set()

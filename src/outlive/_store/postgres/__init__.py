@@ -2,8 +2,8 @@
 
 Theory, from the bottom up
 --------------------------
-* `place`: where it is. `fault`: what the errors of a connection mean. `connection`: few of them, and none of them
-  precious.
+* `place`: where it is. `fault`: what the errors of a connection mean. `connection`, `pool`: few of them, and none of
+  them precious.
 * `query`: statements and migrations, for one schema. `rows`: rows to values and back.
 * `migrate`: the schema brought up to date, and the servers that we refuse.
 * `batch`, `commit`: a change of any number of trees as ONE statement without a transaction around it. A batch of

@@ -14,7 +14,8 @@ from outlive._model import Run
 from outlive._store.contract import Change, Message, Outcome
 from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.query import EVENT_COLUMNS, RUN_COLUMNS, STATE_COLUMNS
-from outlive._store.postgres.rows import birth_of, state_of, to_json, to_json_or_null, to_text
+from outlive._store.postgres.rows import birth_of, state_of, to_text
+from outlive._store.tables.rows import to_json, to_json_or_null
 
 NO_LIMIT = 2**62
 ID_PATIENCE_MILLISECONDS = 20

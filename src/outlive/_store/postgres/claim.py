@@ -21,8 +21,9 @@ from outlive._store.postgres.batch import Batch
 from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import Conflict
-from outlive._store.postgres.rows import to_json, to_run, to_text, to_worker
+from outlive._store.postgres.rows import to_run, to_text, to_worker
 from outlive._store.tables.picking import Ripe, pick
+from outlive._store.tables.rows import to_json
 from outlive.telemetry import log
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000

@@ -1,18 +1,12 @@
-"""Connections: how they are made, kept few, used, and thrown away.
-
-A pool holds at most so many connections and makes them when they are needed. A connection that failed in any way that
-is not the plain answer of a server is thrown away, and the next one who needs it makes another. While the server is
-away, everybody waits a little longer before each try (up to `BACKOFF_MAX_SECONDS`), together: a server that is starting
-is not met by a storm.
+"""Connections: how one is made, and what is done with it.
 
 Behind PgBouncer no session is ours: nothing is set, nothing is prepared under a name, and what would be a setting of
-the session is a timeout on our side.
+the session is a timeout on our side. How connections are kept few, and what happens when one is lost, is told in
+`outlive._store.postgres.pool`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
@@ -23,9 +17,7 @@ from outlive._store.postgres.fault import (
     CONFLICTS,
     ERRORS,
     Conflict,
-    is_useless,
     sqlstate_of,
-    translate,
     translate_connect,
 )
 from outlive._store.postgres.place import Place
@@ -36,8 +28,6 @@ STATEMENT_SECONDS = 30.0
 """For one statement; the server ends it after this, and we give up on the server a little later."""
 LOCK_SECONDS = 10.0
 PATIENCE_SECONDS = STATEMENT_SECONDS + 5
-BACKOFF_FIRST_SECONDS = 0.05
-BACKOFF_MAX_SECONDS = 2.0
 
 _SETTINGS = {
     "application_name": "outlive",
@@ -148,120 +138,3 @@ class Session:
             await self.run("ROLLBACK")
         except ERRORS:
             self.connection.terminate()  # What was wrong before is what the caller hears.
-
-
-class Pool:
-    """A few sessions, taken in turn; whoever finds none free waits."""
-
-    def __init__(self, place: Place, *, size: int, settings: dict[str, str] | None = None) -> None:
-        self._place = place
-        self._settings = settings
-        self._free: list[Session] = []
-        self._slots = asyncio.Semaphore(size)
-        self._failures = 0
-        self._not_before = 0.0
-        self._is_closed = False
-        self._washing: set[asyncio.Task[None]] = set()
-        self.pids: set[int] = set()
-        """The server's processes that serve us."""
-
-    async def take(self) -> Session:
-        """A session of one's own until `give` or `drop`.
-
-        Raises:
-            StoreUnavailableError: the server is away.
-        """
-        await self._slots.acquire()
-        try:
-            while self._free:
-                session = self._free.pop()
-                if session.is_open:
-                    return session
-                self.pids.discard(session.pid)
-            return await self._connect()
-        except BaseException:
-            self._slots.release()
-            raise
-
-    def give(self, session: Session) -> None:
-        """Let others have it."""
-        if not session.is_open or session.is_in_transaction or self._is_closed:
-            self.drop(session)
-            return
-        self._free.append(session)
-        self._slots.release()
-
-    def drop(self, session: Session) -> None:
-        """Throw it away."""
-        session.connection.terminate()
-        self.pids.discard(session.pid)
-        self._slots.release()
-
-    def wash(self, session: Session) -> None:
-        """Let others have it, once nothing is left in it of what a user has set; nobody waits for that."""
-        if self._place.pgbouncer or not session.is_open:
-            self.give(session)  # A pooler's sessions are the pooler's to wash.
-            return
-        task = asyncio.get_running_loop().create_task(self._wash(session), name="outlive-postgres-wash")
-        self._washing.add(task)
-        task.add_done_callback(self._washing.discard)
-
-    async def _wash(self, session: Session) -> None:
-        try:
-            await session.run(session.sql["wash_session"])
-        except ERRORS:
-            self.drop(session)
-        except BaseException:
-            self.drop(session)
-            raise
-        else:
-            self.give(session)
-
-    @asynccontextmanager
-    async def session(self, *, is_write: bool) -> AsyncIterator[Session]:
-        """A session for one verb; errors come out as the contract names them."""
-        session = await self.take()
-        session.is_doubtful = True
-        try:
-            yield session
-        except ERRORS as error:
-            if is_useless(error):
-                self.drop(session)
-            else:
-                self.give(session)
-            raise translate(error, self._place, is_write=is_write and session.is_doubtful) from error
-        except BaseException:
-            self.give(session)
-            raise
-        else:
-            self.give(session)
-
-    async def close(self) -> None:
-        """Close what is free; what somebody still holds is closed when he gives it back."""
-        self._is_closed = True
-        if self._washing:
-            await asyncio.wait(self._washing)
-        free, self._free = self._free, []
-        for session in free:
-            try:
-                await session.connection.close(timeout=CONNECT_SECONDS)
-            except ERRORS:
-                session.connection.terminate()
-
-    async def _connect(self) -> Session:
-        loop = asyncio.get_running_loop()
-        if (pause := self._not_before - loop.time()) > 0:
-            await asyncio.sleep(pause)
-        try:
-            connection = await connect(self._place, settings=self._settings)
-        except BaseException:
-            # Spread by the process, so that the workers of a fleet do not come back in step.
-            spread = 1 + os.getpid() % 16 / 32
-            pause = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2**self._failures) * spread
-            self._failures = min(self._failures + 1, 16)
-            self._not_before = loop.time() + pause
-            raise
-        self._failures, self._not_before = 0, 0.0
-        session = Session(connection, self._place)
-        self.pids.add(session.pid)
-        return session

@@ -64,6 +64,16 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError)
 
 
+def is_cut(error: BaseException) -> bool:
+    """Whether only this connection is to blame; a server that did not answer in time is not asked again."""
+    return is_lost(error) and not isinstance(error, TimeoutError)
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a server, or a pooler, has no connection left for us."""
+    return error is not None and (sqlstate_of(error) == "53300" or "no more connections allowed" in str(error))
+
+
 def is_useless(error: BaseException) -> bool:
     """Whether another connection may do better."""
     return is_lost(error) or sqlstate_of(error) in _USELESS

@@ -15,7 +15,8 @@ from typing import Any
 
 from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.query import RUN_COLUMNS
-from outlive._store.postgres.rows import birth_of, to_json
+from outlive._store.postgres.rows import birth_of
+from outlive._store.tables.rows import to_json
 from outlive.errors import ConfigurationError
 
 _PARAMETER = re.compile(r"\$(\d)")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from outlive._store.postgres.connection import BACKOFF_FIRST_SECONDS, CONNECT_SECONDS, Connection, connect
+from outlive._store.postgres.connection import CONNECT_SECONDS, Connection, connect
 from outlive._store.postgres.fault import ERRORS
 from outlive._store.postgres.place import Place
+from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS
 from outlive.errors import StoreError
 
 PING_SECONDS = 30.0

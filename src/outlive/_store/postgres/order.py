@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from outlive._model import Run
 from outlive._store.contract import Change
 from outlive._store.postgres.connection import Session
+from outlive._store.tables.order import consumes_late
 
 Ids = Mapping[tuple[int, int], str]
 """The ids that runs have now, by journal and number."""
@@ -54,7 +55,7 @@ class Part:
 
 async def is_order_indifferent(session: Session, changes: Sequence[Change]) -> bool:
     """Whether these changes may be written at once."""
-    if _consumes_late(changes):
+    if consumes_late(changes):
         return False
     if not any(change.renames or change.heir_of or change.starts for change in changes):
         return True
@@ -91,17 +92,6 @@ def _is_alone(mover: Part, parts: Sequence[Part], ids: Ids) -> bool:
         if other not in mover.makers and (other.change.journal in trees or other.letters & names):
             return False
     return True
-
-
-def _consumes_late(changes: Sequence[Change]) -> bool:
-    """Whether a change consumes mail that was still there when an earlier one let go of the same tree."""
-    let_go: set[int] = set()
-    for change in changes:
-        if change.consumed and change.journal in let_go:
-            return True
-        if change.journal and any(run.number == 0 and not run.owner for run in change.runs):
-            let_go.add(change.journal)
-    return False
 
 
 async def _find_ids(session: Session, runs: Sequence[Run]) -> Ids:

@@ -8,7 +8,8 @@ from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._store.contract import Inbound, ItemResult
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.rows import tags_to_json, to_inbound, to_item, to_run, to_text
+from outlive._store.postgres.rows import tags_to_json, to_inbound, to_run, to_text
+from outlive._store.tables.rows import to_item
 
 NO_LIMIT = 2**62
 

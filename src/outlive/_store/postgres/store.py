@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -34,11 +33,12 @@ from outlive._store.contract import (
 )
 from outlive._store.postgres import claim, commit, held, join, read
 from outlive._store.postgres.beat import PostgresBeat
-from outlive._store.postgres.connection import USER_SETTINGS, Pool, Session
+from outlive._store.postgres.connection import USER_SETTINGS, Session
 from outlive._store.postgres.examine import PostgresExaminer
 from outlive._store.postgres.listen import Listener
 from outlive._store.postgres.migrate import open_database
 from outlive._store.postgres.place import place_of
+from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.query import statements
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
@@ -106,7 +106,10 @@ class PostgresStore:
         self._writer = writer
         self._shared = Pool(self._place, size=SHARED_SESSIONS_MAX)
         steps_max = POOLED_STEP_SESSIONS_MAX if self._place.pgbouncer else STEP_SESSIONS_MAX
-        self._steps = Pool(self._place, size=steps_max, settings=USER_SETTINGS)
+        self._steps = Pool(self._place, size=steps_max, settings=USER_SETTINGS, kept=0)
+        pools = [self._writer, self._shared, self._steps]
+        for pool in pools:
+            pool.others = [other for other in pools if other is not pool]
         self._listener = Listener(self._place, is_own=self._is_own)
 
     async def close(self) -> None:
@@ -138,25 +141,8 @@ class PostgresStore:
                 f"open it after the fork only, or start the process another way (spawn)"
             )
 
-    async def _do(
-        self,
-        session: AbstractAsyncContextManager[Session],
-        verb: Callable[..., Coroutine[Any, Any, T]],
-        *arguments: Any,
-    ) -> T:
-        return await asyncio.shield(self._spawn(session, verb, *arguments))
-
-    def _spawn(
-        self,
-        session: AbstractAsyncContextManager[Session],
-        verb: Callable[..., Coroutine[Any, Any, T]],
-        *arguments: Any,
-    ) -> asyncio.Task[T]:
-        async def do() -> T:
-            async with session as own:
-                return await verb(own, *arguments)
-
-        task = asyncio.get_running_loop().create_task(do(), name="outlive-postgres-verb")
+    def _spawn(self, verb: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(verb, name="outlive-postgres-verb")
         self._verbs.add(task)
         task.add_done_callback(self._forget)
         return task
@@ -173,11 +159,12 @@ class PostgresStore:
             raise StoreError(f"{self._place} is not open")
         return pool
 
-    def _write(self, verb: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Awaitable[T]:
-        return self._do(self._pool(self._shared).session(is_write=True), verb, *arguments)
+    async def _write(self, verb: Verb[T], *arguments: Any) -> T:
+        return await asyncio.shield(self._spawn(self._pool(self._shared).do(verb, *arguments, is_write=True)))
 
-    def _read(self, verb: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Awaitable[T]:
-        return self._do(self._pool(self._shared).session(is_write=False), verb, *arguments)
+    async def _read(self, verb: Verb[T], *arguments: Any) -> T:
+        shared = self._pool(self._shared)
+        return await asyncio.shield(self._spawn(shared.do_repeatable(verb, *arguments, is_write=False)))
 
     # -- Writing -------------------------------------------------------------------------------------------
 
@@ -186,7 +173,7 @@ class PostgresStore:
         writer = self._pool(self._writer)
         if not changes:
             return []
-        task = self._spawn(writer.session(is_write=True), commit.commit, changes, self._writing)
+        task = self._spawn(writer.do(commit.commit, changes, self._writing, is_write=True))
         self._commits.add(task)
         return await asyncio.shield(task)
 
@@ -209,7 +196,7 @@ class PostgresStore:
     def _end_backend(self, pid: int) -> None:
         """Let the server end a session that is lost to us, and may be in the middle of a statement."""
         if self._shared is not None and not self._place.pgbouncer:
-            self._spawn(self._shared.session(is_write=False), _end_backend, pid)
+            self._spawn(self._shared.do_repeatable(_end_backend, pid, is_write=False))
 
     async def join(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""
@@ -222,7 +209,9 @@ class PostgresStore:
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """See `Store`."""
         if blobs:
-            await self._write(commit.put_blobs, blobs)
+            # What is there already is left as it is, so putting it there twice does no harm.
+            shared = self._pool(self._shared)
+            await asyncio.shield(self._spawn(shared.do_repeatable(commit.put_blobs, blobs, is_write=True)))
 
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int

@@ -23,8 +23,10 @@ from outlive._store.contract import Change, Message, Outcome
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.message import NO_LIMIT, inherit, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
-from outlive._store.sqlite.rows import birth_of, decode_strings, state_of, to_json, to_json_or_null
+from outlive._store.sqlite.rows import birth_of, decode_strings, state_of
 from outlive._store.sqlite.writer import Conflict
+from outlive._store.tables.order import consumes_late
+from outlive._store.tables.rows import to_json, to_json_or_null
 
 _ENDED = -2
 """In place of the last seq of a tree that ends within the batch: no `after` is equal to it."""
@@ -80,6 +82,8 @@ class Batch:
 
     def add(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """Take changes in order, once for a batch, and say what becomes of each if the batch can be written."""
+        if consumes_late(changes):
+            raise Conflict
         newcomers = [root_of(change).id for change in _all(changes) if not change.journal]
         if newcomers:
             key, taken = self._session.fetch("find_taken_ids", to_json(newcomers)) or (0, "[]")

@@ -26,10 +26,10 @@ from outlive._store.sqlite.rows import (
     decode_sound_runs,
     decode_streams,
     decode_workers,
-    to_json,
 )
 from outlive._store.sqlite.writer import WriteVerb
 from outlive._store.tables.picking import Ripe, pick
+from outlive._store.tables.rows import to_json
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 """For how long an expired session is remembered: its worker may only be asleep, and come back."""

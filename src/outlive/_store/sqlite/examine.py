@@ -11,9 +11,10 @@ import msgspec
 from outlive._model import Run
 from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.rows import birth_of, decode_run, to_json
+from outlive._store.sqlite.rows import birth_of, decode_run
 from outlive._store.sqlite.thread import ReadVerb
 from outlive._store.sqlite.writer import WriteVerb
+from outlive._store.tables.rows import to_json
 
 FAULTS_MAX = 100
 """Of each kind, that are told of the file as a whole."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from outlive._model import RunStatus
 from outlive._store.contract import Delivery, Message
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.rows import to_json, to_json_or_null
+from outlive._store.tables.rows import to_json, to_json_or_null
 
 NO_LIMIT = 2**62
 ENDED = {status.value for status in RunStatus if status.is_terminal}

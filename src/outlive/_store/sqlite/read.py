@@ -22,9 +22,8 @@ from outlive._store.sqlite.rows import (
     decode_pages,
     decode_rows,
     decode_runs,
-    to_json,
-    to_json_or_null,
 )
+from outlive._store.tables.rows import to_json, to_json_or_null
 
 READ_ROWS_MAX = 20_000
 """Events that are read at once."""

@@ -1,74 +1,31 @@
-"""Rows of the database to values of the model, and back.
+"""Rows of the database to values of the model, and back, where SQLite differs from others.
 
-Columns hold what somebody searches or a person wants to read; waits, tags, results and failures are JSON texts.
+The rows of a statement come as one JSON text.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from outlive._model import Failure, Payload, Run, RunStatus, Wait
-from outlive._store.contract import Ended, Inbound, ItemResult, MessageKind, WorkerInfo
+from outlive._model import Run, RunStatus
+from outlive._store.contract import Inbound, ItemResult, MessageKind, WorkerInfo
 from outlive._store.sqlite.query import Value
+from outlive._store.tables import rows
+from outlive._store.tables.rows import decode_names, to_inbound, to_item
 from outlive.telemetry import log
 
-_encode = msgspec.json.Encoder().encode
-_decode_waits = msgspec.json.Decoder(tuple[Wait, ...]).decode
-_decode_tags = msgspec.json.Decoder(dict[str, str]).decode
-_decode_payload = msgspec.json.Decoder(Payload).decode
-_decode_failure = msgspec.json.Decoder(Failure).decode
-_decode_ended = msgspec.json.Decoder(Ended).decode
-_decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
-
-_UNSIGNED = 2**64
-
-
-def to_json(value: object) -> str:
-    """JSON as text: SQLite takes a blob for its own binary form."""
-    return _encode(value).decode()
-
-
-def to_json_or_null(value: object) -> str | None:
-    """JSON, or NULL for nothing."""
-    return _encode(value).decode() if value else None
+AS_IT_IS = str
+"""SQLite holds every text as it is."""
 
 
 def state_of(run: Run) -> tuple[Value, ...]:
     """The columns that can change while a run lives, in the order of update_runs.sql."""
-    return (
-        run.status.value,
-        to_json_or_null(run.waits),
-        run.wake_at,
-        run.owner,
-        run.epoch,
-        run.attempts,
-        run.updated_at,
-        run.finished_at,
-        run.timeout_at,
-        run.reason,
-        None if run.result is None else _encode(run.result).decode(),
-        None if run.failure is None else _encode(run.failure).decode(),
-        None if run.published is None else _encode(run.published).decode(),
-    )
+    return rows.state_of(run, AS_IT_IS)
 
 
 def birth_of(run: Run, *, key: int | None, journal: int) -> tuple[Value, ...]:
     """All columns, in the order of create_runs.sql."""
-    return (
-        key,
-        run.id,
-        journal,
-        run.number,
-        run.root_id,
-        run.parent_id,
-        run.workflow,
-        run.version,
-        # Journals allow 64 bits without a sign; SQLite has 63 and a sign.
-        run.nonce if run.nonce < _UNSIGNED // 2 else run.nonce - _UNSIGNED,
-        run.created_at,
-        to_json_or_null(run.tags),
-        *state_of(run),
-    )
+    return rows.birth_of(run, AS_IT_IS, key=key, journal=journal)
 
 
 _RunRow = tuple[
@@ -82,12 +39,12 @@ _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 def decode_runs(text: str) -> list[tuple[int, Run]]:
     """What get_runs.sql gives, with the keys."""
-    return [(row[0], _to_run(row)) for row in _decode_runs(text)]
+    return [(row[0], rows.to_run(row, AS_IT_IS)) for row in _decode_runs(text)]
 
 
 def decode_run(text: str) -> Run:
     """One row of them."""
-    return _to_run(msgspec.json.decode(text, type=_RunRow))
+    return rows.to_run(msgspec.json.decode(text, type=_RunRow), AS_IT_IS)
 
 
 def decode_sound_runs(text: str) -> list[tuple[int, Run]]:
@@ -106,39 +63,6 @@ def _decode_one(row: msgspec.Raw) -> list[tuple[int, Run]]:
         return []
 
 
-def _to_run(row: _RunRow) -> Run:
-    (
-        _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
-        status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
-        published,
-    ) = row  # fmt: skip
-    return Run(
-        id=id,
-        journal=journal,
-        number=number,
-        root_id=root_id,
-        parent_id=parent_id,
-        workflow=workflow,
-        version=version,
-        nonce=nonce if nonce >= 0 else nonce + _UNSIGNED,
-        status=status,
-        waits=() if waits is None else _decode_waits(waits),
-        wake_at=wake_at,
-        owner=owner,
-        epoch=epoch,
-        attempts=attempts,
-        created_at=created_at,
-        updated_at=updated_at,
-        finished_at=finished_at,
-        timeout_at=timeout_at,
-        tags={} if tags is None else _decode_tags(tags),
-        reason=reason,
-        result=None if result is None else _decode_payload(result),
-        failure=None if failure is None else _decode_failure(failure),
-        published=None if published is None else _decode_payload(published),
-    )
-
-
 _MailRow = tuple[int, int, int, MessageKind, int, str, str, str | None, str | None]
 _decode_mail = msgspec.json.Decoder(list[_MailRow]).decode
 
@@ -146,17 +70,8 @@ _decode_mail = msgspec.json.Decoder(list[_MailRow]).decode
 def decode_mail(text: str) -> dict[int, list[Inbound]]:
     """What read_inbox.sql gives, by journal, oldest first."""
     inboxes: dict[int, list[Inbound]] = {}
-    for journal, id, run, kind, at, name, key, payload, ended in sorted(_decode_mail(text), key=lambda row: row[1]):
-        inbound = Inbound(
-            id=id,
-            run=run,
-            kind=kind,
-            at=at,
-            name=name,
-            key=key,
-            payload=None if payload is None else _decode_payload(payload),
-            ended=None if ended is None else _decode_ended(ended),
-        )
+    for row in sorted(_decode_mail(text), key=lambda row: row[1]):
+        journal, inbound = to_inbound(row, AS_IT_IS)
         inboxes.setdefault(journal, []).append(inbound)
     return inboxes
 
@@ -166,15 +81,7 @@ _decode_items = msgspec.json.Decoder(list[tuple[int, int, str | None, str | None
 
 def decode_items(text: str) -> list[ItemResult]:
     """What read_items.sql gives, by index."""
-    return [
-        ItemResult(
-            run=run,
-            index=index,
-            result=None if result is None else _decode_payload(result),
-            failure=None if failure is None else _decode_failure(failure),
-        )
-        for run, index, result, failure in sorted(_decode_items(text), key=lambda row: row[1])
-    ]
+    return [to_item(row) for row in sorted(_decode_items(text), key=lambda row: row[1])]
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True):
@@ -208,7 +115,7 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
         return WorkerInfo(
             id=self.id,
             name=self.name,
-            definitions=_decode_names(self.definitions),
+            definitions=decode_names(self.definitions),
             started_at=self.started_at,
             expires_at=self.expires_at,
             is_live=is_live,

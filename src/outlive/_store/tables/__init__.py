@@ -7,4 +7,9 @@ the same handle, so a step that is tested on "memory:" runs as it is on "sqlite:
 * `guard`: what a step may not do to the database that its journal lies in.
 * `statement`: one statement, with its parameters by number.
 * `handle`: the verbs for a task and for a thread.
+
+What the stores with tables of ours do alike is here too.
+
+* `rows`: columns to values of the model, and back.
+* `order`: which changes may be written at once.
 """

@@ -1,0 +1,192 @@
+"""Connections kept few: how they are shared, and thrown away.
+
+A pool holds at most so many connections and makes them when they are needed. A connection that failed in any way that
+is not the plain answer of a server is thrown away, and the next one who needs it makes another. A verb that may happen
+twice, such as one that only reads, does not hear of its first cut: it is asked again at once, over another connection.
+While the server is away, everybody waits a little longer before each try (up to `BACKOFF_MAX_SECONDS`), together: a
+server that is starting is not met by a storm.
+
+A server may have no connection left for us. Then whoever wants one waits for his turn with those that his pool has; if
+it has none, the other pools close what they can spare. A few connections are enough to get everything done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from outlive._store.postgres.connection import CONNECT_SECONDS, Session, connect
+from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_useless, translate
+from outlive._store.postgres.place import Place
+from outlive.errors import StoreUnavailableError
+
+BACKOFF_FIRST_SECONDS = 0.05
+BACKOFF_MAX_SECONDS = 2.0
+
+T = TypeVar("T")
+Verb = Callable[..., Coroutine[Any, Any, T]]
+"""What is done with a session, which is its first argument."""
+
+
+class Pool:
+    """A few sessions, taken in turn; whoever finds none free waits.
+
+    Of those that are free `kept` stay open, even if another pool has none.
+    """
+
+    def __init__(self, place: Place, *, size: int, settings: dict[str, str] | None = None, kept: int = 1) -> None:
+        self._place = place
+        self._kept = kept
+        self._settings = settings
+        self._free: list[Session] = []
+        self._slots = asyncio.Semaphore(size)
+        self._failures = 0
+        self._not_before = 0.0
+        self._is_closed = False
+        self._washing: set[asyncio.Task[None]] = set()
+        self.pids: set[int] = set()
+        """The server's processes that serve us."""
+        self.others: list[Pool] = []
+        """Pools that want connections of the same server."""
+
+    async def take(self) -> Session:
+        """A session of one's own until `give` or `drop`.
+
+        Raises:
+            StoreUnavailableError: the server is away.
+        """
+        while True:
+            await self._slots.acquire()
+            try:
+                return self._pop() or await self._connect()
+            except BaseException as error:
+                if not isinstance(error, StoreUnavailableError) or not is_full(error.__cause__):
+                    self._slots.release()
+                    raise
+                if self.pids:
+                    # Those who have them give them back; the pool is smaller by this slot for a while.
+                    asyncio.get_running_loop().call_later(BACKOFF_MAX_SECONDS, self._slots.release)
+                    continue
+                self._slots.release()
+                if not sum(other.spare() for other in self.others):
+                    raise
+
+    def spare(self) -> int:
+        """Close what is free and can be done without; how many that are."""
+        spared, self._free = self._free[self._kept :], self._free[: self._kept]
+        for session in spared:
+            session.connection.terminate()
+            self.pids.discard(session.pid)
+        return len(spared)
+
+    def _pop(self) -> Session | None:
+        while self._free:
+            session = self._free.pop()
+            if session.is_open:
+                return session
+            self.pids.discard(session.pid)
+        return None
+
+    def give(self, session: Session) -> None:
+        """Let others have it."""
+        if not session.is_open or session.is_in_transaction or self._is_closed:
+            self.drop(session)
+            return
+        self._free.append(session)
+        self._slots.release()
+
+    def drop(self, session: Session) -> None:
+        """Throw it away."""
+        session.connection.terminate()
+        self.pids.discard(session.pid)
+        self._slots.release()
+
+    def wash(self, session: Session) -> None:
+        """Let others have it, once nothing is left in it of what a user has set; nobody waits for that."""
+        if self._place.pgbouncer or not session.is_open:
+            self.give(session)  # A pooler's sessions are the pooler's to wash.
+            return
+        task = asyncio.get_running_loop().create_task(self._wash(session), name="outlive-postgres-wash")
+        self._washing.add(task)
+        task.add_done_callback(self._washing.discard)
+
+    async def _wash(self, session: Session) -> None:
+        try:
+            await session.run(session.sql["wash_session"])
+        except ERRORS:
+            self.drop(session)
+        except BaseException:
+            self.drop(session)
+            raise
+        else:
+            self.give(session)
+
+    @asynccontextmanager
+    async def session(self, *, is_write: bool) -> AsyncIterator[Session]:
+        """A session for one verb; errors come out as the contract names them."""
+        session = await self.take()
+        session.is_doubtful = True
+        try:
+            yield session
+        except ERRORS as error:
+            if is_useless(error):
+                self.drop(session)
+            else:
+                self.give(session)
+            raise translate(error, self._place, is_write=is_write and session.is_doubtful) from error
+        except BaseException:
+            self.give(session)
+            raise
+        else:
+            self.give(session)
+
+    async def do(self, verb: Verb[T], *arguments: Any, is_write: bool) -> T:
+        """Do something with a session of its own."""
+        async with self.session(is_write=is_write) as session:
+            return await verb(session, *arguments)
+
+    async def do_repeatable(self, verb: Verb[T], *arguments: Any, is_write: bool) -> T:
+        """The same for what may happen twice: if the line is cut, it is asked once more, over another."""
+        async with self.session(is_write=is_write) as session:
+            try:
+                return await verb(session, *arguments)
+            except ERRORS as error:
+                if not is_cut(error):
+                    raise
+                session.connection.terminate()
+        return await self.do(verb, *arguments, is_write=is_write)
+
+    async def close(self) -> None:
+        """Close what is free; what somebody still holds is closed when he gives it back."""
+        self._is_closed = True
+        if self._washing:
+            await asyncio.wait(self._washing)
+        free, self._free = self._free, []
+        for session in free:
+            try:
+                await session.connection.close(timeout=CONNECT_SECONDS)
+            except ERRORS:
+                session.connection.terminate()
+
+    async def _connect(self) -> Session:
+        loop = asyncio.get_running_loop()
+        if (pause := self._not_before - loop.time()) > 0:
+            await asyncio.sleep(pause)
+            if (given := self._pop()) is not None:
+                return given
+        try:
+            connection = await connect(self._place, settings=self._settings)
+        except BaseException:
+            # Spread by the process, so that the workers of a fleet do not come back in step.
+            spread = 1 + os.getpid() % 16 / 32
+            pause = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2**self._failures) * spread
+            self._failures = min(self._failures + 1, 16)
+            self._not_before = loop.time() + pause
+            raise
+        self._failures, self._not_before = 0, 0.0
+        session = Session(connection, self._place)
+        self.pids.add(session.pid)
+        return session

@@ -1,0 +1,143 @@
+"""Columns of Outlive's own tables to values of the model, and back: the same in every database.
+
+Columns hold what somebody searches or a person wants to read; waits, tags, results and failures are JSON texts. What a
+database cannot hold as it is, a user's text or a message's, goes through a function of its store (`Text`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from outlive._model import Failure, Payload, Run, RunStatus, Wait
+from outlive._store.contract import Ended, Inbound, ItemResult, MessageKind
+
+Text = Callable[[str], str]
+"""A text as a database holds it, or the way back."""
+
+_encode = msgspec.json.Encoder().encode
+_decode_waits = msgspec.json.Decoder(tuple[Wait, ...]).decode
+_decode_tags = msgspec.json.Decoder(dict[str, str]).decode
+_decode_payload = msgspec.json.Decoder(Payload).decode
+_decode_failure = msgspec.json.Decoder(Failure).decode
+_decode_ended = msgspec.json.Decoder(Ended).decode
+decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
+
+_UNSIGNED = 2**64
+_STATUSES: dict[str | RunStatus, RunStatus] = {name: status for status in RunStatus for name in (status, status.value)}
+_KINDS: dict[str | MessageKind, MessageKind] = {name: kind for kind in MessageKind for name in (kind, kind.value)}
+
+
+def to_json(value: object) -> str:
+    """JSON as text: SQLite takes a blob for its own binary form."""
+    return _encode(value).decode()
+
+
+def to_json_or_null(value: object) -> str | None:
+    """JSON, or NULL for nothing."""
+    return _encode(value).decode() if value else None
+
+
+def tags_to_json(tags: dict[str, str], text: Text) -> str | None:
+    """Tags, or NULL for none."""
+    return to_json({text(name): text(value) for name, value in tags.items()}) if tags else None
+
+
+def state_of(run: Run, text: Text) -> tuple[Any, ...]:
+    """The columns that can change while a run lives."""
+    return (
+        run.status.value,
+        to_json_or_null(run.waits),
+        run.wake_at,
+        run.owner,
+        run.epoch,
+        run.attempts,
+        run.updated_at,
+        run.finished_at,
+        run.timeout_at,
+        text(run.reason),
+        None if run.result is None else _encode(run.result).decode(),
+        None if run.failure is None else _encode(run.failure).decode(),
+        None if run.published is None else _encode(run.published).decode(),
+    )
+
+
+def birth_of(run: Run, text: Text, *, key: int | None, journal: int) -> tuple[Any, ...]:
+    """All columns of a run."""
+    return (
+        key,
+        run.id,
+        journal,
+        run.number,
+        run.root_id,
+        run.parent_id,
+        text(run.workflow),
+        run.version,
+        # Journals allow 64 bits without a sign; databases have 63 and a sign.
+        run.nonce if run.nonce < _UNSIGNED // 2 else run.nonce - _UNSIGNED,
+        run.created_at,
+        tags_to_json(run.tags, text),
+        *state_of(run, text),
+    )
+
+
+def to_run(row: Sequence[Any], text: Text) -> Run:
+    """A run from its columns, in the order of `birth_of`; more columns may follow."""
+    (
+        _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
+        status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
+        published, *_,
+    ) = row  # fmt: skip
+    return Run(
+        id=id,
+        journal=journal,
+        number=number,
+        root_id=root_id,
+        parent_id=parent_id,
+        workflow=text(workflow),
+        version=version,
+        nonce=nonce if nonce >= 0 else nonce + _UNSIGNED,
+        status=_STATUSES[status],
+        waits=() if waits is None else _decode_waits(waits),
+        wake_at=wake_at,
+        owner=owner,
+        epoch=epoch,
+        attempts=attempts,
+        created_at=created_at,
+        updated_at=updated_at,
+        finished_at=finished_at,
+        timeout_at=timeout_at,
+        tags={} if tags is None else {text(name): text(value) for name, value in _decode_tags(tags).items()},
+        reason=text(reason),
+        result=None if result is None else _decode_payload(result),
+        failure=None if failure is None else _decode_failure(failure),
+        published=None if published is None else _decode_payload(published),
+    )
+
+
+def to_inbound(row: Sequence[Any], text: Text) -> tuple[int, Inbound]:
+    """A row of read_inbox.sql: the journal, and the message."""
+    journal, id, run, kind, at, name, key, payload, ended = row
+    return journal, Inbound(
+        id=id,
+        run=run,
+        kind=_KINDS[kind],
+        at=at,
+        name=text(name),
+        key=text(key),
+        payload=None if payload is None else _decode_payload(payload),
+        ended=None if ended is None else _decode_ended(ended),
+    )
+
+
+def to_item(row: Sequence[Any]) -> ItemResult:
+    """A row of read_items.sql."""
+    run, index, result, failure = row
+    return ItemResult(
+        run=run,
+        index=index,
+        result=None if result is None else _decode_payload(result),
+        failure=None if failure is None else _decode_failure(failure),
+    )

@@ -1,0 +1,131 @@
+"""The three programs of a user's tests do the same on every store: time that skips, crashes everywhere, a replay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Retry
+from outlive._store.contract import Store
+from outlive._store.memory import MemoryState, MemoryStore
+from outlive._store.postgres import PostgresStore
+from outlive._store.sqlite import SqliteStore
+from outlive.testing import TestEngine, crash_everywhere, replay
+from outlive.testing.postgres import PostgresServer
+
+STORES = ["memory", "sqlite", "postgres"]
+
+
+@outlive.step(name="stores.charge", retry=Retry(attempts=3, first=3600))
+async def charge(order: str) -> str:
+    if outlive.current_step().attempt == 1:
+        raise ConnectionError("busy")
+    return f"receipt for {order}"
+
+
+@outlive.step(name="stores.write", transaction=True)
+async def write(tx: Any, order: str) -> str:
+    await tx.execute("CREATE TABLE IF NOT EXISTS orders (name text)")
+    await tx.execute("INSERT INTO orders VALUES ($1)", order)
+    return f"{await tx.fetchval('SELECT count(*) FROM orders')} of {order}"
+
+
+@outlive.workflow(name="stores.pack")
+async def pack(order: str) -> str:
+    return await write(order)
+
+
+@outlive.workflow(name="stores.checkout")
+async def checkout(order: str) -> list[str]:
+    """Steps side by side, a retry, a child with a transaction, a timer."""
+    receipt, written = await asyncio.gather(charge(order), pack(order))
+    await asyncio.sleep(3600)
+    return [receipt, written]
+
+
+@outlive.workflow(name="stores.refund")
+async def refund(order: str) -> str:
+    """Wait for the world, then two days for nobody."""
+    cents = await outlive.wait_for_signal("paid", int)
+    try:
+        async with asyncio.timeout(2 * 24 * 3600):
+            return await outlive.wait_for_signal("approved", str)
+    except TimeoutError:
+        return f"{order}: {cents} expired"
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty place of each kind."""
+    if request.param == "postgres":
+        server_url: str = request.getfixturevalue("postgres_url")
+        return server_url
+    return "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'runs.db'}"
+
+
+async def test_days_are_skipped(url: str) -> None:
+    """A signal, then two days without an approval, in milliseconds."""
+    async with TestEngine(url) as engine:
+        began = engine.now()
+        run = await engine.start(refund, "o-1")
+        await engine.signal(run.id, "paid", 7)
+
+        async with asyncio.timeout(10):
+            assert await run.result() == "o-1: 7 expired"
+
+        assert (engine.now() - began).days == 2
+
+
+async def test_a_run_goes_on_in_the_next_engine(url: str) -> None:
+    """What the first one left, the second one ends; in memory nothing is left."""
+    async with TestEngine(url) as engine:
+        run = await engine.start(refund, "o-1")
+        await engine.signal(run.id, "paid", 7)
+        await engine.skip(hours=1)
+        assert await run.status() is outlive.RunStatus.WAITING
+    async with TestEngine(url) as engine:
+        if url == "memory:":
+            assert await engine.list() == []
+        else:
+            assert await engine.get(run.id).result() == "o-1: 7 expired"
+
+
+async def test_histories_replay(url: str, tmp_path: Path) -> None:
+    """What one store has exported is the same as what another one has."""
+    async with TestEngine(url) as engine:
+        run = await engine.start(checkout, "o-1")
+        assert await run.result() == ["receipt for o-1", "1 of o-1"]
+        await run.export(tmp_path / "run.jsonl")
+
+    replay(str(tmp_path / "*.jsonl"), workflows=[checkout, pack])
+
+
+@pytest.mark.parametrize(("kind", "points"), [("memory", 12), ("sqlite", 3), ("postgres", 3)])
+async def test_a_workflow_survives_crashes(
+    kind: str, points: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Every trial begins in an empty place, and every order is written once."""
+    states: dict[int, MemoryState] = {}
+    server_url = request.getfixturevalue("postgres_url") if kind == "postgres" else ""
+
+    def empty() -> None:
+        if server_url:
+            server: PostgresServer = request.getfixturevalue("postgres_server")
+            server.empty_store(request.getfixturevalue("postgres_place"), schema="place")
+
+    def store(trial: int, clock: Callable[[], int]) -> Store:
+        if server_url:
+            return PostgresStore(server_url, clock=clock)
+        if kind == "sqlite":
+            return SqliteStore(tmp_path / f"{trial}.db", clock=clock)
+        return MemoryStore(clock=clock, state=states.setdefault(trial, MemoryState()))
+
+    report = await crash_everywhere(checkout, "o-1", store=store, reset=empty, max_points=points)
+
+    assert report.points == points
+    assert report.result == ["receipt for o-1", "1 of o-1"]
