@@ -65,46 +65,54 @@ def fleet_visit_in_process(step: str) -> str:
 
 
 @outlive.workflow
-async def in_sequence() -> list[str]:
+async def fleet_sequence() -> list[str]:
     return [await fleet_visit("first"), await fleet_visit("second"), await fleet_visit("third")]
 
 
 @outlive.workflow
-async def in_parallel() -> list[str]:
+async def fleet_branches() -> list[str]:
     branches = await asyncio.gather(*[fleet_visit(branch) for branch in ("left", "middle", "right")])
     return [*branches, await fleet_visit("total")]
 
 
 @outlive.workflow
-async def inner() -> list[str]:
+async def fleet_inner() -> list[str]:
     return [await fleet_visit("inner first"), await fleet_visit("inner second")]
 
 
 @outlive.workflow
-async def outer() -> list[str]:
-    return [await fleet_visit("before"), *await inner(), await fleet_visit("after")]
+async def fleet_outer() -> list[str]:
+    return [await fleet_visit("before"), *await fleet_inner(), await fleet_visit("after")]
 
 
 @outlive.workflow
-async def with_a_process() -> list[str]:
+async def fleet_with_a_process() -> list[str]:
     return [await fleet_visit("first"), await fleet_visit_in_process("second"), await fleet_visit("third")]
 
 
 @outlive.workflow
-async def elsewhere() -> str:
+async def fleet_elsewhere() -> str:
     return await fleet_visit("work")
 
 
 @outlive.workflow
-async def with_work_elsewhere() -> list[str]:
+async def fleet_with_work_elsewhere() -> list[str]:
     first = await fleet_visit("first")
-    other = await outlive.start(elsewhere, detached=True, id="work")
+    other = await outlive.start(fleet_elsewhere, detached=True, id="work")
     return [first, await other.result(), await fleet_visit("third")]
 
 
 WORKFLOWS: dict[str, Workflow[..., Any]] = {
     workflow.spec.name: workflow
-    for workflow in (in_sequence, in_parallel, inner, outer, with_a_process, elsewhere, with_work_elsewhere)
+    for workflow in (
+        fleet_sequence,
+        fleet_branches,
+        fleet_inner,
+        fleet_outer,
+        fleet_with_a_process,
+        fleet_elsewhere,
+        fleet_with_work_elsewhere,
+    )
 }
 
 

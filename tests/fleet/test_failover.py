@@ -19,7 +19,7 @@ WAYS = ("killed", "frozen")
 async def test_sequence_of_a_lost_worker_goes_on(world: World, way: str) -> None:
     """Only what was in flight is executed again, by the other worker. [SF-X3 AK-X1]"""
     world.hold("second")
-    first = await world.worker("a", "--begin", "in_sequence:run-1")
+    first = await world.worker("a", "--begin", "fleet_sequence:run-1")
     await world.reached("second")
     await world.worker("b")
     await world.lose(first, "a", way=way)
@@ -36,7 +36,7 @@ async def test_sequence_of_a_lost_worker_goes_on(world: World, way: str) -> None
 async def test_branches_of_a_lost_worker_go_on(world: World, way: str) -> None:
     """A branch that had returned is not executed again, and what they lead to is done once. [SF-X4 AK-X1]"""
     world.hold("left", "right")
-    first = await world.worker("a", "--begin", "in_parallel:run-1")
+    first = await world.worker("a", "--begin", "fleet_branches:run-1")
     await world.reached("left")
     (await world.reached("right")).go_on()
     await world.succeeded("right")
@@ -55,7 +55,7 @@ async def test_branches_of_a_lost_worker_go_on(world: World, way: str) -> None:
 async def test_child_run_of_a_lost_worker_goes_on(world: World, way: str) -> None:
     """The tree is taken over as a whole: parent and child go on where they were. [SF-X7 SF-U11]"""
     world.hold("inner second")
-    first = await world.worker("a", "--begin", "outer:run-1")
+    first = await world.worker("a", "--begin", "fleet_outer:run-1")
     await world.reached("inner second")
     await world.worker("b")
     await world.lose(first, "a", way=way)
@@ -72,7 +72,7 @@ async def test_worker_that_comes_back_from_a_standstill_writes_nothing(world: Wo
     """Its run was taken over meanwhile and waits in a later step. What it has to say is refused, it starts no step of
     that run any more, and it works on in a new session. [AK-X4]"""
     world.hold("second", "third")
-    first = await world.worker("a", "--lease-seconds", "8", "--begin", "in_sequence:run-1")
+    first = await world.worker("a", "--lease-seconds", "8", "--begin", "fleet_sequence:run-1")
     zombie = await world.reached("second")
     second = await world.worker("b")
     await world.freeze(first, "a")

@@ -12,7 +12,7 @@ async def test_killed_worker_goes_on_with_its_sequence(world: World) -> None:
     """What was done stays done, what was in flight is done again in a new epoch, what comes after is done once. An
     interruption is no failure, so it costs no attempt. [SF-X1 SF-U8 SF-U15]"""
     world.hold("second")
-    worker = await world.worker("a", "--alone", "--begin", "in_sequence:run-1")
+    worker = await world.worker("a", "--alone", "--begin", "fleet_sequence:run-1")
     await world.reached("second")
     worker.kill()
 
@@ -29,7 +29,7 @@ async def test_killed_worker_goes_on_with_its_sequence(world: World) -> None:
 async def test_killed_worker_goes_on_with_its_branches(world: World) -> None:
     """A branch that had returned is not executed again, the others are, and what they lead to is done once. [SF-X2]"""
     world.hold("left", "right", "total")
-    worker = await world.worker("a", "--alone", "--begin", "in_parallel:run-1")
+    worker = await world.worker("a", "--alone", "--begin", "fleet_branches:run-1")
     await world.reached("left")
     (await world.reached("right")).go_on()
     await world.succeeded("right")
@@ -47,7 +47,7 @@ async def test_child_run_in_flight_is_resumed(world: World) -> None:
     """It is the same child run: what it had done is not done again, and there is no second child.
     [SF-X6 SF-U18]"""
     world.hold("inner second")
-    worker = await world.worker("a", "--alone", "--begin", "outer:run-1")
+    worker = await world.worker("a", "--alone", "--begin", "fleet_outer:run-1")
     await world.reached("inner second")
     worker.kill()
 
@@ -62,7 +62,7 @@ async def test_child_run_in_flight_is_resumed(world: World) -> None:
 async def test_child_run_that_had_ended_is_not_run_again(world: World) -> None:
     """Its parent is killed in the step after it. [SF-X8 SF-U17]"""
     world.hold("after")
-    worker = await world.worker("a", "--alone", "--begin", "outer:run-1")
+    worker = await world.worker("a", "--alone", "--begin", "fleet_outer:run-1")
     await world.reached("after")
     worker.kill()
 
@@ -77,7 +77,7 @@ async def test_two_workers_that_are_killed_both_go_on(world: World) -> None:
     """Each had a run. Both are started again: both runs end, each was taken over once, and nobody did the work of the
     other. [SF-X5]"""
     world.hold("second")
-    killed = [await world.worker(name, "--alone", "--begin", f"in_sequence:run-{name}") for name in "ab"]
+    killed = [await world.worker(name, "--alone", "--begin", f"fleet_sequence:run-{name}") for name in "ab"]
     for _ in killed:
         await world.reached("second")
     for worker in killed:

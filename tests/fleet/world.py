@@ -17,9 +17,11 @@ import msgspec
 
 import outlive
 from outlive._journal.event import RunClaimed, StepSucceeded
+from outlive._store.contract import Beat
+from outlive.errors import StoreUnavailableError
 from outlive.testing.fsck import check_store
 from outlive.testing.kill.process import STOP_SECONDS_MAX, ChildProcess
-from tests.engine.support import Place, events_of, in_time, until
+from tests.engine.support import PATIENCE_SECONDS, Place, events_of, in_time, until
 from tests.fleet.program import CONTROL, DIE, WORKER
 
 ROOT = Path(__file__).parents[2]
@@ -121,11 +123,11 @@ class World:
         worker.freeze()
         store = self.place.store()
         await store.open()
-        (session,) = [session for session in await store.list_workers() if session.name == name]
-        beat = store.open_beat(session.id)
-        assert await asyncio.to_thread(beat.renew, lease_seconds=0.2)
-        beat.close()
-        await store.close()
+        try:
+            (session,) = [session for session in await store.list_workers() if session.name == name]
+            await asyncio.to_thread(_beat_for_the_last_time, store.open_beat(session.id))
+        finally:
+            await store.close()
 
     async def lose(self, worker: ChildProcess, name: str, *, way: str) -> None:
         """Let a worker vanish: `killed`, which others on its machine can see, or `frozen`, which nobody can."""
@@ -216,3 +218,17 @@ class World:
         await store.close()
         assert [] == problems
         assert [] == [worker.last_words() for worker in self.workers if "Traceback" in worker.last_words(1000)]
+
+
+def _beat_for_the_last_time(beat: Beat) -> None:
+    """Renew a lease for a moment. A beat is as impatient as its lease is short, so that takes as often as it takes."""
+    try:
+        assert beat.renew(lease_seconds=PATIENCE_SECONDS)
+        for _ in range(100):
+            # If it was renewed and nobody heard of it, the session may be over by the next time: that will do as well.
+            with suppress(StoreUnavailableError):
+                beat.renew(lease_seconds=0.3)
+                return
+        raise AssertionError("the store does not answer")
+    finally:
+        beat.close()
