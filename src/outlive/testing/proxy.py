@@ -124,6 +124,11 @@ class Proxy:
         assert self._server is not None
         self._server.close()
         await self._cut_links()
+        # What still forwards would be destroyed with the loop, and complain whenever that is noticed.
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _cut_links(self) -> None:
         for link in list(self._links):
