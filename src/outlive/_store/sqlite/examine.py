@@ -48,7 +48,7 @@ class SqliteExaminer:
 
 def _check_database(session: Session, _: None) -> list[str]:
     with session.snapshot():
-        said = [str(line) for (line,) in session.execute("check_database")]
+        said = [str(line) for (line,) in session.execute("check_database", FAULTS_MAX)]
         faults = [f"SQLite says: {line}" for line in said if line != "ok"]
         try:
             strays: list[Any] = session.execute("find_stray_tags", FAULTS_MAX).fetchall()
