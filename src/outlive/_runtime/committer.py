@@ -207,10 +207,13 @@ class Committer:
 
     # -- Stopping --------------------------------------------------------------------------------------------
 
+    def gather(self) -> None:
+        """Write whatever comes from now on in as few batches as it fits: nobody has anything to do meanwhile."""
+        self._overlaps = False
+
     async def drain(self, *, patience_seconds: float) -> bool:
         """Wait until everything submitted so far has its outcome, but for starts of runs whose id somebody else holds;
         False if the store is away, or holds what a run has said, for longer than this."""
-        self._overlaps = False  # Whoever waits for all of it has nothing to work on meanwhile: one batch, one commit.
         while self._pump is not None or self._transactions or self._aside.has_trees:
             busy = [self._pump, self._aside.looking, *self._transactions]
             await asyncio.wait([task for task in busy if task is not None], timeout=DRAIN_LOOK_SECONDS)

@@ -202,6 +202,7 @@ class Station:
             # A step that has returned is not to be called again by whoever takes its run over.
             await Bell().sleep(GRACE_LOOK_SECONDS)
         if not self._committer.trouble:
+            self._committer.gather()
             worker.release_all()
             await self._committer.drain(patience_seconds=grace_seconds)
         self._stop_beating()
