@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from outlive.testing.etcd import EtcdNotFoundError, EtcdServer
 from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
 
@@ -68,3 +69,14 @@ def pgbouncer(postgres_server: PostgresServer) -> Iterator[PgBouncer]:
 def pgbouncer_url(pgbouncer: PgBouncer, postgres_url: str, postgres_place: str) -> str:
     """The empty place of `postgres_url`, through PgBouncer."""
     return f"{pgbouncer.url(postgres_place)}?{postgres_url.partition('?')[2]}&pgbouncer=true"
+
+
+@pytest.fixture(scope="session")
+def etcd_program() -> None:
+    """An etcd that can be started: where CI is set it must be there, elsewhere its tests are skipped."""
+    try:
+        EtcdServer()
+    except EtcdNotFoundError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from itertools import count
@@ -14,21 +13,10 @@ from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance import MemoryFactory
-from outlive.testing.etcd import EtcdCluster, EtcdNotFoundError, EtcdServer
+from outlive.testing.etcd import EtcdCluster, EtcdServer
 
 Opener = Callable[..., Awaitable[EtcdLeases]]
 prefixes = count(1)
-
-
-@pytest.fixture(scope="session")
-def etcd_program() -> None:
-    """An etcd that can be started: where CI is set it must be there, elsewhere its tests are skipped."""
-    try:
-        EtcdServer()
-    except EtcdNotFoundError as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
