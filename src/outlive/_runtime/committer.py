@@ -18,23 +18,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from outlive._journal.codec import Row
-from outlive._runtime.bell import Bell
 from outlive._runtime.held import HeldChanges
 from outlive._runtime.merging import merged
-from outlive._runtime.unknown import read_back
+from outlive._runtime.patience import Patience
 from outlive._store.contract import Change, Outcome, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import Counters, log
 
-BACKOFF_FIRST_SECONDS = 0.05
-BACKOFF_MAX_SECONDS = 5.0
-REFUSALS_MAX = 5
-"""How often a change that the store refuses for a reason of its own is tried before its run is given up here."""
 DRAIN_LOOK_SECONDS = 0.02
 BATCH_MIN = 16
 """Fewer changes than this are not worth two commits."""
@@ -74,10 +69,13 @@ class Committer:
         self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
         """By journal: what waits for the transaction of a step, or behind a change that the store holds."""
         self._aside = HeldChanges(store, give_back=self._take_back)
-        self._idle = Bell()
+        self._patience = Patience(store, counters=counters, waiting=lambda: len(self._queue) + 1)
         self._is_abandoned = False
-        self.trouble = ""
+
+    @property
+    def trouble(self) -> str:
         """Why the store refuses at the moment; empty when all is well."""
+        return self._patience.trouble
 
     def submit(self, change: Change, answer: Answer) -> None:
         """Commit a change soon; `answer` is called from a plain callback once its outcome is durable."""
@@ -151,8 +149,8 @@ class Committer:
         except CommitUnknownError:
             self._counters.unknowns += 1
             # All of it is there or nothing is, so that the last one speaks for all.
-            found = await self._read_back(changes, [len(changes) - 1])
-            self._say_well()
+            found = await self._patience.read_back(changes, [len(changes) - 1])
+            self._patience.say_well()
             if not found:
                 raise
             return list(found.values()) * len(changes)
@@ -242,7 +240,7 @@ class Committer:
                 self._batch = batch = [self._queue.popleft() for _ in range(size)]
                 changes, where = merged([change for change, _ in batch])
                 telling, untold = untold, None
-                commit = self._commit(changes, is_doubtful=self._aside.gave_back(batch))
+                commit = self._patience.commit(changes, is_doubtful=self._aside.gave_back(batch))
                 outcomes = await (commit if telling is None else self._meanwhile(commit, telling))
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
@@ -314,71 +312,6 @@ class Committer:
         if taken:
             self._queue = deque(entry for entry in self._queue if entry[0].journal != journal)
         return taken
-
-    async def _commit(self, changes: list[Change], *, is_doubtful: bool = False) -> list[tuple[Outcome, int]]:
-        """The outcomes of changes; `is_doubtful` if an earlier try of one of them may have arrived without our hearing
-        of it."""
-        pause, refusals = BACKOFF_FIRST_SECONDS, 0
-        known: dict[int, tuple[Outcome, int]] = {}
-        while True:
-            open_ = [index for index in range(len(changes)) if index not in known]
-            try:
-                outcomes = await self._store.commit([changes[index] for index in open_])
-            except CommitUnknownError as error:
-                self._counters.unknowns += 1
-                is_doubtful = True
-                await self._say(error, pause)
-                known |= await self._read_back(changes, open_)
-                if len(known) == len(changes):
-                    break
-            except StoreUnavailableError as error:
-                await self._say(error, pause)
-            except Exception as error:
-                # Not the store's state but something in the batch. Nobody may suffer for another's change.
-                await self._say(error, pause)
-                if len(open_) > 1:
-                    known |= {
-                        index: (await self._commit([changes[index]], is_doubtful=is_doubtful))[0] for index in open_
-                    }
-                    break
-                refusals += 1
-                if refusals == REFUSALS_MAX:
-                    log.error("a change of journal %d is given up: %s", changes[0].journal, error)
-                    known[0] = Outcome.CONFLICT, changes[0].journal
-                    break
-            else:
-                known |= dict(zip(open_, outcomes, strict=True))
-                if is_doubtful:
-                    # What was not to be found may have arrived since, and be in its own way now.
-                    lost = [index for index in open_ if known[index][0] is Outcome.CONFLICT]
-                    known |= await self._read_back(changes, lost)
-                break
-            pause = min(BACKOFF_MAX_SECONDS, pause * 2)
-        self._say_well()
-        return [known[index] for index in range(len(changes))]
-
-    async def _read_back(self, changes: Sequence[Change], open_: list[int]) -> dict[int, tuple[Outcome, int]]:
-        """Find out what became of a commit that failed around its end; what was not written is left out."""
-        while True:
-            try:
-                found = {index: await read_back(self._store, changes[index]) for index in open_}
-            except StoreUnavailableError as error:
-                await self._say(error, BACKOFF_MAX_SECONDS / 5)
-            else:
-                return {index: outcome for index, outcome in found.items() if outcome is not None}
-
-    async def _say(self, error: Exception, pause: float) -> None:
-        if not self.trouble:
-            is_bug = not isinstance(error, StoreUnavailableError)
-            text = "%s; %d changes wait and will be tried again"
-            log.error(text, error, len(self._queue) + 1, exc_info=error if is_bug else None)
-        self.trouble = str(error) or repr(error)
-        await self._idle.sleep(pause)
-
-    def _say_well(self) -> None:
-        if self.trouble:
-            log.warning("the store is back; nothing was lost")
-            self.trouble = ""
 
     def _count(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
         counters = self._counters

@@ -19,7 +19,8 @@ from typing import Any
 from outlive._replay.command import RunStep
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.bell import Bell
-from outlive._runtime.committer import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, rolled_back
+from outlive._runtime.committer import rolled_back
+from outlive._runtime.patience import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS
 from outlive._store.contract import Transaction
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import log

@@ -10,7 +10,7 @@ from outlive._runtime.generation import name_of_generation
 from outlive._store.contract import Change, Outcome, Store
 
 
-async def read_back(store: Store, change: Change) -> tuple[Outcome, int] | None:
+async def find_outcome(store: Store, change: Change) -> tuple[Outcome, int] | None:
     """What became of a change whose commit was never answered: its outcome, or None if it was not written."""
     journal = change.journal
     if journal == 0:

@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 
 from outlive._journal.codec import open_row, salt_of, seal
 from outlive._replay.command import RunStep
-from outlive._runtime.committer import Committer
 from outlive._runtime.executor import Executor
 from outlive._runtime.live import LiveRun
+from outlive._runtime.patience import Patience
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
 
@@ -52,11 +52,11 @@ def _without_fence() -> Iterator[None]:
         yield
 
 
-async def _never_read_back(self: Committer, changes: Sequence[Change], open_: list[int]) -> Found:
+async def _never_read_back(self: Patience, changes: Sequence[Change], open_: list[int]) -> Found:
     return {}
 
 
-async def _believe(self: Committer, changes: Sequence[Change], open_: list[int]) -> Found:
+async def _believe(self: Patience, changes: Sequence[Change], open_: list[int]) -> Found:
     return {index: (Outcome.COMMITTED, changes[index].journal) for index in open_}
 
 
@@ -80,8 +80,8 @@ def _without_budget() -> Iterator[None]:
 
 SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "fence": _without_fence,
-    "read-back": partial(_replaced, Committer, "_read_back", _never_read_back),
-    "doubt": partial(_replaced, Committer, "_read_back", _believe),
+    "read-back": partial(_replaced, Patience, "read_back", _never_read_back),
+    "doubt": partial(_replaced, Patience, "read_back", _believe),
     "budget": _without_budget,
 }
 """What can be switched off: the compare-and-swap of the store; reading back a commit of which nobody knows, either

@@ -1,0 +1,100 @@
+"""Gives batches to a store until every change has an outcome, however long that takes.
+
+A store that is down is not a failure of any run: the batch is kept and tried again with back-off. A commit whose
+outcome is unknown is read back and compared, row by row, before anyone hears of it. A batch that the store refuses for
+a reason of its own is tried change by change, so that nobody suffers for another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from outlive._runtime.bell import Bell
+from outlive._runtime.unknown import find_outcome
+from outlive._store.contract import Change, Outcome, Store
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.telemetry import Counters, log
+
+BACKOFF_FIRST_SECONDS = 0.05
+BACKOFF_MAX_SECONDS = 5.0
+REFUSALS_MAX = 5
+"""How often a change that the store refuses for a reason of its own is tried before its run is given up here."""
+
+
+class Patience:
+    """Commits to one store."""
+
+    def __init__(self, store: Store, *, counters: Counters, waiting: Callable[[], int]) -> None:
+        self._store = store
+        self._counters = counters
+        self._waiting = waiting
+        """How many changes wait, for the log."""
+        self._idle = Bell()
+        self.trouble = ""
+        """Why the store refuses at the moment; empty when all is well."""
+
+    async def commit(self, changes: list[Change], *, is_doubtful: bool = False) -> list[tuple[Outcome, int]]:
+        """The outcomes of changes; `is_doubtful` if an earlier try of one of them may have arrived without our hearing
+        of it."""
+        pause, refusals = BACKOFF_FIRST_SECONDS, 0
+        known: dict[int, tuple[Outcome, int]] = {}
+        while True:
+            open_ = [index for index in range(len(changes)) if index not in known]
+            try:
+                outcomes = await self._store.commit([changes[index] for index in open_])
+            except CommitUnknownError as error:
+                self._counters.unknowns += 1
+                is_doubtful = True
+                await self._say(error, pause)
+                known |= await self.read_back(changes, open_)
+                if len(known) == len(changes):
+                    break
+            except StoreUnavailableError as error:
+                await self._say(error, pause)
+            except Exception as error:
+                # Not the store's state but something in the batch. Nobody may suffer for another's change.
+                await self._say(error, pause)
+                if len(open_) > 1:
+                    known |= {
+                        index: (await self.commit([changes[index]], is_doubtful=is_doubtful))[0] for index in open_
+                    }
+                    break
+                refusals += 1
+                if refusals == REFUSALS_MAX:
+                    log.error("a change of journal %d is given up: %s", changes[0].journal, error)
+                    known[0] = Outcome.CONFLICT, changes[0].journal
+                    break
+            else:
+                known |= dict(zip(open_, outcomes, strict=True))
+                if is_doubtful:
+                    # What was not to be found may have arrived since, and be in its own way now.
+                    lost = [index for index in open_ if known[index][0] is Outcome.CONFLICT]
+                    known |= await self.read_back(changes, lost)
+                break
+            pause = min(BACKOFF_MAX_SECONDS, pause * 2)
+        self.say_well()
+        return [known[index] for index in range(len(changes))]
+
+    async def read_back(self, changes: Sequence[Change], open_: list[int]) -> dict[int, tuple[Outcome, int]]:
+        """Find out what became of a commit that failed around its end; what was not written is left out."""
+        while True:
+            try:
+                found = {index: await find_outcome(self._store, changes[index]) for index in open_}
+            except StoreUnavailableError as error:
+                await self._say(error, BACKOFF_MAX_SECONDS / 5)
+            else:
+                return {index: outcome for index, outcome in found.items() if outcome is not None}
+
+    async def _say(self, error: Exception, pause: float) -> None:
+        if not self.trouble:
+            is_bug = not isinstance(error, StoreUnavailableError)
+            text = "%s; %d changes wait and will be tried again"
+            log.error(text, error, self._waiting(), exc_info=error if is_bug else None)
+        self.trouble = str(error) or repr(error)
+        await self._idle.sleep(pause)
+
+    def say_well(self) -> None:
+        """The store has answered: if it was away, that is over."""
+        if self.trouble:
+            log.warning("the store is back; nothing was lost")
+            self.trouble = ""
