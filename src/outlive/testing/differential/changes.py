@@ -107,7 +107,12 @@ def _extend(write: Write, oracle: Oracle) -> Draft:
     return Draft(
         change=change,
         consumed=write.consumed,
-        starts=[_plant(start, oracle, fold.runs if start.heir_of else None) for start in write.starts],
+        # A tree goes on as a new one when it knows all its children: one that is ahead of the oracle does not yet.
+        starts=[
+            _plant(start, oracle, fold.runs if start.heir_of else None)
+            for start in write.starts
+            if not (start.heir_of and write.lag)
+        ],
     )
 
 
