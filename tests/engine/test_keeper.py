@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Generator
+from functools import partial
 
 import pytest
 
@@ -106,3 +108,49 @@ async def test_whoever_was_stopped_for_too_long_does_not_renew(clock: HandClock)
 
     assert next(clock.beats, None) is None
     assert beat.renewals == 0
+
+
+class DeafClock(HandClock):
+    """A clock whose loops do not hear at once that they are to end: they are in the middle of something."""
+
+    def pulse(self, beats: Generator[float, None, None], *, name: str) -> Callable[[], None]:
+        """Kept for the test."""
+        super().pulse(beats, name=name)
+        return lambda: None
+
+
+class OverBeat:
+    """A store that says that the session has ended; but before it does, something happens."""
+
+    def __init__(self) -> None:
+        self.happens: Callable[[], None] = lambda: None
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """It has ended."""
+        del lease_seconds
+        self.happens()
+        return False
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+@pytest.mark.parametrize("is_given_up", [True, False])
+async def test_keeper_that_has_stopped_says_nothing_more(
+    caplog: pytest.LogCaptureFixture, *, is_given_up: bool
+) -> None:
+    """A renewal that was on its way tells of a session that nobody wants any more; the next one must not hear of it."""
+    said: list[str] = []
+    clock, beat = DeafClock(), OverBeat()
+    keeper = Keeper(beat, clock=clock, trust=Trust(), asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=said.append)
+    keeper.start()
+    beat.happens = partial(keeper.give_up, "it stood still") if is_given_up else keeper.stop
+
+    assert clock.beats is not None
+    next(clock.beats)
+    next(clock.beats, None)
+    await asyncio.sleep(0)
+
+    assert said == ["it stood still"] * is_given_up
+    assert is_given_up == ("lost its lease" in caplog.text)
+    assert not keeper.is_trusted() or not is_given_up

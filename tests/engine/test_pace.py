@@ -100,3 +100,14 @@ def test_nothing_is_allowed_without_recovery() -> None:
     pace = OrphanPace(Recovery(enabled=False), clock=StandingClock(), room_max=1_000)
 
     assert 0 == pace.allowance(limit=500, room=1_000)
+
+
+def test_a_start_that_ends_without_an_orphan_is_followed_by_checks() -> None:
+    """It took all it asked for, and then nothing was left, or others were faster. There will be orphans again."""
+    clock = StandingClock()
+    pace = OrphanPace(Recovery(), clock=clock, room_max=10_000)
+    for orphans in (450, 450, 0):
+        pace.took(orphans, asked=pace.allowance(limit=500, room=5_000))
+
+    clock.seconds += 1
+    assert 450 == pace.allowance(limit=500, room=5_000)

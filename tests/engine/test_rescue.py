@@ -107,6 +107,34 @@ async def test_second_worker_of_a_name_ends_the_session_of_the_first(place: Plac
     assert old not in workers
 
 
+async def test_two_workers_of_a_name_do_not_end_each_other_for_ever(place: Place) -> None:
+    """A mistake, or a machine that comes back after its successor has begun: the older one is ended once."""
+    names: dict[str, Any] = {"name": "orders-1", "lease_seconds": 1.0}
+    async with place.engine(**names) as first, place.engine(**names) as second:
+        old = worker_id(first)
+
+        async def has_begun_again() -> bool:
+            return worker_id(first) not in ("", old)
+
+        await until(has_begun_again)
+        looked = first._station._claimer._rescuer  # type: ignore[union-attr]
+
+        async def has_looked() -> bool:
+            return looked._has_looked
+
+        await until(has_looked)
+        live = {worker.id for worker in await first._store.list_workers() if worker.is_live}
+        assert live == {worker_id(first), worker_id(second)}
+        assert [0, 1] == [engine.counters.sessions_ended for engine in (first, second)]
+
+
+def worker_id(engine: outlive.Engine) -> str:
+    """The session of an engine; empty if it has none."""
+    assert engine._station is not None
+    worker = engine._station._worker
+    return "" if worker is None else worker.id
+
+
 async def test_process_that_is_alone_takes_everything_at_once(place: Place) -> None:
     """It was told that there is nobody else, so whoever else is found has died."""
     first = place.engine()

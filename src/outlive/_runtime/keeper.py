@@ -44,6 +44,8 @@ class Keeper:
         self._fence = fence
         self._loop = asyncio.get_running_loop()
         self._stop: Callable[[], None] | None = None
+        self._is_over = False
+        """Nobody wants to hear of this session any more: an answer that is on its way says nothing."""
         self._trust = trust
         self._trust.until = self._trusted_from(asked_at)
 
@@ -53,13 +55,14 @@ class Keeper:
 
     def stop(self) -> None:
         """Beat no more."""
+        self._is_over = True
         if self._stop is not None:
             self._stop()
 
     def give_up(self, reason: str) -> None:
         """Let the lease run out, as if it were lost already. Any thread may say so."""
-        self._trust.until = 0.0
         self.stop()
+        self._trust.until = 0.0
         self._say_lost(reason)
 
     def is_trusted(self) -> bool:
@@ -80,6 +83,8 @@ class Keeper:
         if not self.is_trusted():
             return "the lease was renewed too late"
         self._trust.until = self._trusted_from(sent_at)
+        if self._is_over:
+            self._trust.until = 0.0  # Given up at this very moment.
         return ""
 
     def _trusted_from(self, sent_at: float) -> float:
@@ -99,7 +104,7 @@ class Keeper:
             lost = f"the keeper failed: {error!r}"
         finally:
             self._beat.close()
-        if lost:
+        if lost and not self._is_over:
             self._say_lost(lost)
 
     def _say_lost(self, reason: str) -> None:

@@ -41,7 +41,9 @@ class OrphanPace:
             self._is_starting = False
             taken = self._recovery.orphans_at_start_max - self._left
             self._left = max(0, self._recovery.orphans_per_check_max - taken)
-        if orphans and self._next_at is None and not self._is_starting:
+        # Not only if this claim has brought some: what a start took counts, also if its last claim found nothing.
+        is_used = self._left < self._recovery.orphans_per_check_max
+        if is_used and self._next_at is None and not self._is_starting:
             spread = 0.75 + self._clock.random() / 2
             self._next_at = self._clock.monotonic() + self._recovery.check_seconds * spread
 

@@ -124,7 +124,7 @@ class Station:
             trust=trust,
             lease_seconds=self._lease_seconds,
             asked_at=asked_at,
-            fence=self._fence,
+            fence=partial(self._fence_session, worker),
         )
         self._keeper.start()
         self._watchdog = Watchdog(
@@ -137,7 +137,15 @@ class Station:
         self._claimer = Claimer(
             store=self._store,
             worker=worker,
-            rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=self._is_named),
+            # Only at first: a later session follows one that this process has ended itself, and whoever has the name
+            # then is another worker, which would do the same to us, and so on for ever.
+            rescuer=Rescuer(
+                self._leases,
+                info,
+                clock=self._clock,
+                counters=self._counters,
+                is_named=self._is_named and self._renewal is None,
+            ),
             clock=self._clock,
             limits=self._limits,
             recovery=self._recovery,
@@ -260,6 +268,11 @@ class Station:
             log.critical("%s; this process ends, and others go on with its runs", reason)
             os._exit(STALLED_EXIT_CODE)
         keeper.give_up(reason)
+
+    def _fence_session(self, worker: Worker, reason: str) -> None:
+        """A keeper has lost the lease of this worker. What it says may come late: the next session is not meant."""
+        if self._worker is worker:
+            self._fence(reason)
 
     def _fence(self, reason: str) -> None:
         if self._worker is None or self._renewal is not None:
