@@ -227,7 +227,8 @@ async def test_an_attempt_that_timed_out_in_the_queue_never_runs(place: Place) -
         stage.gate("a").open()
         stage.gate("b").open()
         assert "after" == await in_time((await engine.start(after_threads)).result())
-        assert ["a", "after"] == stage.calls
+        # Which of the two got the thread does not matter: the other one was never called.
+        assert stage.calls in (["a", "after"], ["b", "after"])
 
 
 @outlive.workflow

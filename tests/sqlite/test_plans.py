@@ -19,6 +19,8 @@ SMALL = {
     # Sessions are few, and are looked at as a whole.
     "list_workers": ["SCAN outlive_workers", "SCAN worker"],
     "prune_workers": ["SCAN outlive_workers"],
+    # `outlive fsck --repair` only, which has looked at everything before.
+    "delete_tags": ["SCAN outlive_tags"],
 }
 PARTS = {"connect", "wanted", "read_identity", "read_version"}
 NAMES = sorted(file.stem for file in SQL.glob("*.sql") if file.stem not in PARTS)

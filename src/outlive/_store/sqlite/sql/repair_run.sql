@@ -2,7 +2,9 @@ INSERT INTO outlive_runs (
     key, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
     status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure, published
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24
+)
 ON CONFLICT (key) DO UPDATE SET
     id = excluded.id,
     journal = excluded.journal,
