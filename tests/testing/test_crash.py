@@ -342,7 +342,7 @@ async def test_an_engine_that_forgets_outcomes_is_found(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(LiveRun, "rebuild", forgets)
 
-    with pytest.raises(SurvivalError, match="step crash.reserve has ended before"):
+    with pytest.raises(SurvivalError, match=r"step crash\.reserve has ended before"):
         await crash_everywhere(two_steps)
 
 
