@@ -155,11 +155,8 @@ class Book:
 
     def _may_be_woken(self, told: Run, found: int | None, wanted: int | None) -> bool:
         # A tree in motion keeps the wake-up of a message that came when the store's clock had been set back.
-        return (
-            (bool(self._tree.inbox) or told.status is RunStatus.RUNNING)
-            and found is not None
-            and (wanted is None or found <= wanted)
-        )
+        may_be = bool(self._tree.inbox) or told.status is RunStatus.RUNNING
+        return may_be and found is not None and (wanted is None or found <= wanted)
 
 
 _COMPARED = [name for name in Run.__struct_fields__ if name not in {"journal", "id", "root_id", "parent_id"}]

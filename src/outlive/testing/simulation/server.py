@@ -37,6 +37,8 @@ class Server:
         self.books: dict[int, Book] = {}
         self.nonces: dict[int, Book] = {}
         self._sessions: dict[str, SimulatedLoop] = {}
+        self._held_until: dict[SimulatedLoop, float] = {}
+        """When the lease of each process ends, if nobody ends it before."""
         self._watchers: list[tuple[SimulatedLoop, Callable[[], None]]] = []
         self._random = world.new_random("store")
         self._rings = rings
@@ -57,8 +59,11 @@ class Server:
         self._world.sometimes[what] += 1
 
     def is_live(self, loop: SimulatedLoop) -> bool:
-        """Whether a process holds a lease, by the store's own clock."""
-        return any(known is loop and self.store._is_live(id) for id, known in self._sessions.items())
+        """Whether a process holds a lease that has not run out by the store's own clock.
+
+        One that somebody else has ended counts: its holder hears of that with the next beat.
+        """
+        return self._held_until.get(loop, 0.0) > self._world.seconds
 
     # -- What the processes ask ------------------------------------------------------------------------------
 
@@ -71,8 +76,10 @@ class Server:
         worker = self.state.workers.get(worker_id)
         is_expired = worker is not None and worker.expires_at <= self._world.now()
         is_ours = self.store.extend_lease(worker_id, lease_seconds)
-        if is_ours and is_expired:
-            self.happened("lease renewed after its end")
+        if is_ours:
+            self._held_until[self._sessions[worker_id]] = self._world.seconds + lease_seconds
+            if is_expired:
+                self.happened("lease renewed after its end")
         return is_ours
 
     def sent(self, loop: SimulatedLoop, verb: str, args: tuple[Any, ...]) -> None:
@@ -110,6 +117,7 @@ class Server:
         elif verb == "deliver":
             self._delivered(loop, args[0], answer)
         elif verb == "register_worker":
+            self._held_until[loop] = self._world.seconds + options["lease_seconds"]
             self._registered(loop, args[0])
         return answer
 
