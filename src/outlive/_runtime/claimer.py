@@ -229,7 +229,7 @@ class Claimer:
         while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=before):
             ours += page
             before = page[-1].created_at, page[-1].id
-        # One that was suspended, and claimed again before this worker has heard that it may let go of it: not now.
+        # One that was claimed while something else moved under its id is found when that has gone: not now, but soon.
         self._is_unsure |= any(self._worker.is_behind(run) for run in ours)
         unheld = {run.id: run for run in ours if not self._worker.moves(run.id)}
         journals = await self._store.read_journals([run.journal for run in unheld.values()])

@@ -53,9 +53,14 @@ class Holdings:
         return run_id in self._ids
 
     def is_behind(self, run: Run) -> bool:
-        """Whether a tree is in motion here by an older claim than the store has: its end has not been heard of yet."""
+        """Whether what is in motion under the id of a run is not this claim of this tree: an older one that has not heard
+        yet that it is over, or one that somebody wants to begin, and that will be refused."""
+        if run.id not in self._ids:
+            return False
         live = self._active.get(run.journal)
-        return live is not None and live.fold.root.epoch < run.epoch
+        if live is not None:
+            return live.fold.root.epoch < run.epoch
+        return not any(begun.id == run.id and begun.fold.root.nonce == run.nonce for begun in self._begun)
 
     def expect(self, live: LiveRun) -> None:
         """A tree is being created and will be in motion when that is durable."""

@@ -97,7 +97,7 @@ class Worker:
         return self._holdings.moves(run_id)
 
     def is_behind(self, run: Run) -> bool:
-        """Whether a root run is in motion here by an older claim than the store has."""
+        """Whether what is in motion here under the id of a root run is not the claim that the store has."""
         return self._holdings.is_behind(run)
 
     def takes_mail(self, journal: int) -> bool:
