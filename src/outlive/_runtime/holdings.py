@@ -53,7 +53,7 @@ class Holdings:
         return run_id in self._ids
 
     def is_behind(self, run: Run) -> bool:
-        """Whether what is in motion under the id of a run is not this claim of this tree: an older one that has not heard
+        """Whether what moves here under the id of a run is not this claim of this tree: an older one that has not heard
         yet that it is over, or one that somebody wants to begin, and that will be refused."""
         if run.id not in self._ids:
             return False
