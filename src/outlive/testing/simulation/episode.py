@@ -62,6 +62,9 @@ class Episode:
             poll_seconds=plan.poll_seconds,
             limits=Limits(**({"attempts_max": ATTEMPTS_MAX, "processes_max": 1} | plan.limits)),
             overlaps=plan.overlaps,
+            sees_dead=plan.sees_dead,
+            false_alarms=plan.false_alarms,
+            is_named=plan.is_named,
         )
         self._lives: Counter[int] = Counter()
         self._graves: list[Process] = []

@@ -68,6 +68,12 @@ class Plan(msgspec.Struct, omit_defaults=True):
     poll_seconds: float = 0.5
     overlaps: bool = False
     """Whether committers work on answers while the next batch is written, as they do with a server."""
+    sees_dead: bool = False
+    """Whether workers see that a neighbour has died, as those of one machine do."""
+    false_alarms: float = 0.0
+    """How likely a look at the neighbours takes a living one for dead."""
+    is_named: bool = False
+    """Whether a worker that comes back is known by its name."""
     rings: bool = True
     """Whether the store tells workers that something may be due, as PostgreSQL does."""
     limits: dict[str, int] = {}
@@ -107,6 +113,9 @@ def draw(seed: int) -> Plan:
         ),
         cases=write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS),
         strikes=_strikes(chance, workers=workers, lease=lease),
+        sees_dead=chance.random() < 0.4,
+        false_alarms=chance.choice((0.0, 0.0, 0.0, 0.03)),
+        is_named=chance.random() < 0.4,
     )
 
 

@@ -20,6 +20,7 @@ from outlive._runtime.station import Station
 from outlive.engine import Engine
 from outlive.errors import StoreUnavailableError
 from outlive.testing.simulation.clock import SimulatedClock
+from outlive.testing.simulation.leases import SimulatedLeases
 from outlive.testing.simulation.ledger import Ledger
 from outlive.testing.simulation.link import Link
 from outlive.testing.simulation.loop import SimulatedLoop
@@ -44,20 +45,32 @@ class Parts:
     limits: Limits
     overlaps: bool
     """Whether committers work on answers while the next batch is written, as they do with a server."""
+    sees_dead: bool
+    """Whether workers see that a neighbour has died, as those of one machine do."""
+    false_alarms: float
+    """How likely a look at the neighbours takes a living one for dead."""
+    is_named: bool
+    """Whether a worker that comes back is known by its name."""
+
+
+NewLeases = Callable[[Any], SimulatedLeases]
+"""How an engine gets its leases, given its store."""
 
 
 class SimulatedEngine(Engine):
     """An engine on a line to the simulated store."""
 
-    def __init__(self, link: Link, clock: SimulatedClock, *, overlaps: bool, **options: Any) -> None:
+    def __init__(self, link: Link, clock: SimulatedClock, *, overlaps: bool, leases: NewLeases, **options: Any) -> None:
         super().__init__("memory:", tune=False, clock=clock, **options)
         self._store: Any = link
         self._overlaps = overlaps
+        self._simulated_leases = leases
 
     def _new_station(self, leases: Leases) -> Station:
         assert self._committer is not None
         self._committer._overlaps = self._overlaps
-        return super()._new_station(leases)
+        # The given ones would look at the real process, which all simulated ones share.
+        return super()._new_station(self._simulated_leases(self._store))
 
     def forget(self) -> None:
         """Drop the runs that it has in memory: a workflow that is garbage must not be heard."""
@@ -110,6 +123,8 @@ class Process:
                 grace_seconds=1.0,
                 limits=self._parts.limits,
                 overlaps=self._parts.overlaps,
+                leases=self._new_leases,
+                name=self.name.partition(".")[0] if self._parts.is_named and self.has_worker else None,
             )
             self._kept.append(engine)
             try:
@@ -119,6 +134,17 @@ class Process:
             else:
                 self.engine = engine
                 return
+
+    def _new_leases(self, store: Any) -> SimulatedLeases:
+        world, weather = self._parts.world, self._parts.weather
+        return SimulatedLeases(
+            store,
+            chance=world.new_random(f"eyes of {self.name}"),
+            is_dead=self._parts.server.is_dead,
+            sees_dead=self._parts.sees_dead,
+            false_alarms=self._parts.false_alarms if not weather.is_healed else 0.0,
+            happened=self._parts.server.happened,
+        )
 
     def kill(self, reason: str) -> None:
         """Die, here and now."""

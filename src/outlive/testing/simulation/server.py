@@ -58,6 +58,11 @@ class Server:
         """See `Record`."""
         self._world.sometimes[what] += 1
 
+    def is_dead(self, worker_id: str) -> bool:
+        """Whether the process of a session is no more."""
+        loop = self._sessions.get(worker_id)
+        return loop is not None and loop.is_dead
+
     def is_live(self, loop: SimulatedLoop) -> bool:
         """Whether a process holds a lease that has not run out by the store's own clock.
 

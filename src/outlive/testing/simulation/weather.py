@@ -44,12 +44,13 @@ class Weather:
         self._told = {(it.process, it.verb, it.number): it for it in told}
         self._numbers: Counter[tuple[str, str]] = Counter()
         self.is_down = False
+        self.is_healed = False
 
     def heal(self) -> None:
         """From now on everything works."""
         self._rates = Rates()
         self._told.clear()
-        self.is_down = False
+        self.is_down, self.is_healed = False, True
 
     def trip(self, process: str, verb: str, *, is_write: bool) -> Trip:
         """What becomes of the next request of a process."""
