@@ -11,6 +11,7 @@ import outlive
 from outlive import Limits, Recovery, RunStatus
 from outlive._journal.event import RunResumed
 from outlive.errors import ConfigurationError
+from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
 
 
@@ -75,6 +76,21 @@ async def test_an_orphan_that_may_not_go_on_is_parked_until_a_person_resumes_it(
             second.counters.runs_held_back,
             second.counters.runs_quarantined,
         )
+        assert 1 == stage.count("held")
+        await go_on(second)
+
+
+@pytest.mark.parametrize("verb", ["claim_runs", "read_journals"])
+async def test_an_orphan_whose_claim_was_not_heard_of_is_judged_all_the_same(place: Place, verb: str) -> None:
+    """It was taken over and nobody here knew, so it is claimed again, from nobody but ourselves."""
+    await lose_worker(place, unresumable)
+    stores: list[FaultyStore] = []
+    second = place.engine(wrap=faulty(stores))
+    stores[0].after[verb].append(unknown())
+
+    async with second:
+        assert "unresumable is not resumable" in await parks(second.get("run-0"))
+        assert 1 == second.counters.runs_reclaimed
         assert 1 == stage.count("held")
         await go_on(second)
 

@@ -237,7 +237,7 @@ class Claimer:
         # if it is ours by the same claim before and after its journal was read, that ends with nobody else's.
         again = await self._store.find_runs(list(unheld))
         wanted_again = [
-            reclaiming(run, journals[run.journal][-1][0], worker_id=self._worker.id, at=self._store.now())
+            reclaiming(run, journals[run.journal], worker_id=self._worker.id, at=self._store.now())
             for run in again.values()
             if run.owner == self._worker.id
             and (run.journal, run.epoch) == (unheld[run.id].journal, unheld[run.id].epoch)

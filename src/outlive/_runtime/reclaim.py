@@ -5,16 +5,19 @@ Taking up a tree again that is ours in the store and nowhere in memory is a clai
 It happens after a claim whose answer was lost, and after a tree was given up because the store took a transaction of it
 away. What began under the old claim may still be running on a thread. So the epoch rises: whoever is shown two epochs
 by two attempts of a step knows which of them is the later one.
+
+If the claim whose answer was lost took an orphan over, the tree is one still: nobody has asked whether it may go on.
 """
 
 from __future__ import annotations
 
-from outlive._journal.codec import salt_of, seal
+from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._journal.fold import Fold
 from outlive._model import Run
 from outlive._runtime.live import LiveRun
 from outlive._store.contract import Change, Claim
+from outlive.errors import OutliveError
 
 
 def is_stray(live: LiveRun, run: Run | None, *, worker_id: str) -> bool:
@@ -25,12 +28,28 @@ def is_stray(live: LiveRun, run: Run | None, *, worker_id: str) -> bool:
     return run.owner != worker_id and run.epoch > live.fold.root.epoch
 
 
-def reclaiming(run: Run, seq: int, *, worker_id: str, at: int) -> tuple[Change, Claim]:
-    """The change that claims a tree whose journal ends at `seq`, and what the claim is once it has committed."""
+def reclaiming(run: Run, rows: list[Row], *, worker_id: str, at: int) -> tuple[Change, Claim]:
+    """The change that claims a tree with this journal, and what the claim is once it has committed."""
     # Nobody was interrupted by the run itself: this does not count towards its quarantine.
     event = RunClaimed(at=at, worker=worker_id, epoch=run.epoch + 1)
     fold = Fold(run.root_id)
     fold.runs[0] = run
     fold.apply(event)
-    row = seal(event, salt=salt_of(run.nonce), seq=seq + 1)
-    return Change(journal=run.journal, after=seq, rows=[row], runs=[fold.root]), Claim(fold.root, seq + 1)
+    seq = rows[-1][0] + 1
+    row = seal(event, salt=salt_of(run.nonce), seq=seq)
+    claim = Claim(fold.root, seq, interrupted=_was_orphan(run, rows))
+    return Change(journal=run.journal, after=seq - 1, rows=[row], runs=[fold.root]), claim
+
+
+def _was_orphan(run: Run, rows: list[Row]) -> bool:
+    """Whether the tree was taken over from a lost worker and has said nothing since: nobody may have judged that."""
+    try:
+        for row in reversed(rows):
+            event = open_row(row, salt=salt_of(run.nonce), run_id=run.id)
+            if not isinstance(event, RunClaimed):
+                return False
+            if event.interrupted:
+                return True
+    except OutliveError:
+        """Damaged: whoever rebuilds it will say so."""
+    return False
