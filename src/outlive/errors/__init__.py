@@ -23,6 +23,7 @@ from outlive.errors.definition import (
 )
 from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
 from outlive.errors.lease import LeaseUrlError, NotOwnerError
+from outlive.errors.machine import MachineError, SplitFailedError, StateResultError, UnknownStateError
 from outlive.errors.replay import DivergenceError, NotDurableError, NotInRunError, RunawayError, RunDropped, StuckError
 from outlive.errors.run import (
     BatchFailedError,
@@ -94,6 +95,7 @@ __all__ = [
     "InvalidRunIdError",
     "LeaseUrlError",
     "LocalDefinitionError",
+    "MachineError",
     "MissingExtraError",
     "NotADatabaseError",
     "NotDurableError",
@@ -116,7 +118,9 @@ __all__ = [
     "SagaClosedError",
     "SchemaTooNewError",
     "SignalTypeError",
+    "SplitFailedError",
     "StandstillError",
+    "StateResultError",
     "StepFailed",
     "StepInterrupted",
     "StepTimeoutError",
@@ -130,6 +134,7 @@ __all__ = [
     "TransactionRefusedError",
     "UndoFailedError",
     "UnfitServerError",
+    "UnknownStateError",
     "UnreadableError",
     "UnserialisableError",
     "WorkflowNotFoundError",
