@@ -82,6 +82,7 @@ def bound(workflow: Workflow[..., R] | Bound[R], args: tuple[Any, ...]) -> Bound
 
     Raises:
         TypeError: it is not a workflow, or its arguments are given twice.
+        MachineError: it is a machine whose states do not fit together.
     """
     if isinstance(workflow, Workflow):
         workflow._check_startable()
@@ -90,6 +91,7 @@ def bound(workflow: Workflow[..., R] | Bound[R], args: tuple[Any, ...]) -> Bound
         raise TypeError(f"{workflow!r} is not a workflow; start a function decorated with @outlive.workflow")
     if args:
         raise TypeError(f"{workflow.workflow!r} has its arguments from bind(...); give all of them there")
+    workflow.workflow._check_startable()
     return workflow
 
 
