@@ -28,7 +28,8 @@ Machine = outlive.Machine[S, None]
 
 def machine(name: str = "plain", **options: Any) -> Machine:
     """A machine that begins and may end."""
-    made: Machine = outlive.Machine(f"checks.{name}", S, **{"start": S.BEGIN, "exits": [S.END]} | options)
+    given: dict[str, Any] = {"start": S.BEGIN, "exits": [S.END]} | options
+    made: Machine = outlive.Machine(f"checks.{name}", S, **given)
     return made
 
 
@@ -49,7 +50,7 @@ async def go_round() -> Literal[S.LOOP]:
 
 async def go_anywhere() -> S:
     """Nobody knows."""
-    return S.END if go_on else S.LOOP
+    return S.END if outlive.random() else S.LOOP
 
 
 def whole(name: str) -> Machine:
@@ -163,7 +164,7 @@ async def test_an_invalid_machine_cannot_be_started() -> None:
         with pytest.raises(MachineError, match=r"state BEGIN has no handler .*; state MIDDLE"):
             await engine.start(made, id="run-1")
         with pytest.raises(MachineError):
-            await engine.start(made.bind(), id="run-1")
+            await engine.start(made.bind(None), id="run-1")
         assert [] == list(await engine.list())
 
 
