@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from outlive._define.machine.wire import Outcome
 from outlive._journal.value import ValueCodec
@@ -82,6 +82,11 @@ class Answer:
         if isinstance(returned, Pending) and self._may_wait:
             return Outcome(data=stored, wait=float(returned.seconds))
         raise StateResultError(self._machine, self._state, repr(returned), self._wanted())
+
+    def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> Outcome:
+        """The outcome of a handler that does not leave its state by itself."""
+        what = f"data of machine {self._machine} after {self._state}"
+        return Outcome(data=msgspec.Raw(self._data.encode(data, what)), cursor=cursor)
 
     def _checked(self, returned: enum.Enum) -> str:
         if self.to is not None and returned.name not in self.to:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from outlive._define.machine.answer import Answer, unchanged
 from outlive._define.machine.asking import Function, own_step, returned_states, undo_step
@@ -13,6 +13,7 @@ from outlive._define.machine.batch import BatchState, SlotsCodec
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, LoopState, StepState
 from outlive._define.machine.split import Branch, SplitState, result_codec
+from outlive._define.machine.stream import POSITION, StreamState, Window
 from outlive._define.machine.wire import OUTCOME
 from outlive._define.step import Step, check_name
 from outlive._journal.arguments import Signature
@@ -92,6 +93,47 @@ class Builder:
             **options,
         )
         return StepState(step, answer, fn, word="stepped", cursor=True)
+
+    def stream(
+        self,
+        state: enum.Enum,
+        to: Targets,
+        *,
+        source: Function,
+        process: Function,
+        flush: Function,
+        then: enum.Enum,
+        items: int,
+        seconds: float | None,
+        tolerate: int | Literal["all"],
+        retry: Retry | None,
+        timeout: float | None,
+    ) -> Kind:
+        """A state that takes a source in windows."""
+        name, answer = self.name_of(state), self._answer(state, flush, to)
+        window = Window(
+            name,
+            answer,
+            _cursor_codec(source),
+            source=source,
+            process=process,
+            flush=flush,
+            then=then.name,
+            items=items,
+            seconds=seconds,
+            tolerate=tolerate,
+        )
+        step = own_step(
+            name,
+            window.run,
+            codecs=[self._data, POSITION],
+            result=OUTCOME,
+            finish=lambda values, outcome: unchanged(outcome, values[-1]),
+            retry=retry,
+            timeout=timeout,
+            keeps_raw=True,
+        )
+        return StreamState(step, answer, flush, then=then.name, items=items, seconds=seconds)
 
     def split(
         self, state: enum.Enum, branches: Sequence[Branch] | Mapping[str, Branch], *, join: Join, **options: Any

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import enum
+from collections.abc import Collection, Iterator, Mapping
 
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.kinds import Kind
+from outlive.errors import MachineError
 
 
 def problems_of(plan: Plan) -> list[str]:
@@ -53,3 +55,33 @@ def reachable(start: str, kinds: Mapping[str, Kind], exits: frozenset[str], name
                 reached.add(target)
                 left.append(target)
     return reached
+
+
+def is_same(known: Kind, new: Kind) -> bool:
+    """Whether a state is defined again by the same function: a cell of a notebook that is run twice."""
+    names = [[(fn.__module__, fn.__qualname__) for fn in each.functions] for each in (known, new)]
+    return bool(names[0]) and names[0] == names[1]
+
+
+def check_definition(
+    name: str,
+    states: type[enum.Enum],
+    start: enum.Enum,
+    exits: Collection[enum.Enum],
+    version: int,
+    timeout: float | None,
+) -> None:
+    """Refuse what cannot be a machine, whatever its states will be.
+
+    Raises:
+        MachineError: says why.
+    """
+    if not isinstance(states, enum.EnumType):
+        raise MachineError(name, [f"its states {states!r} are no enumeration; write `class S(enum.Enum): ...`"])
+    problems = [f"{each!r} is no state of {states.__qualname__}" for each in (start, *exits) if each not in [*states]]
+    if version < 1:
+        problems.append(f"version={version!r} must be a whole number from 1 on")
+    if timeout is not None and timeout <= 0:
+        problems.append(f"timeout={timeout!r} must be more than 0 seconds")
+    if problems:
+        raise MachineError(name, problems)

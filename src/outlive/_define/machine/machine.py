@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar
 
 from outlive._define.machine.asking import Function
 from outlive._define.machine.building import Builder
-from outlive._define.machine.checks import problems_of
+from outlive._define.machine.checks import check_definition, is_same, problems_of
 from outlive._define.machine.diagram import mermaid
 from outlive._define.machine.driver import Plan, driver_of
 from outlive._define.machine.joins import Join
@@ -61,7 +61,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         approvals: Mapping[str, Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
     ) -> None:
-        _check_definition(check_name(name), states, start, exits, version, timeout)
+        check_definition(check_name(name), states, start, exits, version, timeout)
         self._data = codec_for(data)
         self._plan = Plan(name, states, start=start, exits=frozenset(each.name for each in exits))
         self._plan.check = self.validate
@@ -251,6 +251,51 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         )
         self._add(state, kind)
 
+    def stream(
+        self,
+        state: S,
+        *,
+        source: Callable[..., AsyncGenerator[Any, None]],
+        process: Function,
+        flush: Function,
+        then: S,
+        to: Collection[S] | None = None,
+        items: int = 1,
+        seconds: float | None = None,
+        tolerate: int | Literal["all"] = 0,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """A state that takes items of a source in windows; each window is a step, journaled with its cursor.
+
+        Args:
+            state: the state.
+            source: an async generator of `(cursor, item)`; given the data and the last cursor, it begins behind that.
+            process: given one item, returns what becomes of it.
+            flush: given the data and the list of these; returns nothing to go on, or the next state to stop.
+            then: where it goes when the source is over.
+            to: where `flush` may go.
+            items: how many items are a window, at most.
+            seconds: how long a window is open after its first item.
+            tolerate: how many items in a row may fail and are dropped; "all" for any number.
+            retry: for a window.
+            timeout: seconds that one attempt of a window may take.
+        """
+        kind = self._builder.stream(
+            state,
+            to,
+            source=source,
+            process=process,
+            flush=flush,
+            then=then,
+            items=items,
+            seconds=seconds,
+            tolerate=tolerate,
+            retry=retry,
+            timeout=timeout,
+        )
+        self._add(state, kind)
+
     # -- As a whole ------------------------------------------------------------------------------------------
 
     def validate(self) -> None:
@@ -286,33 +331,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         if not isinstance(state, self._plan.states):
             raise MachineError(self.name, [f"{state!r} is no state of {self._plan.states.__qualname__}"])
         known = self._plan.kinds.get(state.name)
-        if known is not None and not _is_same(known, kind):
+        if known is not None and not is_same(known, kind):
             told = " and ".join(where(fn) for each in (known, kind) for fn in each.functions)
             raise MachineError(self.name, [f"state {state.name} is defined twice{told and f': at {told}'}"])
         self._plan.kinds[state.name] = kind
         self._is_checked = False
-
-
-def _is_same(known: Kind, new: Kind) -> bool:
-    """Whether a state is defined again by the same function: a cell of a notebook that is run twice."""
-    names = [[(fn.__module__, fn.__qualname__) for fn in each.functions] for each in (known, new)]
-    return bool(names[0]) and names[0] == names[1]
-
-
-def _check_definition(
-    name: str,
-    states: type[enum.Enum],
-    start: enum.Enum,
-    exits: Collection[enum.Enum],
-    version: int,
-    timeout: float | None,
-) -> None:
-    if not isinstance(states, enum.EnumType):
-        raise MachineError(name, [f"its states {states!r} are no enumeration; write `class S(enum.Enum): ...`"])
-    problems = [f"{each!r} is no state of {states.__qualname__}" for each in (start, *exits) if each not in [*states]]
-    if version < 1:
-        problems.append(f"version={version!r} must be a whole number from 1 on")
-    if timeout is not None and timeout <= 0:
-        problems.append(f"timeout={timeout!r} must be more than 0 seconds")
-    if problems:
-        raise MachineError(name, problems)
