@@ -12,6 +12,7 @@ from outlive._define.machine.asking import Function, own_step, returned_states, 
 from outlive._define.machine.batch import BatchState, SlotsCodec
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, LoopState, StepState
+from outlive._define.machine.resources import Resources
 from outlive._define.machine.split import Branch, SplitState, result_codec
 from outlive._define.machine.stream import POSITION, StreamState, Window
 from outlive._define.machine.wire import OUTCOME
@@ -28,10 +29,11 @@ Targets = Collection[enum.Enum] | None
 class Builder:
     """Knows what the states of one machine have in common: its name, its states, the type of its data."""
 
-    def __init__(self, machine: str, states: type[enum.Enum], data: ValueCodec) -> None:
+    def __init__(self, machine: str, states: type[enum.Enum], data: ValueCodec, resources: Resources) -> None:
         self._machine = machine
         self._states = states
         self._data = data
+        self._bind = resources.bind
 
     def name_of(self, state: enum.Enum) -> str:
         """What journals call a state."""
@@ -51,11 +53,13 @@ class Builder:
         answer, name = self._answer(state, fn, to), self.name_of(state)
         step = own_step(
             name,
-            fn,
+            self._bind(fn),
             codecs=[self._data],
             result=OUTCOME,
             finish=lambda values, returned: answer.read(values[0], returned),
-            undo=None if undo is None else undo_step(name, undo, self._data),
+            undo=None
+            if undo is None
+            else undo_step(name, undo if isinstance(undo, Step) else self._bind(undo), self._data),
             kind=kind,
             **options,
         )
@@ -71,7 +75,7 @@ class Builder:
         answer = self._answer(state, fn, to, may_wait=True)
         step = own_step(
             self.name_of(state),
-            fn,
+            self._bind(fn),
             codecs=[self._data],
             result=OUTCOME,
             finish=lambda values, returned: answer.read(values[0], returned),
@@ -85,7 +89,7 @@ class Builder:
         answer = self._answer(state, fn, to, cursor=cursor)
         step = own_step(
             self.name_of(state),
-            fn,
+            self._bind(fn),
             codecs=[self._data, cursor],
             result=OUTCOME,
             finish=lambda values, returned: unchanged(answer.read(values[0], returned), values[-1]),
@@ -115,9 +119,9 @@ class Builder:
             name,
             answer,
             _cursor_codec(source),
-            source=source,
-            process=process,
-            flush=flush,
+            source=self._bind(source),
+            process=self._bind(process),
+            flush=self._bind(flush),
             then=then.name,
             items=items,
             seconds=seconds,
@@ -149,6 +153,7 @@ class Builder:
             machine=self._machine,
             state=state.name,
             join=join,
+            bind=self._bind,
             **options,
         )
 
@@ -167,14 +172,16 @@ class Builder:
     ) -> Kind:
         """A state with items."""
         name, answer = self.name_of(state), self._answer(state, finish, to)
-        loading = own_step(f"{name}.load", load, codecs=[self._data], result=result_codec(load), retry=retry)
-        item = process if isinstance(process, Step) else _plain_step(f"{name}.item", process)
+        loading = own_step(
+            f"{name}.load", self._bind(load), codecs=[self._data], result=result_codec(load), retry=retry
+        )
+        item = process if isinstance(process, Step) else _plain_step(f"{name}.item", self._bind(process))
         if item_retry is not None or item_timeout is not None:
             item = item.options(retry=item_retry, timeout=item_timeout)
         slots = SlotsCodec(item.spec, registered=item_retry.on if item_retry is not None else ())
         finishing = own_step(
             name,
-            finish,
+            self._bind(finish),
             codecs=[self._data, slots],
             result=OUTCOME,
             finish=lambda values, returned: answer.read(values[0], returned),

@@ -14,6 +14,7 @@ from outlive._define.machine.diagram import mermaid
 from outlive._define.machine.driver import Plan, driver_of
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Delay, Kind, TimerState
+from outlive._define.machine.resources import Resource, Resources
 from outlive._define.machine.split import Branch
 from outlive._define.machine.wire import MachineResult, MachineSignature, Outcome, ResultCodec
 from outlive._define.registry import REGISTRY, where
@@ -65,7 +66,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         self._data = codec_for(data)
         self._plan = Plan(name, states, start=start, exits=frozenset(each.name for each in exits))
         self._plan.check = self.validate
-        self._builder = Builder(name, states, self._data)
+        self._resources = Resources(name)
+        self._builder = Builder(name, states, self._data, self._resources)
         self._is_checked = False
         drive = driver_of(self._plan)
         caller = sys._getframe(1)
@@ -296,6 +298,24 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         )
         self._add(state, kind)
 
+    def resource(
+        self,
+        name: str,
+        setup: Callable[..., Any],
+        teardown: Callable[[Any], Any] | None = None,
+        health: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """Something that the handlers of a process share; they ask for it by a keyword-only parameter of this name.
+
+        Args:
+            name: of the parameter.
+            setup: makes it when it is wanted for the first time; may want other resources in the same way.
+            teardown: given it, when the last engine of the process has stopped.
+            health: given it, raises or says what is wrong; for `health()`.
+        """
+        self._resources.add(Resource(name, setup, teardown, health))
+        self._is_checked = False
+
     # -- As a whole ------------------------------------------------------------------------------------------
 
     def validate(self) -> None:
@@ -305,10 +325,14 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             MachineError: some do not; names all that is wrong.
         """
         if not self._is_checked:
-            problems = problems_of(self._plan)
+            problems = [*problems_of(self._plan), *self._resources.problems()]
             if problems:
                 raise MachineError(self.name, problems)
             self._is_checked = True
+
+    async def health(self) -> dict[str, str]:
+        """How the resources of this process are: "healthy", "not set up", or "unhealthy: ..."."""
+        return await self._resources.health()
 
     def diagram(self) -> str:
         """The machine as a Mermaid state diagram."""

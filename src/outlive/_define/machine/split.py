@@ -46,6 +46,7 @@ class SplitState(Kind):
         machine: str,
         state: str,
         join: Join,
+        bind: Callable[[Function], Function],
         merge: Function | None,
         retry: Retry | None,
         timeout: float | None,
@@ -61,7 +62,9 @@ class SplitState(Kind):
         self._timeout = timeout
         self._concurrency = concurrency
         named = branches if isinstance(branches, Mapping) else _named(name, branches)
-        self._branches = {key: _as_branch(f"{name}.{check_name(key)}", it, data, retry) for key, it in named.items()}
+        self._branches = {
+            key: _as_branch(f"{name}.{check_name(key)}", it, data, retry, bind) for key, it in named.items()
+        }
         self._has_undo = any(isinstance(it, StepSpec) and it.options.undo is not None for it in self._branches.values())
         self._count = len(branches)
 
@@ -178,14 +181,16 @@ def _named(name: str, branches: Sequence[Branch]) -> dict[str, Branch]:
     return {it.name if isinstance(it, Step | Workflow) else it.__name__: it for it in branches}
 
 
-def _as_branch(name: str, branch: Branch, data: ValueCodec, retry: Retry | None) -> StepSpec | Workflow[..., Any]:
+def _as_branch(
+    name: str, branch: Branch, data: ValueCodec, retry: Retry | None, bind: Callable[[Function], Function]
+) -> StepSpec | Workflow[..., Any]:
     if isinstance(branch, Workflow):
         return branch
     if isinstance(branch, Step):
         signature = branch.spec.signature
         spec = msgspec.structs.replace(branch.spec, options=branch._options)
         return msgspec.structs.replace(spec, signature=Pieces(signature.decode, signature.result))
-    return own_step(name, branch, codecs=[data], result=result_codec(branch), retry=retry)
+    return own_step(name, bind(branch), codecs=[data], result=result_codec(branch), retry=retry)
 
 
 def result_codec(fn: Callable[..., Any]) -> ValueCodec:
