@@ -165,6 +165,8 @@ async def test_an_invalid_machine_cannot_be_started() -> None:
             await engine.start(made, id="run-1")
         with pytest.raises(MachineError):
             await engine.start(made.bind(None), id="run-1")
+        with pytest.raises(MachineError):
+            await engine.start_batch(made, [None], id="batch-1")
         assert [] == list(await engine.list())
 
 

@@ -260,3 +260,79 @@ async def test_a_machine_can_be_tried_without_an_engine() -> None:
     """Called outside of a run it runs here and now, in memory; handlers are plain functions still."""
     assert await order(Order(0)) == MachineResult(S.LOST, Order(0, ["reserved"]))
     assert again(Order(1)) == (S.ASK, Order(0, ["again 0"]))
+
+
+async def test_a_machine_can_be_the_work_of_a_batch(engine: outlive.Engine) -> None:
+    """One for each row, and one for each item of a map."""
+    batch = await engine.start_batch(order, [Order(0), Order(0, ["before"])], id="batch-1")
+
+    results: list[Any] = await in_time(batch.results())
+    assert [result.data.said for result in results] == [["reserved"], ["before", "reserved"]]
+    assert ["LOST", "LOST"] == await in_time((await engine.start(states_map)).result())
+
+
+@outlive.workflow
+async def states_map() -> list[str]:
+    """A map of machines."""
+    return [result.state.name for result in await outlive.map(order, [Order(0), Order(0)])]
+
+
+# -- Kinds of steps, and generations -----------------------------------------------------------------------------------
+
+special = outlive.Machine("states.special", T, data=list[str], start=T.BEGIN, exits=[T.END])
+
+
+@special.state(T.BEGIN, transaction=True)
+async def special_begin(tx: Any, data: list[str]) -> T:
+    """Its rows commit with the transition."""
+    await tx.execute("CREATE TABLE IF NOT EXISTS special (id INTEGER NOT NULL)")
+    await tx.execute("INSERT INTO special (id) VALUES (1)")
+    data.append(f"{await tx.fetchval('SELECT count(*) FROM special')} row")
+    return T.ROUTE
+
+
+@special.state(T.ROUTE, once=True)
+async def special_once(data: list[str]) -> T:
+    """Never a second time."""
+    stage.call("once")
+    await stage.gate("once").pass_through()
+    return T.END
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
+async def test_a_state_can_be_any_kind_of_step(place: Place) -> None:
+    """A transaction that commits with the transition, and a step that is called once: after a crash it is not again."""
+    first = await place.engine().__aenter__()
+    await first.start(special, [], id="run-1")
+    await stage.gate("once").reached()
+    await crash(first)
+    stage.gate("once").open()
+
+    async with place.engine() as second:
+        with pytest.raises(RunFailed, match="was interrupted"):
+            await in_time(second.get("run-1").result())
+        assert (await in_time((await second.start(special, [])).result())).data == ["2 row"]
+    assert stage.calls == ["once", "once"]
+
+
+endless = outlive.Machine("states.endless", T, data=int, start=T.BEGIN, exits=[T.END])
+
+
+@endless.state(T.BEGIN)
+async def endless_begin(data: int) -> tuple[T, int]:
+    """One more."""
+    return (T.ROUTE if data < 3 else T.END), data + 1
+
+
+@endless.workflow(T.ROUTE)
+async def endless_anew(data: int) -> T:
+    """From the start, with a fresh journal."""
+    outlive.continue_as_new(data)
+
+
+async def test_a_machine_can_go_on_as_a_new_generation(engine: outlive.Engine) -> None:
+    """Its journal does not grow; what waits for it waits for the last one."""
+    run = await engine.start(endless, 0, id="run-1")
+
+    assert await in_time(run.result()) == MachineResult(T.END, 4)
+    assert 1 == len(await events_of(run, StepSucceeded))

@@ -122,12 +122,14 @@ def returned_states(fn: Function) -> frozenset[str] | None:
         hint = get_type_hints(fn).get("return")
     except Exception:  # A name that only type checkers know.
         return None
+    if hint is None:
+        return None
     found: set[str] = set()
     for part in get_args(hint) if get_origin(hint) not in (None, Literal, tuple) else (hint,):
         inner = get_args(part)[0] if get_origin(part) is tuple else part
         if get_origin(inner) is Literal:
             found |= {each.name for each in get_args(inner) if hasattr(each, "name")}
-        elif getattr(get_origin(inner) or inner, "__name__", "") not in ("More", "Pending"):
+        elif getattr(get_origin(inner) or inner, "__name__", "") not in ("More", "Pending", "NoneType"):
             return None
     return frozenset(found)
 

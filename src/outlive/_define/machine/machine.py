@@ -112,7 +112,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         to: Collection[S] | None = None,
         retry: Retry | None = None,
         timeout: float | None = None,
-        undo: Step[..., Any] | Callable[[D], Any] | None = None,
+        undo: Step[..., Any] | Callable[..., Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
         once: bool = False,
         transaction: bool = False,

@@ -77,8 +77,10 @@ class ResultCodec:
         self._decode = msgspec.json.Decoder(_StoredResult).decode
         self._encode = msgspec.json.Encoder().encode
 
-    def encode(self, value: Outcome, what: str) -> bytes:
-        """See `ValueCodec`; given is the outcome that led to the exit."""
+    def encode(self, value: Outcome | MachineResult[Any, Any], what: str) -> bytes:
+        """See `ValueCodec`; given is the outcome that led to the exit, or a result that was read."""
+        if isinstance(value, MachineResult):
+            return self._encode(_StoredResult(value.state.name, msgspec.Raw(self._data.encode(value.data, what))))
         assert isinstance(value.data, msgspec.Raw)
         return self._encode(_StoredResult(value.to, value.data))
 
