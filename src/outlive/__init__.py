@@ -14,11 +14,16 @@ async with outlive.Engine("sqlite:hello.db") as engine:
     print(await run.result())
 """
 
-from typing import TYPE_CHECKING, Any
+import typing
+from typing import TYPE_CHECKING
 
 from outlive._define.approval import wait_for_approval
 from outlive._define.decide import continue_as_new, patched, publish
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal
+from outlive._define.machine.answer import More, Pending
+from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
+from outlive._define.machine.machine import Machine
+from outlive._define.machine.wire import MachineResult
 from outlive._define.map import Tolerance, map
 from outlive._define.saga import saga
 from outlive._define.step import Step, step
@@ -46,6 +51,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "All",
+    "Any",
     "Approval",
     "ApprovalExpired",
     "ApprovalNotice",
@@ -53,7 +60,15 @@ __all__ = [
     "BatchItem",
     "Engine",
     "Limits",
+    "Machine",
+    "MachineResult",
+    "More",
     "OutliveError",
+    "PartialResults",
+    "PartialTimeout",
+    "Pending",
+    "Percentage",
+    "Quorum",
     "Recovery",
     "Retry",
     "Run",
@@ -89,7 +104,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     """Load the engine when it is first asked for: a module that only defines workflows should import in no time."""
     if name == "Engine":
         from outlive.engine import Engine

@@ -142,6 +142,16 @@ def test_checkout(stage: Stage) -> None:
         assert [receipt, refused] == stage.play("checkout.py")
 
 
+def test_machine(stage: Stage) -> None:
+    """Three orders as a machine: one is shipped, one lost, one given back; asked again, nothing happens twice."""
+    told = ["order-1: S.DONE labelled, wrapped", "order-2: S.LOST", "order-3: no truck for a piano"]
+
+    first = ["reserved lamp", told[0], "reserved moon", told[1], "reserved piano", "gave back piano", told[2]]
+    assert first == stage.play("machine.py")
+    if stage.remembers:
+        assert told == stage.play("machine.py")
+
+
 def test_waiting(stage: Stage) -> None:
     """Waits end by signal, approval, race and cancellation; the second time everything is decided."""
     told = [

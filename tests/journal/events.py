@@ -33,6 +33,7 @@ from outlive._journal.event import (
     RunSuspended,
     RunTimedOut,
     SignalReceived,
+    StateLeft,
     StepFailed,
     StepIntended,
     StepProgressed,
@@ -134,6 +135,9 @@ SAMPLES: dict[str, AnyEvent] = {
         RunPublished(at=AT, run=2, payload=json_payload(b'{"stage":"packing"}'), call="@publish#2", digest=77),
         PatchTaken(at=AT, run=1, call="@patch/two-letters"),
         RunContinued(at=AT, workflow="order", version=3),
+        StateLeft(
+            at=AT, run=1, call="@state/order.PACK#2", payload=json_payload(b'{"to":"DONE","data":{"n":1}}'), digest=5
+        ),
     )
 }
 

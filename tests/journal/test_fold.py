@@ -36,6 +36,7 @@ from outlive._journal.event import (
     RunSuspended,
     RunTimedOut,
     SignalReceived,
+    StateLeft,
     StepFailed,
     StepIntended,
     StepProgressed,
@@ -176,6 +177,7 @@ QUIET: list[AnyEvent] = [
     DetachedEnded(at=30, run_id="x", status=RunStatus.SUCCEEDED, result=ONE),
     DetachedCancelled(at=30, call="@cancel", run_id="x"),
     PatchTaken(at=30, call="@patch/x"),
+    StateLeft(at=30, call="@state/m.A", payload=ONE),
 ]
 
 

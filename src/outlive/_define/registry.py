@@ -105,7 +105,9 @@ def check_top_level(kind: str, fn: Callable[..., Any]) -> None:
 
 
 def where(fn: Callable[..., Any]) -> str:
-    """The place of a function, for people."""
+    """The place of a function, for people; a machine says itself where it was defined."""
+    if isinstance(place := getattr(fn, "defined_at", None), str):
+        return place
     code = getattr(fn, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(fn)
 
@@ -120,5 +122,9 @@ def _is_same_function(known: Callable[..., Any], new: Callable[..., Any]) -> boo
         return True
     same_name = (known.__module__, known.__qualname__) == (new.__module__, new.__qualname__)
     # A script that is run and imported has two module names and one source file.
-    same_file = known.__code__.co_filename == new.__code__.co_filename and known.__qualname__ == new.__qualname__
+    same_file = _file_of(known) == _file_of(new) and known.__qualname__ == new.__qualname__
     return same_name or same_file
+
+
+def _file_of(fn: Callable[..., Any]) -> str:
+    return where(fn).rpartition(":")[0]

@@ -173,13 +173,14 @@ class _NoResult:
         return None
 
 
-_NO_RESULT = _NoResult()
+NO_RESULT = _NoResult()
+"""What an undo returns."""
 
 
 def as_undo(step: Step[..., Any]) -> StepSpec:
     """A step as what a roll-back calls: it never fails, it parks its run."""
     signature = copy.copy(step.spec.signature)
-    signature.result = _NO_RESULT
+    signature.result = NO_RESULT
     options = msgspec.structs.replace(step._options, parks=True, undo=None)
     return msgspec.structs.replace(step.spec, signature=signature, options=options)
 

@@ -61,6 +61,9 @@ class Workflow(Generic[P, R]):
         self.spec.signature.encode(args, kwargs)
         return Bound(self, args, kwargs)
 
+    def _check_startable(self) -> None:
+        """A machine looks here whether its states fit together."""
+
     def __repr__(self) -> str:
         return f"<workflow {self.spec.name}@{self.spec.version}>"
 
@@ -79,13 +82,16 @@ def bound(workflow: Workflow[..., R] | Bound[R], args: tuple[Any, ...]) -> Bound
 
     Raises:
         TypeError: it is not a workflow, or its arguments are given twice.
+        MachineError: it is a machine whose states do not fit together.
     """
     if isinstance(workflow, Workflow):
+        workflow._check_startable()
         return Bound(workflow, args, {})
     if not isinstance(workflow, Bound):
         raise TypeError(f"{workflow!r} is not a workflow; start a function decorated with @outlive.workflow")
     if args:
         raise TypeError(f"{workflow.workflow!r} has its arguments from bind(...); give all of them there")
+    workflow.workflow._check_startable()
     return workflow
 
 

@@ -225,6 +225,15 @@ class PatchTaken(Event, frozen=True, tag=True):
     call: str
 
 
+class StateLeft(Event, frozen=True, tag=True):
+    """A machine left a state that is more than one step: its data and the state it goes to."""
+
+    call: str
+    payload: Payload
+    """JSON of `outlive._define.machine.wire.Outcome`."""
+    digest: int = 0
+
+
 class RunContinued(Event, frozen=True, tag=True):
     """The run ended and goes on as a new one, with the same id and a fresh journal, created in the same
     transaction."""
@@ -279,6 +288,7 @@ AnyEvent = (
     | ApprovalClosed
     | RunPublished
     | PatchTaken
+    | StateLeft
     | RunSucceeded
     | RunFailed
     | RunCancelled

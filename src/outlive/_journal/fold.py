@@ -37,6 +37,7 @@ from outlive._journal.event import (
     RunSuspended,
     RunTimedOut,
     SignalReceived,
+    StateLeft,
     StepFailed,
     StepIntended,
     StepProgressed,
@@ -191,6 +192,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     ApprovalDecided: None,
     ApprovalClosed: None,
     PatchTaken: None,
+    StateLeft: None,
     StepProgressed: None,
     StepIntended: None,
 }

@@ -20,10 +20,13 @@ from outlive._journal.event import (
     DetachedCancelled,
     PatchTaken,
     RunPublished,
+    StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
 
-Recorded = ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished
+Recorded = (
+    ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished | StateLeft
+)
 """Facts that a run decides by itself: nothing but the next rows of its journal."""
 
 

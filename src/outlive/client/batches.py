@@ -96,6 +96,8 @@ class Batches:
 def _item_of(work: Any) -> StepSpec | WorkflowSpec:
     if not isinstance(work, Step | Workflow):
         raise TypeError(f"start_batch({work!r}, ...): give it a step or a workflow")
+    if isinstance(work, Workflow):
+        work._check_startable()
     if isinstance(work, Step) and work.has_own_options:
         raise ConfigurationError(
             f"start_batch({work!r}, ...): options of a call are not kept with a batch; put them into @outlive.step(...)"

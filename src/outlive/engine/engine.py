@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
+from outlive._define.machine.resources import enter_engine, leave_engine
 from outlive._define.registry import REGISTRY, Registry
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
@@ -150,6 +151,7 @@ class Engine(EngineVerbs):
                     tune_interpreter()
                 self._leases = self._leases_on(self._store)
                 await self._leases.open()
+                enter_engine()
                 self._station = self._new_station(self._leases)
                 await self._station.start()
                 self._store.watch(self._ring)
@@ -173,6 +175,7 @@ class Engine(EngineVerbs):
         if self._station is not None:
             await self._station.stop(grace_seconds=self._grace_seconds)
             self._station = None
+            await leave_engine()
         if self._waiters is not None:
             self._waiters.close()
         if self._committer is not None:

@@ -23,6 +23,7 @@ from outlive.errors.definition import (
 )
 from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
 from outlive.errors.lease import LeaseUrlError, NotOwnerError
+from outlive.errors.machine import MachineError, SplitFailedError, StateResultError, UnknownStateError
 from outlive.errors.replay import DivergenceError, NotDurableError, NotInRunError, RunawayError, RunDropped, StuckError
 from outlive.errors.run import (
     BatchFailedError,
@@ -95,6 +96,7 @@ __all__ = [
     "InvalidRunIdError",
     "LeaseUrlError",
     "LocalDefinitionError",
+    "MachineError",
     "MissingExtraError",
     "NotADatabaseError",
     "NotDurableError",
@@ -117,7 +119,9 @@ __all__ = [
     "SagaClosedError",
     "SchemaTooNewError",
     "SignalTypeError",
+    "SplitFailedError",
     "StandstillError",
+    "StateResultError",
     "StepFailed",
     "StepInterrupted",
     "StepSkipped",
@@ -132,6 +136,7 @@ __all__ = [
     "TransactionRefusedError",
     "UndoFailedError",
     "UnfitServerError",
+    "UnknownStateError",
     "UnreadableError",
     "UnserialisableError",
     "WorkflowNotFoundError",

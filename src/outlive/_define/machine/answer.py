@@ -1,0 +1,109 @@
+"""What a handler may return, and what becomes of it."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from outlive._define.machine.wire import Outcome
+from outlive._journal.value import ValueCodec
+from outlive.errors import ConfigurationError, StateResultError
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class More(Generic[C]):
+    """A stepped state has more to do: it is called again with this cursor, also after a crash."""
+
+    cursor: C
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A poll found nothing yet: ask again in so many seconds."""
+
+    delay: float | timedelta
+
+    @property
+    def seconds(self) -> float:
+        """The delay in seconds."""
+        return self.delay.total_seconds() if isinstance(self.delay, timedelta) else self.delay
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.seconds) and self.seconds >= 0):
+            raise ConfigurationError(f"Pending({self.delay!r}): give 0 seconds or more")
+
+
+class Answer:
+    """Reads what the handler of one state returns."""
+
+    def __init__(
+        self,
+        machine: str,
+        state: str,
+        states: type[enum.Enum],
+        data: ValueCodec,
+        *,
+        to: frozenset[str] | None = None,
+        cursor: ValueCodec | None = None,
+        may_wait: bool = False,
+    ) -> None:
+        self._machine = machine
+        self._state = state
+        self._states = states
+        self._data = data
+        self.to = to
+        """The only states that it may go to; None if that is not declared."""
+        self._cursor = cursor
+        self._may_wait = may_wait
+
+    def read(self, data: Any, returned: Any) -> Outcome:
+        """The outcome of a handler that left its data like this.
+
+        Raises:
+            StateResultError: it returned something else than a state.
+            UnserialisableError: its data has no exact stored form.
+        """
+        if not isinstance(returned, self._states) and isinstance(returned, tuple) and len(returned) == 2:
+            returned, data = returned
+        stored = msgspec.Raw(self._data.encode(data, f"data of machine {self._machine} after {self._state}"))
+        if isinstance(returned, self._states):
+            return Outcome(to=self._checked(returned), data=stored)
+        if isinstance(returned, More) and self._cursor is not None:
+            what = f"cursor of state {self._state} of machine {self._machine}"
+            return Outcome(data=stored, cursor=msgspec.Raw(self._cursor.encode(returned.cursor, what)))
+        if isinstance(returned, Pending) and self._may_wait:
+            return Outcome(data=stored, wait=float(returned.seconds))
+        raise StateResultError(self._machine, self._state, repr(returned), self._wanted())
+
+    def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> Outcome:
+        """The outcome of a handler that does not leave its state by itself."""
+        what = f"data of machine {self._machine} after {self._state}"
+        return Outcome(data=msgspec.Raw(self._data.encode(data, what)), cursor=cursor)
+
+    def _checked(self, returned: enum.Enum) -> str:
+        if self.to is not None and returned.name not in self.to:
+            raise StateResultError(self._machine, self._state, repr(returned), self._wanted())
+        return returned.name
+
+    def _wanted(self) -> str:
+        names = sorted(self.to) if self.to is not None else []
+        enumeration = self._states.__qualname__
+        wanted = " or ".join(f"{enumeration}.{name}" for name in names) or f"a state of {enumeration}"
+        wanted += f", or ({enumeration}, data)"
+        wanted += ", or outlive.More(cursor)" if self._cursor is not None else ""
+        return wanted + (", or outlive.Pending(delay)" if self._may_wait else "")
+
+
+def unchanged(outcome: Outcome, before: msgspec.Raw) -> Outcome:
+    """The outcome without data that is still what it was: a cursor that moves a million times need not carry it."""
+    if not outcome.to and isinstance(outcome.data, msgspec.Raw) and bytes(outcome.data) == bytes(before):
+        return msgspec.structs.replace(outcome, data=UNSET)
+    return outcome

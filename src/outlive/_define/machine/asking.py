@@ -1,0 +1,176 @@
+"""How a machine asks for steps of its own, in a run and outside of one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from outlive._define.machine.wire import Outcome, Pieces, reader
+from outlive._define.plain import plain_saga
+from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo
+from outlive._journal.value import Stored, ValueCodec
+from outlive._model import Retry
+from outlive._model.policy import NO_RETRY
+from outlive._replay.ask import current_execution, read_or_park, run_step
+from outlive._replay.command import StepKind, StepOptions, StepSpec
+from outlive._replay.frame import SCOPE
+from outlive.errors import DefinitionError, OutliveError
+
+T = TypeVar("T")
+Function = Callable[..., Any]
+Given = msgspec.Raw | bytes
+
+
+# -- Steps of a machine ------------------------------------------------------------------------------------------------
+
+
+def own_step(
+    name: str,
+    fn: Function,
+    *,
+    codecs: Sequence[ValueCodec],
+    result: ValueCodec,
+    finish: Callable[[list[Any], Any], Any] | None = None,
+    retry: Retry | None = None,
+    timeout: float | None = None,
+    undo: StepSpec | None = None,
+    raises: tuple[type[BaseException], ...] = (),
+    kind: StepKind | None = None,
+    keeps_raw: bool = False,
+) -> StepSpec:
+    """A function of the user as a step of a machine.
+
+    Args:
+        codecs: of what it is given; a function that takes fewer arguments is given fewer.
+        finish: makes the result of the step, from what the function was given and what it returned.
+        keeps_raw: give `finish` also the first argument as it was stored, as the last of what was given.
+    """
+    if timeout is not None and timeout <= 0:
+        raise DefinitionError(f"{name}: timeout={timeout!r} must be more than 0 seconds")
+    ends = finish or _as_it_is
+    policy = retry or NO_RETRY
+    return StepSpec(
+        name=name,
+        fn=_called(name, fn, ends, len(codecs), extra=kind is StepKind.TRANSACTION),
+        signature=Pieces(reader(name, codecs, keeps_raw=keeps_raw), result),
+        is_async=inspect.iscoroutinefunction(fn),
+        options=StepOptions(retry=policy, timeout_seconds=timeout, undo=undo),
+        registered=(*raises, *(policy.on if retry else ())),
+        kind=kind,
+    )
+
+
+def _called(name: str, fn: Function, ends: Callable[[list[Any], Any], Any], given: int, *, extra: bool) -> Function:
+    """The function of the step; the transaction, if there is one, comes first."""
+    takes = count_taken(name, fn, given + extra)
+
+    async def call(*values: Any) -> Any:
+        return ends([*values[extra:]], await fn(*values[:takes]))
+
+    def call_sync(*values: Any) -> Any:
+        return ends([*values[extra:]], fn(*values[:takes]))
+
+    called: Function = call if inspect.iscoroutinefunction(fn) else call_sync
+    called.__module__, called.__qualname__, called.__name__ = fn.__module__, fn.__qualname__, fn.__name__
+    return called
+
+
+def _as_it_is(values: list[Any], returned: Any) -> Any:
+    return returned
+
+
+def count_taken(name: str, fn: Function, given: int) -> int:
+    """How many of the arguments that we give a function takes.
+
+    Raises:
+        DefinitionError: it wants more.
+    """
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    taken = needed = 0
+    for parameter in inspect.signature(fn).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            taken = given
+        elif parameter.kind in by_position:
+            taken += 1
+            needed += parameter.default is parameter.empty
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+            needed = given + 1
+    if needed > given:
+        raise DefinitionError(
+            f"{name}: {fn.__qualname__}{inspect.signature(fn)} wants more than the {given} it is given"
+        )
+    return min(taken, given)
+
+
+def undo_step(name: str, undo: Step[..., Any] | Function, data: ValueCodec) -> StepSpec:
+    """What undoes a state: called with the data as the state left it."""
+    if isinstance(undo, Step):
+        if not undo.spec.signature.takes_one:
+            raise DefinitionError(f"{name}: its undo {undo.name} must take one argument, the data")
+        spec = as_undo(undo)
+        return msgspec.structs.replace(spec, signature=Pieces(undo.spec.signature.decode, NO_RESULT))
+    spec = own_step(f"{name}.undo", undo, codecs=[data], result=NO_RESULT, retry=UNDO_RETRY)
+    return msgspec.structs.replace(spec, options=msgspec.structs.replace(spec.options, parks=True))
+
+
+def returned_states(fn: Function) -> frozenset[str] | None:
+    """The states that a function says it returns: `-> Literal[S.A, S.B]`. None if it does not say."""
+    try:
+        hint = get_type_hints(fn).get("return")
+    except Exception:  # A name that only type checkers know.
+        return None
+    if hint is None:
+        return None
+    found: set[str] = set()
+    for part in get_args(hint) if get_origin(hint) not in (None, Literal, tuple) else (hint,):
+        inner = get_args(part)[0] if get_origin(part) is tuple else part
+        if get_origin(inner) is Literal:
+            found |= {each.name for each in get_args(inner) if hasattr(each, "name")}
+        elif getattr(get_origin(inner) or inner, "__name__", "") not in ("More", "Pending", "NoneType"):
+            return None
+    return frozenset(found)
+
+
+# -- Asking ------------------------------------------------------------------------------------------------------------
+
+
+async def ask(spec: StepSpec, *given: Given) -> Any:
+    """The result of a step; outside of a run it is called here and now."""
+    execution = current_execution()
+    if execution is not None:
+        return await run_step(execution, spec, spec.options, given, {})
+    undo = spec.options.undo
+    saga = None if undo is None else plain_saga(spec.name)
+    values, _ = spec.signature.decode(spec.signature.encode(given, {}))
+    returned = spec.fn(*values)
+    result = await returned if inspect.isawaitable(returned) else returned
+    if saga is not None and undo is not None:
+        taken, _ = undo.signature.decode(undo.signature.encode((result,), {}))
+        saga.book(spec.name, undo).complete(*taken)
+    return result
+
+
+async def readable(codec: ValueCodec, data: Stored, what: str) -> Any:
+    """The value; a run whose data the code cannot read is parked."""
+    execution = current_execution()
+    if execution is None:
+        return codec.decode(data, what)
+    return await read_or_park(execution, lambda: codec.decode(data, what))
+
+
+async def park(error: OutliveError) -> NoReturn:
+    """Stop here: the code must be mended, and failing the run would lose it."""
+    execution = current_execution()
+    if execution is None:
+        raise error
+    execution.park(error, SCOPE.get().frame.number)
+    await execution.loop.create_future()
+    raise AssertionError("a parked run goes on")
+
+
+def data_of(outcome: Outcome, before: msgspec.Raw) -> msgspec.Raw:
+    """The data after an outcome."""
+    return outcome.data if isinstance(outcome.data, msgspec.Raw) else before

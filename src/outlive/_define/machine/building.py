@@ -1,0 +1,224 @@
+"""Makes the kinds of states of one machine out of the functions of the user."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, get_type_hints
+
+from outlive._define.machine.answer import Answer, unchanged
+from outlive._define.machine.asking import Function, own_step, returned_states, undo_step
+from outlive._define.machine.batch import BatchState, SlotsCodec
+from outlive._define.machine.joins import Join
+from outlive._define.machine.kinds import Kind, LoopState, StepState
+from outlive._define.machine.resources import Resources
+from outlive._define.machine.split import Branch, SplitState, result_codec
+from outlive._define.machine.stream import POSITION, StreamState, Window
+from outlive._define.machine.wire import OUTCOME
+from outlive._define.step import Step, check_name
+from outlive._journal.arguments import Signature
+from outlive._journal.value import ValueCodec, codec_for
+from outlive._model import Retry
+from outlive._model.policy import NO_RETRY
+from outlive._replay.command import StepKind, StepOptions, StepSpec
+
+Targets = Collection[enum.Enum] | None
+
+
+class Builder:
+    """Knows what the states of one machine have in common: its name, its states, the type of its data."""
+
+    def __init__(self, machine: str, states: type[enum.Enum], data: ValueCodec, resources: Resources) -> None:
+        self._machine = machine
+        self._states = states
+        self._data = data
+        self._bind = resources.bind
+
+    def name_of(self, state: enum.Enum) -> str:
+        """What journals call a state."""
+        return check_name(f"{self._machine}.{state.name}")
+
+    def step(
+        self,
+        state: enum.Enum,
+        fn: Function,
+        to: Targets,
+        *,
+        undo: Step[..., Any] | Function | None,
+        kind: StepKind | None,
+        **options: Any,
+    ) -> Kind:
+        """A state that is one step."""
+        answer, name = self._answer(state, fn, to), self.name_of(state)
+        step = own_step(
+            name,
+            self._bind(fn),
+            codecs=[self._data],
+            result=OUTCOME,
+            finish=lambda values, returned: answer.read(values[0], returned),
+            undo=None
+            if undo is None
+            else undo_step(name, undo if isinstance(undo, Step) else self._bind(undo), self._data),
+            kind=kind,
+            **options,
+        )
+        return StepState(step, answer, fn)
+
+    def on_loop(self, state: enum.Enum, fn: Function, to: Targets, *, is_router: bool) -> Kind:
+        """A state whose code runs on the loop of the run."""
+        answer = self._answer(state, fn, to)
+        return LoopState(self.name_of(state), fn, answer, self._data, is_router=is_router)
+
+    def poll(self, state: enum.Enum, fn: Function, to: Targets, **options: Any) -> Kind:
+        """A state that is a step again and again, with pauses."""
+        answer = self._answer(state, fn, to, may_wait=True)
+        step = own_step(
+            self.name_of(state),
+            self._bind(fn),
+            codecs=[self._data],
+            result=OUTCOME,
+            finish=lambda values, returned: answer.read(values[0], returned),
+            **options,
+        )
+        return StepState(step, answer, fn, word="poll")
+
+    def stepped(self, state: enum.Enum, fn: Function, to: Targets, **options: Any) -> Kind:
+        """A state that is a step again and again, with a cursor."""
+        cursor = _cursor_codec(fn)
+        answer = self._answer(state, fn, to, cursor=cursor)
+        step = own_step(
+            self.name_of(state),
+            self._bind(fn),
+            codecs=[self._data, cursor],
+            result=OUTCOME,
+            finish=lambda values, returned: unchanged(answer.read(values[0], returned), values[-1]),
+            keeps_raw=True,
+            **options,
+        )
+        return StepState(step, answer, fn, word="stepped", cursor=True)
+
+    def stream(
+        self,
+        state: enum.Enum,
+        to: Targets,
+        *,
+        source: Function,
+        process: Function,
+        flush: Function,
+        then: enum.Enum,
+        items: int,
+        seconds: float | None,
+        tolerate: int | Literal["all"],
+        retry: Retry | None,
+        timeout: float | None,
+    ) -> Kind:
+        """A state that takes a source in windows."""
+        name, answer = self.name_of(state), self._answer(state, flush, to)
+        window = Window(
+            name,
+            answer,
+            _cursor_codec(source),
+            source=self._bind(source),
+            process=self._bind(process),
+            flush=self._bind(flush),
+            then=then.name,
+            items=items,
+            seconds=seconds,
+            tolerate=tolerate,
+        )
+        step = own_step(
+            name,
+            window.run,
+            codecs=[self._data, POSITION],
+            result=OUTCOME,
+            finish=lambda values, outcome: unchanged(outcome, values[-1]),
+            retry=retry,
+            timeout=timeout,
+            keeps_raw=True,
+        )
+        return StreamState(step, answer, flush, then=then.name, items=items, seconds=seconds)
+
+    def split(
+        self, state: enum.Enum, branches: Sequence[Branch] | Mapping[str, Branch], *, join: Join, **options: Any
+    ) -> Kind:
+        """A state with branches."""
+        then = None if join.then is None else frozenset({join.then.name})
+        answer = Answer(self._machine, state.name, self._states, self._data, to=then)
+        return SplitState(
+            self.name_of(state),
+            branches,
+            answer,
+            self._data,
+            machine=self._machine,
+            state=state.name,
+            join=join,
+            bind=self._bind,
+            **options,
+        )
+
+    def batch(
+        self,
+        state: enum.Enum,
+        to: Targets,
+        *,
+        load: Function,
+        process: Function | Step[[Any], Any],
+        finish: Function,
+        concurrency: int,
+        retry: Retry | None,
+        item_retry: Retry | None,
+        item_timeout: float | None,
+    ) -> Kind:
+        """A state with items."""
+        name, answer = self.name_of(state), self._answer(state, finish, to)
+        loading = own_step(
+            f"{name}.load", self._bind(load), codecs=[self._data], result=result_codec(load), retry=retry
+        )
+        item = process if isinstance(process, Step) else _plain_step(f"{name}.item", self._bind(process))
+        if item_retry is not None or item_timeout is not None:
+            item = item.options(retry=item_retry, timeout=item_timeout)
+        slots = SlotsCodec(item.spec, registered=item_retry.on if item_retry is not None else ())
+        finishing = own_step(
+            name,
+            self._bind(finish),
+            codecs=[self._data, slots],
+            result=OUTCOME,
+            finish=lambda values, returned: answer.read(values[0], returned),
+            retry=retry,
+        )
+        return BatchState(loading, item, finishing, slots, answer, finish, concurrency=concurrency)
+
+    def _answer(
+        self,
+        state: enum.Enum,
+        fn: Function,
+        to: Targets,
+        *,
+        cursor: ValueCodec | None = None,
+        may_wait: bool = False,
+    ) -> Answer:
+        targets = returned_states(fn) if to is None else frozenset(each.name for each in to)
+        return Answer(self._machine, state.name, self._states, self._data, to=targets, cursor=cursor, may_wait=may_wait)
+
+
+def _plain_step(name: str, fn: Function) -> Step[[Any], Any]:
+    """A step that only this machine knows."""
+    spec = StepSpec(
+        name=name,
+        fn=fn,
+        signature=Signature(fn, name),
+        is_async=inspect.iscoroutinefunction(fn),
+        options=StepOptions(retry=NO_RETRY),
+    )
+    return Step(spec, spec.options)
+
+
+def _cursor_codec(fn: Function) -> ValueCodec:
+    """How the cursor is stored: by the annotation of the second parameter, and it may be None."""
+    names = list(inspect.signature(fn).parameters)
+    try:
+        hint: Any = get_type_hints(fn).get(names[1], Any)
+    except (NameError, TypeError, IndexError):
+        hint = Any
+    return codec_for(hint if hint is Any else hint | None)

@@ -1,0 +1,108 @@
+"""When a split is over: how many of its branches must have succeeded, and where it goes then."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """What a split waits for. When it has that, the other branches are cancelled."""
+
+    then: enum.Enum | None = field(default=None, kw_only=True)
+
+    def wanted(self, branches: int) -> int:
+        """How many branches must succeed."""
+        return branches
+
+    def settles_for(self, succeeded: int) -> bool:
+        """Whether it goes on with this many when no more can come."""
+        return False
+
+    def problems(self, branches: int, timeout: float | None) -> list[str]:
+        """What is wrong with it."""
+        wrong = [] if self.then is not None else [f"its join {self} has no then="]
+        is_possible = 1 <= self.wanted(branches) <= branches
+        return wrong if is_possible or not branches else [*wrong, f"{branches} branches can never be {self}"]
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class All(Join):
+    """Every branch must succeed; the first that fails fails the split."""
+
+    __str__ = Join.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class Any(Join):
+    """The first branch that succeeds is enough."""
+
+    def wanted(self, branches: int) -> int:
+        """See `Join`."""
+        return 1
+
+    __str__ = Join.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum(Join):
+    """So many branches must succeed."""
+
+    count: int
+
+    def wanted(self, branches: int) -> int:
+        """See `Join`."""
+        return self.count
+
+    def __str__(self) -> str:
+        return f"Quorum({self.count})"
+
+
+@dataclass(frozen=True, slots=True)
+class Percentage(Join):
+    """This share of the branches must succeed, from 0 to 1, rounded up: `Percentage(0.5)` of 3 is 2."""
+
+    share: float
+
+    def wanted(self, branches: int) -> int:
+        """See `Join`."""
+        # A tenth of a millionth less: 0.07 * 100 is 7.000000000000001, and nobody means 8 by that.
+        return math.ceil(self.share * branches - 1e-7)
+
+    def problems(self, branches: int, timeout: float | None) -> list[str]:
+        """See `Join`."""
+        if not 0 < self.share <= 1:
+            return [f"{self}: give a share above 0, and 1 at most"]
+        return Join.problems(self, branches, timeout)
+
+    def __str__(self) -> str:
+        return f"Percentage({self.share:g})"
+
+
+@dataclass(frozen=True, slots=True)
+class PartialResults(Quorum):
+    """The first so many results: a `Quorum` by the name that says that the others are not wanted."""
+
+    def __str__(self) -> str:
+        return f"PartialResults({self.count})"
+
+
+@dataclass(frozen=True, slots=True)
+class PartialTimeout(Join):
+    """Whatever has succeeded when the `timeout` of the split is over, as long as that is something."""
+
+    def settles_for(self, succeeded: int) -> bool:
+        """See `Join`."""
+        return succeeded > 0
+
+    def problems(self, branches: int, timeout: float | None) -> list[str]:
+        """See `Join`."""
+        wrong = Join.problems(self, branches, timeout)
+        return wrong if timeout is not None else [*wrong, "PartialTimeout needs the timeout= of the split"]
+
+    __str__ = Join.__str__

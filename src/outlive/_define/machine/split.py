@@ -1,0 +1,198 @@
+"""Splits: branches side by side, each a step of its own, joined by a rule.
+
+A branch that has succeeded is in the journal and never runs again; a crash re-runs only the unfinished ones. What the
+join does not wait for is cancelled. A branch with an undo that is cancelled all the same is waited for and undone: a
+saga of its own stands around the split.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from outlive._define.machine.answer import Answer
+from outlive._define.machine.asking import Function, ask, count_taken, own_step, park, readable
+from outlive._define.machine.joins import Join
+from outlive._define.machine.kinds import Kind, record_left
+from outlive._define.machine.wire import Outcome, Pieces
+from outlive._define.saga import saga
+from outlive._define.step import Step, check_name
+from outlive._define.workflow import Workflow
+from outlive._journal.arguments import Signature
+from outlive._journal.value import ValueCodec
+from outlive._model import Retry
+from outlive._replay.command import StepSpec
+from outlive.errors import SplitFailedError, UnserialisableError
+
+Branch = Step[..., Any] | Workflow[..., Any] | Function
+
+
+class SplitState(Kind):
+    """Branches side by side."""
+
+    word = "split"
+
+    def __init__(
+        self,
+        name: str,
+        branches: Sequence[Branch] | Mapping[str, Branch],
+        answer: Answer,
+        data: ValueCodec,
+        *,
+        machine: str,
+        state: str,
+        join: Join,
+        bind: Callable[[Function], Function],
+        merge: Function | None,
+        retry: Retry | None,
+        timeout: float | None,
+        concurrency: int | None,
+    ) -> None:
+        super().__init__(name)
+        self._machine, self._state = machine, state
+        self._answer = answer
+        self._data = data
+        self._join = join
+        self._merge = merge
+        self._merge_takes = 0 if merge is None else count_taken(f"merge of {name}", merge, 2)
+        self._timeout = timeout
+        self._concurrency = concurrency
+        named = branches if isinstance(branches, Mapping) else _named(name, branches)
+        self._branches = {
+            key: _as_branch(f"{name}.{check_name(key)}", it, data, retry, bind) for key, it in named.items()
+        }
+        self._has_undo = any(isinstance(it, StepSpec) and it.options.undo is not None for it in self._branches.values())
+        self._count = len(branches)
+
+    async def leave(self, data: msgspec.Raw) -> Outcome:
+        """See `Kind`."""
+        async with saga() if self._has_undo else contextlib.nullcontext():
+            results = await _Split(self, data).run()
+        value = await readable(self._data, data, f"data of {self.name}")
+        if self._merge is not None:
+            returned = self._merge(*(value, results)[: self._merge_takes])
+            value = value if returned is None else returned
+        try:
+            outcome = self._answer.read(value, self._join.then)
+        except UnserialisableError as error:
+            await park(error)
+        return record_left(self.name, outcome)
+
+    @property
+    def targets(self) -> frozenset[str] | None:
+        """See `Kind`."""
+        return frozenset() if self._join.then is None else frozenset({self._join.then.name})
+
+    def problems(self) -> list[str]:
+        """See `Kind`."""
+        wrong = self._join.problems(self._count, self._timeout)
+        if not self._count:
+            wrong.append("has no branches")
+        if len(self._branches) < self._count:
+            wrong.append("has two branches of one name; give a dict of branches by name")
+        if self._concurrency is not None and self._concurrency < 1:
+            wrong.append(f"has concurrency={self._concurrency}; let at least one branch run")
+        if self._timeout is not None and self._timeout <= 0:
+            wrong.append(f"has timeout={self._timeout!r}; give it more than 0 seconds")
+        return wrong
+
+
+class _Split:
+    """One split under way."""
+
+    def __init__(self, state: SplitState, data: msgspec.Raw) -> None:
+        self._state = state
+        self._data = data
+        self._results: dict[str, Any] = {}
+        self._errors: dict[str, BaseException] = {}
+        concurrency = state._concurrency or max(1, len(state._branches))
+        self._room = asyncio.Semaphore(concurrency)
+
+    async def run(self) -> dict[str, Any]:
+        """What the branches gave, in their order; a failed one its exception, one that was cancelled nothing."""
+        branches = self._state._branches
+        tasks = [asyncio.create_task(self._branch(name, branch)) for name, branch in branches.items()]
+        is_late = False
+        try:
+            async with asyncio.timeout(self._state._timeout):
+                await self._until_decided(tasks)
+        except TimeoutError:
+            is_late = True
+        finally:
+            await _cancel(tasks)
+        join, succeeded = self._state._join, len(self._results)
+        if succeeded < join.wanted(len(branches)) and not join.settles_for(succeeded):
+            raise self._failed(is_late=is_late)
+        return {name: it[name] for name in branches for it in (self._results, self._errors) if name in it}
+
+    async def _until_decided(self, tasks: list[asyncio.Task[None]]) -> None:
+        join, pending = self._state._join, set(tasks)
+        while pending:
+            _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            wanted = join.wanted(len(tasks)) - len(self._results)
+            if wanted <= 0 or (wanted > len(pending) and not join.settles_for(len(self._results) + len(pending))):
+                return
+
+    async def _branch(self, name: str, branch: StepSpec | Workflow[..., Any]) -> None:
+        async with self._room:
+            try:
+                self._results[name] = await self._call(branch)
+            except Exception as error:  # What the branch raises is its outcome.
+                self._errors[name] = error
+
+    async def _call(self, branch: StepSpec | Workflow[..., Any]) -> Any:
+        if isinstance(branch, StepSpec):
+            return await ask(branch, self._data)
+        return await branch(await readable(self._state._data, self._data, f"data of {self._state.name}"))
+
+    def _failed(self, *, is_late: bool) -> SplitFailedError:
+        state = self._state
+        error = SplitFailedError(
+            state._machine,
+            state._state,
+            join=str(state._join),
+            succeeded=list(self._results),
+            errors=self._errors,
+            is_late=is_late,
+        )
+        error.__cause__ = next(iter(self._errors.values()), None)
+        return error
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    """Stop those that go on, and wait for them, also when somebody cancels the wait."""
+    for task in tasks:
+        task.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while left := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(left)
+        except asyncio.CancelledError as told:
+            cancelled = told
+    if cancelled is not None:
+        raise cancelled
+
+
+def _named(name: str, branches: Sequence[Branch]) -> dict[str, Branch]:
+    return {it.name if isinstance(it, Step | Workflow) else it.__name__: it for it in branches}
+
+
+def _as_branch(
+    name: str, branch: Branch, data: ValueCodec, retry: Retry | None, bind: Callable[[Function], Function]
+) -> StepSpec | Workflow[..., Any]:
+    if isinstance(branch, Workflow):
+        return branch
+    if isinstance(branch, Step):
+        signature = branch.spec.signature
+        spec = msgspec.structs.replace(branch.spec, options=branch._options)
+        return msgspec.structs.replace(spec, signature=Pieces(signature.decode, signature.result))
+    return own_step(name, bind(branch), codecs=[data], result=result_codec(branch), retry=retry)
+
+
+def result_codec(fn: Callable[..., Any]) -> ValueCodec:
+    """How the result of a function is stored, by its annotation."""
+    return Signature(fn, fn.__name__).result

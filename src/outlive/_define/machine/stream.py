@@ -1,0 +1,262 @@
+"""Streams: items of a source, in windows, each of which is one step.
+
+A window opens the source behind the last cursor, takes items until it is full, hands what became of them to `flush`,
+and is journaled with the cursor of its last item. So a crash loses only the window that was not journaled, and flushes
+that one again from its beginning; nothing is kept open between two windows that a dead process could take with it.
+
+A cancel does not throw away what was read: the window under way is told to stop, flushes what it has and is journaled,
+and then the machine is cancelled. The stop is said in memory only. It is no fact: a worker that dies meanwhile is
+replaced by one that, by its journal, comes to say it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from outlive._define.inside import CURRENT_STEP
+from outlive._define.machine.answer import Answer
+from outlive._define.machine.asking import Function, ask, count_taken, data_of
+from outlive._define.machine.kinds import Kind
+from outlive._define.machine.wire import NULL, Outcome
+from outlive._journal.value import ValueCodec
+from outlive._replay.ask import current_execution
+from outlive._replay.command import StepSpec
+from outlive._replay.frame import SCOPE
+from outlive.errors import DefinitionError
+
+ALL = "all"
+
+
+class Position(msgspec.Struct, omit_defaults=True):
+    """How far a stream came."""
+
+    at: msgspec.Raw = NULL
+    """The cursor of the last item."""
+    bad: int = 0
+    """How many items in a row have failed up to here."""
+
+
+class PositionCodec:
+    """Positions in the journal."""
+
+    def __init__(self) -> None:
+        self._encode = msgspec.json.Encoder().encode
+        self._decode = msgspec.json.Decoder(Position | None).decode
+
+    def encode(self, value: Position, what: str) -> bytes:
+        """See `ValueCodec`."""
+        return self._encode(value)
+
+    def decode(self, data: Any, what: str) -> Position:
+        """See `ValueCodec`."""
+        return self._decode(data) or Position()
+
+
+class Stops:
+    """Windows that are to stop, by run and state."""
+
+    def __init__(self) -> None:
+        self._asked: set[tuple[str, str]] = set()
+        self._waiting: dict[tuple[str, str], asyncio.Event] = {}
+
+    def ask(self, key: tuple[str, str]) -> None:
+        """Tell a window to stop, under way or not yet begun."""
+        self._asked.add(key)
+        if key in self._waiting:
+            self._waiting[key].set()
+
+    def forget(self, key: tuple[str, str]) -> None:
+        """It has stopped."""
+        self._asked.discard(key)
+
+    @contextlib.contextmanager
+    def heard(self, key: tuple[str, str]) -> Any:
+        """The event that a window looks at."""
+        event = self._waiting[key] = asyncio.Event()
+        if key in self._asked:
+            event.set()
+        try:
+            yield event
+        finally:
+            if self._waiting.get(key) is event:
+                del self._waiting[key]
+
+
+STOPS = Stops()
+
+
+class Window:
+    """The function of the step: one window."""
+
+    def __init__(
+        self,
+        name: str,
+        answer: Answer,
+        cursor: ValueCodec,
+        *,
+        source: Function,
+        process: Function,
+        flush: Function,
+        then: str,
+        items: int,
+        seconds: float | None,
+        tolerate: int | str,
+    ) -> None:
+        for fn in (process, flush):
+            if not inspect.iscoroutinefunction(fn):
+                raise DefinitionError(f"{name}: {fn.__qualname__} must be async: write `async def {fn.__name__}`")
+        if not inspect.isasyncgenfunction(source):
+            raise DefinitionError(f"{name}: {source.__qualname__} must be an async generator of (cursor, item)")
+        self._name = name
+        self._answer = answer
+        self._cursor = cursor
+        self._source, self._process, self._flush = source, process, flush
+        self._source_takes = count_taken(name, source, 2)
+        self._flush_takes = count_taken(name, flush, 2)
+        self._then = then
+        self._items, self._seconds, self._tolerate = items, seconds, tolerate
+
+    async def run(self, data: Any, position: Position) -> Outcome:
+        """Read, process, flush."""
+        outputs: list[Any] = []
+        cursor = self._cursor.decode(position.at, f"cursor of {self._name}")
+        step = CURRENT_STEP.get(None)
+        source: AsyncGenerator[Any, None] = self._source(*(data, cursor)[: self._source_takes])
+        with STOPS.heard(("", "") if step is None else (step.run_id, step.name)) as stop:
+            try:
+                position, is_over = await self._fill(source, position, outputs, stop)
+            finally:
+                await source.aclose()
+        returned = await self._flush(*(data, outputs)[: self._flush_takes]) if outputs else None
+        if returned is not None:
+            return self._answer.read(data, returned)
+        stays = self._answer.stay(data, UNSET if is_over else msgspec.Raw(POSITION.encode(position, self._name)))
+        return msgspec.structs.replace(stays, to=self._then) if is_over else stays
+
+    async def _fill(
+        self, source: AsyncGenerator[Any, None], position: Position, outputs: list[Any], stop: asyncio.Event
+    ) -> tuple[Position, bool]:
+        """Take items until the window is full or late or told to stop; and whether the source is over."""
+        loop = asyncio.get_running_loop()
+        stopping = asyncio.ensure_future(stop.wait())
+        until: float | None = None
+        taken = 0
+        try:
+            while taken < self._items and not stop.is_set() and (until is None or loop.time() < until):
+                coming = asyncio.ensure_future(anext(source, None))
+                patience = None if until is None else until - loop.time()
+                await asyncio.wait({coming, stopping}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done():
+                    await _give_up(coming)
+                    break
+                found = coming.result()
+                if found is None:
+                    return position, True
+                cursor, item = found
+                position = Position(
+                    msgspec.Raw(self._cursor.encode(cursor, f"cursor of {self._name}")),
+                    await self._handle(item, position.bad, outputs),
+                )
+                taken += 1
+                # An idle source makes no windows: time begins with the first item.
+                if until is None and self._seconds is not None:
+                    until = loop.time() + self._seconds
+        finally:
+            stopping.cancel()
+        return position, False
+
+    async def _handle(self, item: Any, bad: int, outputs: list[Any]) -> int:
+        """How many items in a row have failed now."""
+        try:
+            outputs.append(await self._process(item))
+        except Exception:  # What is tolerated is dropped, whatever it is.
+            if self._tolerate != ALL and bad + 1 > int(self._tolerate):
+                raise
+            return bad + 1
+        return 0
+
+
+POSITION = PositionCodec()
+
+
+async def _give_up(coming: asyncio.Future[Any]) -> None:
+    """The source is closed now, and will be opened again behind the last cursor."""
+    coming.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await coming
+
+
+class StreamState(Kind):
+    """Windows, one after the other."""
+
+    word = "stream"
+
+    def __init__(
+        self, step: StepSpec, answer: Answer, fn: Function, *, then: str, items: int, seconds: float | None
+    ) -> None:
+        super().__init__(step.name)
+        self._step = step
+        self._answer = answer
+        self._fn = fn
+        self._then = then
+        self._items, self._seconds = items, seconds
+
+    async def leave(self, data: msgspec.Raw) -> Outcome:
+        """See `Kind`."""
+        position = NULL
+        while True:
+            outcome: Outcome = await self._window(data, position)
+            data = data_of(outcome, data)
+            if outcome.to:
+                return msgspec.structs.replace(outcome, data=data)
+            if isinstance(outcome.cursor, msgspec.Raw):
+                position = outcome.cursor
+
+    async def _window(self, data: msgspec.Raw, position: msgspec.Raw) -> Outcome:
+        if current_execution() is None:
+            alone: Outcome = await ask(self._step, data, position)
+            return alone
+        window = asyncio.ensure_future(ask(self._step, data, position))
+        try:
+            outcome: Outcome = await asyncio.shield(window)
+        except asyncio.CancelledError:
+            await self._stop(window)
+            raise
+        return outcome
+
+    async def _stop(self, window: asyncio.Future[Any]) -> None:
+        """Wait for what the window under way still has, however often somebody cancels the wait."""
+        key = (SCOPE.get().frame.id, self.name)
+        STOPS.ask(key)
+        try:
+            while not window.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([window])
+        finally:
+            STOPS.forget(key)
+        if not window.cancelled():
+            window.exception()
+
+    @property
+    def targets(self) -> frozenset[str] | None:
+        """See `Kind`."""
+        return None if self._answer.to is None else self._answer.to | {self._then}
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """See `Kind`."""
+        return (self._fn,)
+
+    def problems(self) -> list[str]:
+        """See `Kind`."""
+        wrong = [] if self._items >= 1 else [f"has items={self._items}; let a window have at least one"]
+        if self._seconds is not None and self._seconds <= 0:
+            wrong.append(f"has seconds={self._seconds!r}; give it more than 0")
+        return wrong

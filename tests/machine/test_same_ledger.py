@@ -1,0 +1,140 @@
+"""The same order process as a function and as a machine: the same ledger, wherever the process dies."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import All
+from outlive.testing import crash_everywhere
+from outlive.testing.crash import Survivor
+from tests.engine.support import stage
+
+
+@dataclass
+class Order:
+    """What is ordered, and which step refuses it."""
+
+    item: str = "lamp"
+    refused_by: str = ""
+
+
+# -- The world: entries that are made again are the same entries -------------------------------------------------------
+
+
+def enter(what: str, order: Order) -> None:
+    """One entry in the ledger."""
+    if order.refused_by == what:
+        raise ValueError(f"{what} refuses {order.item}")
+    stage.values.setdefault("ledger", set()).add((what, order.item))
+
+
+def remove(what: str, order: Order) -> None:
+    """Take it out."""
+    stage.values.setdefault("ledger", set()).discard((what, order.item))
+
+
+# -- As a function -----------------------------------------------------------------------------------------------------
+
+
+def take_back_reserve(order: Order) -> None:
+    """Undo."""
+    remove("reserve", order)
+
+
+def take_back_truck(order: Order) -> None:
+    """Undo."""
+    remove("truck", order)
+
+
+@outlive.step(undo=take_back_reserve)
+async def ledger_reserve(order: Order) -> Order:
+    """The first."""
+    enter("reserve", order)
+    return order
+
+
+@outlive.step(undo=take_back_truck)
+async def ledger_truck(order: Order) -> Order:
+    """A branch."""
+    enter("truck", order)
+    return order
+
+
+@outlive.step
+async def ledger_label(order: Order) -> None:
+    """Another branch."""
+    if order.refused_by == "label":
+        raise ValueError("label refuses")
+
+
+@outlive.step
+async def ledger_charge(order: Order) -> None:
+    """The last."""
+    enter("charge", order)
+
+
+@outlive.workflow
+async def ledger_function(order: Order) -> str:
+    """In order, in a saga."""
+    async with outlive.saga():
+        await ledger_reserve(order)
+        await asyncio.gather(ledger_truck(order), ledger_label(order))
+        await asyncio.sleep(60)
+        await ledger_charge(order)
+    return "done"
+
+
+# -- As a machine ------------------------------------------------------------------------------------------------------
+
+
+class S(enum.Enum):
+    """The same."""
+
+    RESERVE = "reserve"
+    PACK = "pack"
+    COOL = "cool"
+    CHARGE = "charge"
+    DONE = "done"
+
+
+machine = outlive.Machine("ledger.machine", S, data=Order, start=S.RESERVE, exits=[S.DONE])
+
+
+@machine.state(S.RESERVE, undo=take_back_reserve)
+async def reserve(data: Order) -> S:
+    """The first."""
+    enter("reserve", data)
+    return S.PACK
+
+
+machine.split(S.PACK, [ledger_truck, ledger_label], join=All(then=S.COOL))
+machine.timer(S.COOL, 60, then=S.CHARGE)
+
+
+@machine.state(S.CHARGE)
+async def charge(data: Order) -> S:
+    """The last."""
+    enter("charge", data)
+    return S.DONE
+
+
+@pytest.mark.parametrize("process", [ledger_function, machine])
+@pytest.mark.parametrize("refused_by", ["", "reserve", "truck", "label", "charge"])
+async def test_every_death_leaves_the_same_ledger(process: outlive.Workflow[..., Any], refused_by: str) -> None:
+    """Complete, or empty. [CA-X8]"""
+    ledgers: set[frozenset[Any]] = set()
+
+    def check(survivor: Survivor) -> None:
+        ledgers.add(frozenset(stage.values.pop("ledger", ())))
+
+    report = await crash_everywhere(process, Order(refused_by=refused_by), check=check)
+
+    complete = frozenset((what, "lamp") for what in ("reserve", "truck", "charge"))
+    assert ledgers == {frozenset() if refused_by else complete}
+    assert bool(report.error) is bool(refused_by)

@@ -1,0 +1,275 @@
+"""Splits: every join, the losers, time, room, and branches that are undone."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import All, PartialResults, PartialTimeout, Percentage, Quorum
+from outlive import Any as First
+from outlive._define.machine.joins import Join
+from outlive._journal.event import StateLeft, StepSucceeded
+from outlive.errors import RunFailed
+from outlive.testing import TestEngine
+from tests.engine.support import Place, crash, events_of, in_time, stage, until, waits
+
+
+class S(enum.Enum):
+    """One split."""
+
+    PACK = "pack"
+    DONE = "done"
+
+
+@dataclass
+class Parcel:
+    """What each branch does: `ok`, `fail`, `hold` (until the test lets it) or `slow` (an hour)."""
+
+    plan: dict[str, str]
+    found: dict[str, str] = field(default_factory=dict)
+
+
+async def act(name: str, plan: dict[str, str]) -> str:
+    """One branch."""
+    stage.call(name)
+    way = plan[name]
+    if way == "hold":
+        try:
+            await stage.gate(name).pass_through()
+        except asyncio.CancelledError:
+            stage.call(f"{name} cancelled")
+            raise
+    if way == "fail":
+        raise ValueError(f"{name} is broken")
+    if way == "slow":
+        raise ConnectionError("try again in an hour")
+    return f"{name} is fine"
+
+
+async def a(data: Parcel) -> str:
+    """The first."""
+    return await act("a", data.plan)
+
+
+async def b(data: Parcel) -> str:
+    """The second."""
+    return await act("b", data.plan)
+
+
+async def c(data: Parcel) -> str:
+    """The third."""
+    return await act("c", data.plan)
+
+
+def merge(data: Parcel, results: dict[str, Any]) -> None:
+    """Keep everything."""
+    data.found = {name: str(result) for name, result in results.items()}
+
+
+def splitting(name: str, join: Join, **options: Any) -> outlive.Machine[S, Parcel]:
+    """A machine that is one split."""
+    machine = outlive.Machine(f"splits.{name}", S, data=Parcel, start=S.PACK, exits=[S.DONE])
+    machine.split(S.PACK, [a, b, c], join=join, merge=merge, **options)
+    return machine
+
+
+HOURLY = outlive.Retry(attempts=9, first=3600, on=(ConnectionError,))
+every = splitting("all", All(then=S.DONE))
+first = splitting("any", First(then=S.DONE))
+two = splitting("quorum", Quorum(2, then=S.DONE))
+half = splitting("percentage", Percentage(0.5, then=S.DONE))
+partial = splitting("partial", PartialResults(2, then=S.DONE))
+late = splitting("late", PartialTimeout(then=S.DONE), timeout=60, retry=HOURLY)
+strict = splitting("strict", All(then=S.DONE), timeout=60, retry=HOURLY)
+narrow = splitting("narrow", All(then=S.DONE), concurrency=1)
+
+
+def plan(text: str) -> Parcel:
+    """`ok fail hold` for a, b and c."""
+    return Parcel(dict(zip("abc", text.split(), strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("machine", "ways", "found"),
+    [
+        (every, "ok ok ok", "abc"),
+        (first, "fail hold ok", "ac"),
+        (two, "ok fail ok", "abc"),
+        (two, "ok hold ok", "ac"),
+        (half, "ok ok hold", "ab"),
+        (partial, "hold ok ok", "bc"),
+        (late, "fail fail ok", "abc"),
+    ],
+)
+async def test_a_join_goes_on_when_it_has_enough(machine: outlive.Machine[S, Parcel], ways: str, found: str) -> None:
+    """What it does not wait for is cancelled; merge sees results, and the exceptions of those that failed before."""
+    async with TestEngine() as engine:
+        result = await (await engine.start(machine, plan(ways))).result()
+
+    words = {"ok": "is fine", "fail": "is broken"}
+    told = {name: f"{name} {words[way]}" for name, way in zip("abc", ways.split(), strict=True) if way in words}
+    assert result.data.found == {name: told[name] for name in found}
+    assert [f"{name} cancelled" for name in "abc" if name not in found] == [each for each in stage.calls if " " in each]
+
+
+@pytest.mark.parametrize(
+    ("machine", "ways", "told"),
+    [
+        (every, "ok fail hold", "wants All, and"),
+        (first, "fail fail fail", "wants Any, and 0 succeeded"),
+        (
+            two,
+            "fail ok fail",
+            r"wants Quorum\(2\), and 1 succeeded \(b\); .*: a failed with ValueError: a is broken; c",
+        ),
+        (half, "fail fail hold", r"wants Percentage\(0.5\), and 0 succeeded"),
+        (partial, "fail fail ok", r"wants PartialResults\(2\)"),
+        (late, "fail fail fail", "wants PartialTimeout, and 0 succeeded"),
+    ],
+)
+async def test_a_join_that_cannot_have_enough_fails(machine: outlive.Machine[S, Parcel], ways: str, told: str) -> None:
+    """At once: it does not wait for those that could not help."""
+    async with TestEngine() as engine:
+        run = await engine.start(machine, plan(ways))
+
+        with pytest.raises(RunFailed, match=told):
+            await run.result()
+
+
+async def test_a_late_split_takes_what_it_has(place: Place) -> None:
+    """PartialTimeout; the time of a split is durable."""
+    async with place.engine() as engine:
+        run = await engine.start(late, plan("ok slow ok"))
+        await waits(run)
+        place.clock.skip(seconds=61)
+        assert (await in_time(run.result())).data.found == {"a": "a is fine", "c": "c is fine"}
+
+
+@pytest.mark.parametrize(("machine", "ways"), [(late, "slow slow slow"), (strict, "ok slow ok")])
+async def test_a_late_split_without_enough_fails(place: Place, machine: outlive.Machine[S, Parcel], ways: str) -> None:
+    """Nothing at all, or not all of them."""
+    async with place.engine() as engine:
+        run = await engine.start(machine, plan(ways))
+        await waits(run)
+        place.clock.skip(seconds=61)
+
+        with pytest.raises(RunFailed, match="its time is over"):
+            await in_time(run.result())
+
+
+async def test_only_unfinished_branches_run_again(place: Place) -> None:
+    """Cano re-runs a split as a whole; here each branch is durable on its own."""
+    engine = await place.engine().__aenter__()
+    run = await engine.start(every, plan("ok hold ok"), id="run-1")
+    await stage.gate("b").reached()
+
+    async def are_two_done() -> bool:
+        return len(await events_of(run, StepSucceeded)) == 2
+
+    await until(are_two_done)
+    await crash(engine)
+    stage.gate("b").open()
+
+    async with place.engine() as second:
+        run = second.get("run-1")
+        assert "abc" == "".join((await in_time(run.result())).data.found)
+        assert 1 == len(await events_of(run, StateLeft))
+    assert [1, 2, 1] == [stage.count(name) for name in "abc"]
+
+
+async def test_a_split_runs_no_more_branches_than_it_may() -> None:
+    """One at a time, in their order."""
+    async with TestEngine() as engine:
+        run = await engine.start(narrow, plan("ok hold ok"))
+        await stage.gate("b").reached()
+        assert stage.calls == ["a", "b"]
+        stage.gate("b").open()
+        await run.result()
+    assert stage.calls == ["a", "b", "c"]
+
+
+# -- Steps and workflows as branches, and their undos ------------------------------------------------------------------
+
+
+def unbook(name: str) -> None:
+    """Take it back."""
+    stage.call(f"undo {name}")
+
+
+@outlive.step(undo=unbook)
+async def splits_truck(data: Parcel) -> str:
+    """A branch with an undo."""
+    await act("a", data.plan)
+    return "truck"
+
+
+@outlive.step(undo=unbook)
+async def splits_slot(data: Parcel) -> str:
+    """Another one."""
+    await act("b", data.plan)
+    return "slot"
+
+
+@outlive.workflow
+async def splits_child(data: Parcel) -> str:
+    """A branch that is a run."""
+    return await splits_note(data.plan["c"])
+
+
+@outlive.step
+async def splits_note(way: str) -> str:
+    """Fail or not."""
+    return await act("c", {"c": way})
+
+
+booking = outlive.Machine("splits.booking", S, data=Parcel, start=S.PACK, exits=[S.DONE])
+booking.split(
+    S.PACK, {"truck": splits_truck, "slot": splits_slot, "note": splits_child}, join=All(then=S.DONE), merge=merge
+)
+racing = outlive.Machine("splits.racing", S, data=Parcel, start=S.PACK, exits=[S.DONE])
+racing.split(S.PACK, [splits_truck, splits_slot], join=First(then=S.DONE), merge=merge)
+
+
+async def test_branches_can_be_steps_and_workflows(engine: outlive.Engine) -> None:
+    """By the names they are given."""
+    result = await in_time((await engine.start(booking, plan("ok ok ok"))).result())
+
+    assert result.data.found == {"truck": "truck", "slot": "slot", "note": "c is fine"}
+    assert not [call for call in stage.calls if call.startswith("undo")]
+
+
+async def test_branches_are_undone_when_the_split_fails(engine: outlive.Engine) -> None:
+    """Cano refuses that. A step that failed has nothing to undo."""
+    run = await engine.start(booking, plan("ok ok hold"))
+    await stage.gate("c").reached()
+
+    async def are_two_done() -> bool:
+        return len(await events_of(run, StepSucceeded)) == 2
+
+    await until(are_two_done)
+    await run.cancel()
+    with pytest.raises(outlive.RunCancelled):
+        await in_time(run.result())
+    done = [event.call.rpartition("/")[2] for event in await events_of(run, StepSucceeded)][:2]
+    names = {"splits_truck": "undo truck", "splits_slot": "undo slot"}
+    assert [names[call] for call in reversed(done)] == [call for call in stage.calls if call.startswith("undo")]
+
+
+async def test_a_loser_with_an_undo_is_waited_for_and_undone(engine: outlive.Engine) -> None:
+    """Its effect may have happened, and nobody has seen its result."""
+    run = await engine.start(racing, Parcel({"a": "hold", "b": "ok"}))
+    await stage.gate("a").reached()
+
+    async def is_won() -> bool:
+        return len(await events_of(run, StepSucceeded)) == 1
+
+    await until(is_won)
+    stage.gate("a").open()
+
+    assert (await in_time(run.result())).data.found == {"splits_slot": "slot"}
+    assert ["undo truck"] == [call for call in stage.calls if call.startswith("undo")]
