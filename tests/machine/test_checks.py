@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from typing import Any, Literal
+from xml.etree import ElementTree
 
 import pytest
 
@@ -193,7 +194,7 @@ def test_a_definition_that_cannot_be_is_refused_at_once() -> None:
     with pytest.raises(MachineError, match=r"<Other.BEGIN: 'begin'> is no state of S"):
         machine(start=Other.BEGIN)
     with pytest.raises(MachineError, match="are no enumeration"):
-        outlive.Machine("checks.none", int, start=1, exits=[2])  # type: ignore[type-var]
+        outlive.Machine("checks.none", int, start=1, exits=[2])  # type: ignore[call-overload]
     with pytest.raises(MachineError, match="version=0 must be"):
         machine(version=0)
     with pytest.raises(MachineError, match="timeout=0 must be"):
@@ -249,3 +250,26 @@ def test_a_diagram_says_what_is_known_and_what_is_guessed() -> None:
         "    END --> [*]",
     ]
     assert repr(made) == "<machine checks.drawn@1>"
+
+
+def test_a_picture_has_every_state_and_every_arrow() -> None:
+    """A well-formed SVG; guesses are dashed."""
+    made = whole("painted")
+    root = ElementTree.fromstring(made.diagram("svg"))
+
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"BEGIN", "MIDDLE", "LOOP", "END"} < set(texts)
+    paths = list(root.iter("{http://www.w3.org/2000/svg}path"))
+    assert [None, "guess", "guess", None] == [path.get("class") for path in paths]
+
+
+def test_a_picture_can_have_loops_and_strays() -> None:
+    """Also of a machine that is not valid yet."""
+    made = machine("strange")
+    made.state(S.BEGIN, to=[S.BEGIN, S.MIDDLE])(go_on)
+    made.state(S.MIDDLE, to=[S.BEGIN])(go_anywhere)
+
+    root = ElementTree.fromstring(made.diagram("svg"))
+
+    assert 3 == len(list(root.iter("{http://www.w3.org/2000/svg}path")))
+    assert 4 == len(list(root.iter("{http://www.w3.org/2000/svg}rect")))

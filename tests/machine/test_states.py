@@ -218,7 +218,7 @@ class R(enum.Enum):
     END = 3
 
 
-circle: outlive.Machine[R, None] = outlive.Machine("states.circle", R, start=R.A, exits=[R.END])
+circle = outlive.Machine("states.circle", R, start=R.A, exits=[R.END])
 
 
 @circle.router(R.A)

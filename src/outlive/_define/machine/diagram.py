@@ -1,7 +1,7 @@
-"""A machine as a picture: Mermaid text.
+"""Where the arrows of a machine go, and the machine as Mermaid text.
 
 Where a state goes is known from its definition or from `-> Literal[S.A, S.B]`. A handler that does not say so is read:
-the states that its code mentions are drawn with a question mark. That is a guess, and only the picture makes it.
+the states that its code mentions are drawn with a question mark. That is a guess, and only pictures make it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,17 @@ def mermaid(plan: Plan) -> str:
 
 def _arrows(name: str, kind: Kind, plan: Plan) -> list[str]:
     lines = [] if kind.word == "state" else [f"    {name} : {name} ({kind.word})"]
+    return lines + [f"    {name} --> {to}{'' if is_known else ' : ?'}" for to, is_known in arrows_of(name, plan)]
+
+
+def arrows_of(name: str, plan: Plan) -> list[tuple[str, bool]]:
+    """Where a state goes, and whether that is known or guessed."""
+    kind = None if name in plan.exits else plan.kinds.get(name)
+    if kind is None:
+        return []
     targets = kind.targets
-    mark = "" if targets is not None else " : ?"
-    known = targets if targets is not None else _mentioned(kind)
-    return lines + [f"    {name} --> {other.name}{mark}" for other in plan.states if other.name in known]
+    known = _mentioned(kind) if targets is None else targets
+    return [(other.name, targets is not None) for other in plan.states if other.name in known]
 
 
 def _mentioned(kind: Kind) -> set[str]:

@@ -1,0 +1,267 @@
+"""The verbs that give a machine its states."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar
+
+from outlive._define.machine.asking import Function
+from outlive._define.machine.building import Builder
+from outlive._define.machine.checks import is_same
+from outlive._define.machine.driver import Plan
+from outlive._define.machine.joins import Join
+from outlive._define.machine.kinds import Delay, Kind, TimerState
+from outlive._define.machine.resources import Resource, Resources
+from outlive._define.machine.split import Branch
+from outlive._define.registry import where
+from outlive._define.step import Step
+from outlive._journal.value import ValueCodec
+from outlive._model import Retry
+from outlive._replay.command import StepKind
+from outlive.errors import DefinitionError, MachineError
+
+S = TypeVar("S", bound=enum.Enum)
+D = TypeVar("D")
+F = TypeVar("F", bound=Function)
+
+
+class Definition(Generic[S, D]):
+    """The states of a machine, while they are defined."""
+
+    def __init__(self, name: str, states: type[S], data: ValueCodec, *, start: S, exits: Collection[S]) -> None:
+        self._data = data
+        self._plan = Plan(name, states, start=start, exits=frozenset(each.name for each in exits))
+        self._resources = Resources(name)
+        self._builder = Builder(name, states, data, self._resources)
+        self._is_checked = False
+
+    def state(
+        self,
+        state: S,
+        *,
+        to: Collection[S] | None = None,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        undo: Step[..., Any] | Callable[..., Any] | None = None,
+        raises: tuple[type[BaseException], ...] = (),
+        once: bool = False,
+        transaction: bool = False,
+    ) -> Callable[[F], F]:
+        """A state whose handler is a step: given the data, it returns the next state, or that and other data.
+
+        Args:
+            state: the state.
+            to: where it may go; read from `-> Literal[S.A, S.B]` unless given.
+            retry: when failed attempts are tried again.
+            timeout: seconds that one attempt may take.
+            undo: takes its effect back if the machine fails later on: called with the data as this state left it.
+            raises: exception classes that are kept as themselves.
+            once: call it at most once; after a crash the machine fails with `StepInterrupted`.
+            transaction: run it in a transaction of the store's database, its first argument.
+        """
+        if once and transaction:
+            raise DefinitionError(
+                f"state {state} of {self._plan.name}: once=True and transaction=True exclude each other"
+            )
+        kind = StepKind.ONCE if once else StepKind.TRANSACTION if transaction else None
+
+        return self._defining(
+            state,
+            lambda fn: self._builder.step(
+                state, fn, to, undo=undo, kind=kind, retry=retry, timeout=timeout, raises=raises
+            ),
+        )
+
+    def router(self, state: S, *, to: Collection[S] | None = None) -> Callable[[F], F]:
+        """A state that only decides: a plain function of the data, without effects, without an event."""
+        return self._defining(state, lambda fn: self._builder.on_loop(state, fn, to, is_router=True))
+
+    def workflow(self, state: S, *, to: Collection[S] | None = None) -> Callable[[F], F]:
+        """A state whose handler is workflow code: it may call steps, wait for signals and approvals, start children."""
+        return self._defining(state, lambda fn: self._builder.on_loop(state, fn, to, is_router=False))
+
+    def poll(
+        self,
+        state: S,
+        *,
+        to: Collection[S] | None = None,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+    ) -> Callable[[F], F]:
+        """A state that asks again and again: its handler returns `Pending(delay)`, or where to go.
+
+        Each poll is a step and each pause is durable. `retry` is for one poll: that many errors in a row are borne.
+        """
+        return self._defining(state, lambda fn: self._builder.poll(state, fn, to, retry=retry, timeout=timeout))
+
+    def stepped(
+        self,
+        state: S,
+        *,
+        to: Collection[S] | None = None,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+    ) -> Callable[[F], F]:
+        """A state that works its way through something, given the data and a cursor, which is None at first.
+
+        Its handler returns `More(cursor)`, or where to go. Each cursor is journaled: a crash costs one step.
+        """
+        return self._defining(state, lambda fn: self._builder.stepped(state, fn, to, retry=retry, timeout=timeout))
+
+    def timer(self, state: S, delay: Delay | Callable[[D], Delay], *, then: S | None = None) -> None:
+        """A state that only waits, durably.
+
+        Args:
+            state: the state.
+            delay: seconds, a timedelta, an instant, or a plain function of the data that gives one of these.
+            then: where it goes.
+        """
+        self._add(state, TimerState(self._builder.name_of(state), delay, self._data, then=then))
+
+    def split(
+        self,
+        state: S,
+        branches: Sequence[Branch] | Mapping[str, Branch],
+        *,
+        join: Join,
+        merge: Callable[..., Any] | None = None,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+    ) -> None:
+        """A state with branches side by side, each durable on its own.
+
+        Args:
+            state: the state.
+            branches: functions, steps or workflows that are given the data; their results are for `merge`.
+            join: how many must succeed, and where it goes then.
+            merge: a plain function of the data and the results by branch (a failed branch: its exception; a cancelled
+                one: nothing); it changes the data or returns other data.
+            retry: for branches that are plain functions.
+            timeout: seconds that the split may take as a whole.
+            concurrency: how many branches run at once, at most.
+        """
+        kind = self._builder.split(
+            state, branches, join=join, merge=merge, retry=retry, timeout=timeout, concurrency=concurrency
+        )
+        self._add(state, kind)
+
+    def batch(
+        self,
+        state: S,
+        *,
+        load: Function,
+        process: Function | Step[[Any], Any],
+        finish: Function,
+        to: Collection[S] | None = None,
+        concurrency: int = 1,
+        retry: Retry | None = None,
+        item_retry: Retry | None = None,
+        item_timeout: float | None = None,
+    ) -> None:
+        """A state that works on many items, each a step of its own.
+
+        Args:
+            state: the state.
+            load: given the data, returns the list of items.
+            process: given one item, returns its result.
+            finish: given the data and the list of results (an item that failed: its exception), returns where to go.
+            to: where it may go; read from the annotation of `finish` unless given.
+            concurrency: how many items run at once, at most.
+            retry: for `load` and `finish`.
+            item_retry: for each item.
+            item_timeout: seconds that one attempt of an item may take.
+        """
+        kind = self._builder.batch(
+            state,
+            to,
+            load=load,
+            process=process,
+            finish=finish,
+            concurrency=concurrency,
+            retry=retry,
+            item_retry=item_retry,
+            item_timeout=item_timeout,
+        )
+        self._add(state, kind)
+
+    def stream(
+        self,
+        state: S,
+        *,
+        source: Callable[..., AsyncGenerator[Any, None]],
+        process: Function,
+        flush: Function,
+        then: S,
+        to: Collection[S] | None = None,
+        items: int = 1,
+        seconds: float | None = None,
+        tolerate: int | Literal["all"] = 0,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """A state that takes items of a source in windows; each window is a step, journaled with its cursor.
+
+        Args:
+            state: the state.
+            source: an async generator of `(cursor, item)`; given the data and the last cursor, it begins behind that.
+            process: given one item, returns what becomes of it.
+            flush: given the data and the list of these; returns nothing to go on, or the next state to stop.
+            then: where it goes when the source is over.
+            to: where `flush` may go.
+            items: how many items are a window, at most.
+            seconds: how long a window is open after its first item.
+            tolerate: how many items in a row may fail and are dropped; "all" for any number.
+            retry: for a window.
+            timeout: seconds that one attempt of a window may take.
+        """
+        kind = self._builder.stream(
+            state,
+            to,
+            source=source,
+            process=process,
+            flush=flush,
+            then=then,
+            items=items,
+            seconds=seconds,
+            tolerate=tolerate,
+            retry=retry,
+            timeout=timeout,
+        )
+        self._add(state, kind)
+
+    def resource(
+        self,
+        name: str,
+        setup: Callable[..., Any],
+        teardown: Callable[[Any], Any] | None = None,
+        health: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """Something that the handlers of a process share; they ask for it by a keyword-only parameter of this name.
+
+        Args:
+            name: of the parameter.
+            setup: makes it when it is wanted for the first time; may want other resources in the same way.
+            teardown: given it, when the last engine of the process has stopped.
+            health: given it, raises or says what is wrong; for `health()`.
+        """
+        self._resources.add(Resource(name, setup, teardown, health))
+        self._is_checked = False
+
+    def _defining(self, state: S, build: Callable[[Function], Kind]) -> Callable[[F], F]:
+        def define(fn: F) -> F:
+            self._add(state, build(fn))
+            return fn
+
+        return define
+
+    def _add(self, state: S, kind: Kind) -> None:
+        if not isinstance(state, self._plan.states):
+            raise MachineError(self._plan.name, [f"{state!r} is no state of {self._plan.states.__qualname__}"])
+        known = self._plan.kinds.get(state.name)
+        if known is not None and not is_same(known, kind):
+            told = " and ".join(where(fn) for each in (known, kind) for fn in each.functions)
+            raise MachineError(self._plan.name, [f"state {state.name} is defined twice{told and f': at {told}'}"])
+        self._plan.kinds[state.name] = kind
+        self._is_checked = False
