@@ -42,3 +42,17 @@ class TestNoLeases(LeasesConformance):
         await enlist(leases, "worker-a")
 
         assert [worker.id for worker in await leases.find_lost("worker-a")] == ["before"]
+
+    async def test_two_do_not_end_each_other(
+        self, leases: Leases, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A mistake; but if both did it, nobody would claim anything any more. The one that is ended says so once."""
+        await enlist(leases, "first")
+        clock.advance(seconds=1)
+        await enlist(leases, "second")
+
+        assert await leases.find_lost("first") == []
+        assert [worker.id for worker in await leases.find_lost("second")] == ["first"]
+        await leases.release_all("first")
+        assert [await leases.find_lost("first") for _ in range(2)] == [[], []]
+        assert caplog.text.count("a worker that began later has ended session first") == 1
