@@ -170,6 +170,18 @@ async def test_fsck_finds_and_repairs(store: Store, ask: Ask, tmp_path: Path) ->
     ]
 
 
+async def test_fsck_sends_nobody_to_a_backup_for_an_owner_that_is_gone(store: Store, ask: Ask) -> None:
+    """No journal is damaged: the next worker takes the run over."""
+    await begin(store, "a", worker="nobody")
+    await store.close()
+
+    found = in_thread(ask, "fsck")
+
+    assert (1, True) == (found.exit_code, "nobody is no worker that the store knows" in found.output)
+    assert "backup" not in found.output
+    assert "1 problem; the next worker that has the workflow takes over what nobody owns" in found.output
+
+
 @pytest.mark.parametrize("command", [["fsck"], ["workers"], ["recovery", "list"]])
 def test_a_command_that_looks_creates_nothing(command: list[str], tmp_path: Path) -> None:
     """A mistyped name of a file is a mistake, and not an empty store."""

@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive import Limits, Recovery, RunStatus
 from outlive._journal.event import RunResumed
-from outlive.errors import ConfigurationError
+from outlive.errors import ConfigurationError, InboxFullError
 from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
 
@@ -264,3 +264,23 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], told:
     """The message names the setting and what it may be."""
     with pytest.raises(ConfigurationError, match=told):
         Recovery(**settings)
+
+
+@pytest.mark.parametrize("wish", ["resume", "skip_step"])
+async def test_a_parked_run_with_a_full_inbox_can_be_let_go_on(place: Place, wish: str) -> None:
+    """It takes nothing while it is parked, so there would never be room."""
+    await lose_worker(place, unresumable)
+    limits = Limits(inbox_messages_max=2)
+    async with place.engine(limits=limits) as second:
+        run = second.get("run-0")
+        await parks(run)
+        for number in range(2):
+            await run.signal("said", number)
+        with pytest.raises(InboxFullError):
+            await run.signal("said", 2)
+        stage.gate("held").open()
+
+        await (run.resume() if wish == "resume" else run.skip_step(result="held"))
+
+        assert "held" == await in_time(run.result())
+        assert [1, 2][wish == "resume"] == stage.count("held")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 
 import outlive
 from outlive import Limits
-from outlive.client.recovery import Incomplete, IncompleteKind
+from outlive._model import Run
+from outlive._store.contract import Store
+from outlive.client.recovery import Incomplete, IncompleteKind, find_incomplete
 from outlive.errors import ConfigurationError
+from outlive.testing.conformance.builders import begin, hire
 from tests.engine.support import DAY, Place, crash, hold, note, parks, registry_of, stage, waits
 
 
@@ -118,3 +122,32 @@ async def test_sync_code_can_ask_too(place: Place) -> None:
         (report,) = await asyncio.to_thread(client.sync.recovery)
 
     assert "run-1" == report.run.id
+
+
+class GrowingStore:
+    """A store that a worker joins, and takes a run of, just before the runs are listed."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+        self.has_grown = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def list_runs(self, *args: Any, **kwargs: Any) -> list[Run]:
+        """With the run of the newcomer."""
+        if not self.has_grown:
+            self.has_grown = True
+            await hire(self.inner, "newcomer")
+            await begin(self.inner, "run-1", worker="newcomer")
+        return await self.inner.list_runs(*args, **kwargs)
+
+
+async def test_a_worker_that_has_just_begun_is_not_taken_for_gone(place: Place) -> None:
+    """Whoever looks for long sees runs of workers that began after it did."""
+    store = GrowingStore(place.store())
+    await store.open()
+    try:
+        assert [] == await find_incomplete(cast("Store", store), limit=10, before=None, shown=lambda run: run)
+    finally:
+        await store.close()

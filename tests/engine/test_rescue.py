@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 import outlive
 from outlive._lease.process import this_process
 from outlive._store.contract import Store
-from tests.engine.support import Place, hold, in_time, note, stage, until
+from tests.engine.support import DAY, Place, hold, in_time, note, stage, until, waits
 
 
 @outlive.workflow
@@ -147,6 +148,29 @@ async def test_process_that_is_alone_takes_everything_at_once(place: Place) -> N
         await stage.gate("a").reached()
         stage.gate("a").open()
         assert ["a before", "a"] == await in_time(second.get("run-1").result())
+
+
+@outlive.workflow
+async def rescued_nap() -> str:
+    await asyncio.sleep(DAY)
+    return "woken"
+
+
+async def test_two_that_each_say_that_they_are_alone_do_not_stop_everything(place: Place) -> None:
+    """A mistake; the later one goes on with everything."""
+    async with place.engine(lease="none") as first, place.engine(lease="none") as second:
+
+        async def have_looked() -> bool:
+            rescuers = [engine._station._claimer._rescuer for engine in (first, second)]  # type: ignore[union-attr]
+            return all(rescuer._has_looked for rescuer in rescuers) and second.counters.sessions_ended == 1
+
+        await until(have_looked)
+        run = await first.start(rescued_nap, id="run-1")
+        await waits(run)
+        place.clock.skip(seconds=DAY)
+
+        assert "woken" == await in_time(run.result())
+        assert 0 == first.counters.sessions_ended
 
 
 @pytest.mark.parametrize("lease", ["", "nobody", "etcd", None, 3])

@@ -3,8 +3,9 @@
 import pytest
 
 from outlive._lease.contract import Leases
+from outlive._lease.process import this_process
 from outlive._lease.sessions import NoLeases
-from outlive._store.contract import Store
+from outlive._store.contract import Store, WorkerInfo
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance import MemoryFactory, StoreFactory
 from outlive.testing.conformance.builders import begin
@@ -42,3 +43,33 @@ class TestNoLeases(LeasesConformance):
         await enlist(leases, "worker-a")
 
         assert [worker.id for worker in await leases.find_lost("worker-a")] == ["before"]
+
+    async def test_two_do_not_end_each_other(
+        self, leases: Leases, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A mistake; but if both did it, nobody would claim anything any more. The one that is ended says so once."""
+        await enlist(leases, "first")
+        clock.advance(seconds=1)
+        await enlist(leases, "second")
+
+        assert await leases.find_lost("first") == []
+        assert [worker.id for worker in await leases.find_lost("second")] == ["first"]
+        await leases.release_all("first")
+        assert [await leases.find_lost("first") for _ in range(2)] == [[], []]
+        assert caplog.text.count("a worker that began later has ended session first") == 1
+
+    async def test_a_dead_one_is_lost_though_its_clock_was_ahead(self, leases: Leases) -> None:
+        """It seems to have begun later; but its process is not there."""
+        process, began = this_process().rsplit("/", 1)
+        dead = WorkerInfo(
+            id="before",
+            name="before",
+            definitions=(),
+            started_at=10,
+            expires_at=0,
+            process=f"{process}/{int(began) + 1}",
+        )
+        await leases.register(dead, lease_seconds=1.0)
+        await enlist(leases, "after")
+
+        assert [worker.id for worker in await leases.find_lost("after")] == ["before"]

@@ -5,7 +5,7 @@ one write a beat. Who owns a tree is a fact of its journal (`RunClaimed`), so ev
 read from the store and every change of it is a compare-and-swap there. Leases only say who is alive, and therefore who
 may try: an answer that comes too late or too early costs a moment or a replay, never a journal.
 
-    none    one process and nobody else: there is nothing to renew, and whoever else is found has died
+    none    one process and nobody else: there is nothing to renew, and whoever was there before has died
     store   the default: a row with an expiry by the store's clock, and an eye on the processes of this machine
     etcd    a key on an etcd lease says who is alive; the store keeps the sessions and a lease to fall back on
 

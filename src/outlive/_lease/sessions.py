@@ -21,6 +21,7 @@ from outlive._lease.process import is_gone
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Beat, Change, Claim, Outcome, Store, WorkerInfo
 from outlive.errors import NotOwnerError, RunNotFoundError
+from outlive.telemetry import log
 
 
 class StoreLeases:
@@ -129,7 +130,14 @@ class StoreLeases:
 
 
 class NoLeases(StoreLeases):
-    """One process and nobody else: what it owns is its own for ever, and whoever else is found has died."""
+    """One process and nobody else: what it owns is its own for ever, and whoever was there before has died.
+
+    If there are two all the same, the later one goes on. They must not end each other: then nobody would.
+    """
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._is_told = False
 
     async def register(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """See `Leases`."""
@@ -141,7 +149,24 @@ class NoLeases(StoreLeases):
 
     async def find_lost(self, worker_id: str) -> list[WorkerInfo]:
         """See `Leases`."""
-        return [worker for worker in await self._store.list_workers(with_runs=False) if worker.id != worker_id]
+        live = await self._store.list_workers(with_runs=False)
+        own = next((_age(worker) for worker in live if worker.id == worker_id), None)
+        if own is not None:
+            # A clock that was set back makes the dead younger than us.
+            return [it for it in live if it.id != worker_id and (_age(it) < own or is_gone(it.process))]
+        if not self._is_told:
+            self._is_told = True
+            log.error(
+                "a worker that began later has ended session %s, which claims nothing more: with lease='none' there "
+                "can be one only; give all of them lease='store'",
+                worker_id,
+            )
+        return []
+
+
+def _age(worker: WorkerInfo) -> tuple[int, str]:
+    """Which of two began first; ids are made in the order of time."""
+    return worker.started_at, worker.id
 
 
 ENDLESS_SECONDS = 100 * 365 * 86_400.0

@@ -56,4 +56,5 @@ class OrphanPace:
         """How long until there is an allowance again; None if there is one, or never will be."""
         if not self.is_spent or self._next_at is None:
             return None
-        return max(0.0, self._next_at - self._clock.monotonic())
+        seconds = self._next_at - self._clock.monotonic()
+        return seconds if seconds > 0 else None

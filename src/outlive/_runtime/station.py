@@ -31,7 +31,7 @@ from outlive._runtime.trust import Trust
 from outlive._runtime.watchdog import STALL_SECONDS, Watchdog
 from outlive._runtime.worker import Worker
 from outlive._store.contract import Store, WorkerInfo
-from outlive.errors import StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import Counters, log
 
 SESSION_RETRY_SECONDS = 0.5
@@ -82,6 +82,8 @@ class Station:
         self._keeper: Keeper | None = None
         self._watchdog: Watchdog | None = None
         self._renewal: asyncio.Task[None] | None = None
+        self._sessions: set[str] = set()
+        """Begun, or perhaps begun, and not ended."""
         self._is_stopping = False
         self._definitions: frozenset[str] = frozenset()
 
@@ -116,7 +118,13 @@ class Station:
         )
         # The store counts the lease from some instant after this one; when its answer comes, it may be half over.
         asked_at = self._clock.monotonic()
-        await self._leases.register(info, lease_seconds=self._lease_seconds)
+        self._sessions.add(worker.id)
+        try:
+            await self._leases.register(info, lease_seconds=self._lease_seconds)
+        except StoreUnavailableError as error:
+            if not isinstance(error, CommitUnknownError):
+                self._sessions.discard(worker.id)
+            raise
         self._worker = worker
         self._keeper = Keeper(
             self._leases.open_beat(worker.id),
@@ -201,9 +209,15 @@ class Station:
             await asyncio.wait([self._renewal])
         if self._claimer is not None:
             await self._claimer.stop()
-        worker = self._worker
-        if worker is None:
-            return
+        if (worker := self._worker) is not None:
+            await self._stop_worker(worker, grace_seconds)
+        try:
+            # More than one if it stops while a session that was lost is being followed by another.
+            await self._end_sessions()
+        except StoreUnavailableError as error:
+            log.warning("the session could not be ended (%s); its lease will run out", error)
+
+    async def _stop_worker(self, worker: Worker, grace_seconds: float) -> None:
         worker.stop()
         await self._wait_for_steps(worker, grace_seconds)
         while worker.has_outcomes:
@@ -216,10 +230,11 @@ class Station:
         self._stop_beating()
         worker.close()
         self._worker = None
-        try:
-            await self._leases.release_all(worker.id)
-        except StoreUnavailableError as error:
-            log.warning("the session could not be ended (%s); its lease will run out", error)
+
+    async def _end_sessions(self) -> None:
+        for session in sorted(self._sessions):
+            await self._leases.release_all(session)
+            self._sessions.discard(session)
 
     @property
     def is_resting(self) -> bool:
@@ -293,7 +308,7 @@ class Station:
         old.close()
         while True:
             try:
-                await self._leases.release_all(old.id)
+                await self._end_sessions()
                 await self.start()
             except StoreUnavailableError:
                 await Bell().sleep(SESSION_RETRY_SECONDS)

@@ -61,12 +61,15 @@ def _verdict(problems: list[Problem], left: list[Problem]) -> str:
         return "whole"
     if not left:
         return f"{counted(len(problems), 'problem')}, all repaired"
-    from outlive.client.fsck.problem import REPAIRABLE
+    from outlive.client.fsck.problem import REPAIRABLE, Kind
 
+    kinds = {problem.kind for problem in left}
     advice = ""
-    if any(problem.kind in REPAIRABLE for problem in left):
+    if kinds & REPAIRABLE:
         advice = "; --repair may help with some"
-    if any(problem.kind not in REPAIRABLE for problem in left):
+    if Kind.OWNER in kinds:
+        advice += "; the next worker that has the workflow takes over what nobody owns"
+    if kinds - REPAIRABLE - {Kind.OWNER}:
         advice += "; a journal that is damaged comes back from a backup only"
     return f"{counted(len(left), 'problem')}{' left' if len(left) < len(problems) else ''}{advice}"
 

@@ -8,7 +8,7 @@ from typing import Any
 from outlive._define.workflow import SIGNALS
 from outlive._journal.value import TAGGED, ValueCodec, codec_for
 from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import Change, Delivery, Message, Store
+from outlive._store.contract import Change, Delivery, Message, MessageKind, Store
 from outlive.errors import (
     CommitUnknownError,
     InboxFullError,
@@ -18,6 +18,9 @@ from outlive.errors import (
     UnserialisableError,
 )
 
+WISHES_MAX = 100
+"""So many wishes of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""
+_WISHES = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL)
 SENDS_MAX = 5
 """How often a message with a key is sent when nobody can say whether it arrived."""
 
@@ -53,12 +56,11 @@ class Post:
     async def _send(self, messages: list[Message], start: Change | None) -> Delivery:
         """What became of the first message that was refused, or else of the first."""
         sends = SENDS_MAX if messages[0].key else 1
+        room = self._inbox_messages_max + (WISHES_MAX if messages[0].kind in _WISHES else 0)
         while True:
             sends -= 1
             try:
-                deliveries = await self._store().deliver(
-                    messages, start=start, inbox_messages_max=self._inbox_messages_max
-                )
+                deliveries = await self._store().deliver(messages, start=start, inbox_messages_max=room)
             except CommitUnknownError:
                 # With a key it can be sent again: if it had arrived, the store says so.
                 if not sends:

@@ -50,26 +50,27 @@ async def find_incomplete(
     """
     if not 1 <= limit <= PAGE_SIZE_MAX:
         raise ConfigurationError(f"limit={limit}: a page has 1 to {PAGE_SIZE_MAX} runs")
-    workers = await store.list_workers()
-    live = [worker for worker in workers if worker.is_live]
-    now_at = store.now()
     found: list[Incomplete] = []
-    async for run in _open_roots(store, before):
-        kind = _kind_of(run, live, now_at=now_at)
-        if kind is not None:
-            seen = shown(run)
-            found.append(Incomplete(run=seen, kind=kind, reason=why(seen, seen, workers, now_at=now_at)))
-            if len(found) == limit:
-                break
+    async for page in _open_roots(store, before):
+        # After the runs: whoever owned one of them by then had begun before.
+        workers = await store.list_workers()
+        live = [worker for worker in workers if worker.is_live]
+        now_at = store.now()
+        for run in page:
+            kind = _kind_of(run, live, now_at=now_at)
+            if kind is not None:
+                seen = shown(run)
+                found.append(Incomplete(run=seen, kind=kind, reason=why(seen, seen, workers, now_at=now_at)))
+                if len(found) == limit:
+                    return found
     return found
 
 
-async def _open_roots(store: Store, before: Run | None) -> AsyncIterator[Run]:
+async def _open_roots(store: Store, before: Run | None) -> AsyncIterator[list[Run]]:
     wanted = RunFilter(statuses=OPEN, roots_only=True)
     cursor = None if before is None else (before.created_at, before.id)
     while page := await store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=cursor):
-        for run in page:
-            yield run
+        yield page
         cursor = page[-1].created_at, page[-1].id
 
 
