@@ -12,7 +12,9 @@ from click.testing import CliRunner, Result
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.cli import COMMANDS, main
+from outlive.engine import Engine
 from outlive.engine.url import store_for
+from outlive.errors import InboxFullError
 from outlive.testing.conformance.builders import begin, claim, hire
 
 Ask = Callable[..., Result]
@@ -102,6 +104,28 @@ async def test_parked_runs_are_resumed_one_or_all(store: Store, ask: Ask) -> Non
     await hire(store, "brush")
     assert ["p0", "p1", "p2"] == sorted(await claim(store, "brush"))
     await store.close()
+
+
+async def test_one_run_that_cannot_be_resumed_does_not_hold_up_the_others(
+    store: Store, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named with the reason, and the others are counted."""
+    await hire(store, "anvil")
+    for number in range(3):
+        await (await begin(store, f"p{number}", worker="anvil", nonce=number + 1)).park()
+    await store.close()
+    resume = Engine.resume
+
+    async def refusing(self: Engine, run_id: str) -> None:
+        if run_id == "p1":
+            raise InboxFullError(run_id, 7)
+        await resume(self, run_id)
+
+    monkeypatch.setattr(Engine, "resume", refusing)
+    told = in_thread(ask, "recovery", "resume", "--all").output
+
+    assert "2 runs resumed" in told
+    assert "run p1 could not be resumed: 7 messages wait" in told
 
 
 async def test_a_step_is_skipped_with_a_result(store: Store, ask: Ask) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.docs.page import ROOT, blocks_of, find_pages, name_of
 from tests.docs.play import ONLY_COMPILE, OUTPUT, RUN, compile_block, examples
 
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 INFOS = {RUN, ONLY_COMPILE, OUTPUT, "text", "sh", "sql"}
 PAGES_WITH_EXAMPLES = [page for page in find_pages() if any(block.info == RUN for block, _ in examples(page))]
 

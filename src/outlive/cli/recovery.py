@@ -126,7 +126,7 @@ async def _resume(url: str, run_id: str) -> None:
 
 async def _resume_all(url: str) -> int:
     from outlive.client.recovery import IncompleteKind
-    from outlive.errors import RunFinishedError, RunNotParkedError
+    from outlive.errors import OutliveError, RunFinishedError, RunNotFoundError, RunNotParkedError
 
     number = 0
     async with _engine(url) as engine:
@@ -134,8 +134,11 @@ async def _resume_all(url: str) -> int:
             if it.kind is IncompleteKind.PARKED:
                 try:
                     await engine.resume(it.run.id)
-                except (RunNotParkedError, RunFinishedError):
+                except (RunNotParkedError, RunFinishedError, RunNotFoundError):
                     continue  # Somebody else was faster.
+                except OutliveError as error:
+                    click.echo(f"run {it.run.id} could not be resumed: {error}", err=True)
+                    continue  # The others are not to suffer for it.
                 number += 1
     return number
 
