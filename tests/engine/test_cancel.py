@@ -22,7 +22,6 @@ from tests.engine.support import (
     parks,
     reaches,
     stage,
-    until,
     until_calls,
     waits,
 )
@@ -236,34 +235,3 @@ async def test_a_handle_of_a_cancelled_run_says_why(engine: outlive.Engine) -> N
 
     with pytest.raises(outlive.RunCancelled, match="no reason given"):
         await in_time(run.result())
-
-
-@outlive.workflow
-async def cancelled_child_with_a_slow_end() -> str:
-    try:
-        return await outlive.wait_for_signal("go", str)
-    finally:
-        await hold("end of the child")
-
-
-@outlive.workflow
-async def cancelled_while_wound_up() -> str:
-    child = asyncio.create_task(cancelled_child_with_a_slow_end())
-    await note("begun")
-    child.cancel()
-    return "done"
-
-
-async def test_a_cancel_that_is_a_fact_before_the_end_is_the_end(engine: outlive.Engine) -> None:
-    """The workflow has returned, and its child still cleans up: the run has not ended, so it can be cancelled."""
-    run = await engine.start(cancelled_while_wound_up)
-    await stage.gate("end of the child").reached()
-    await run.cancel(reason="enough")
-
-    async def is_heard() -> bool:
-        return bool(await events_of(run, CancelRequested))
-
-    await until(is_heard)
-    stage.gate("end of the child").open()
-
-    await is_cancelled(run)

@@ -176,7 +176,7 @@ def _on_decided(tree: RunTree, event: ApprovalDecided) -> None:
 def _on_cancel(tree: RunTree, event: CancelRequested) -> None:
     frame = tree.frames.get(event.run)
     if frame is not None:
-        tree.cancel_frame(frame, event.reason, is_asked=True)
+        tree.cancel_frame(frame, event.reason)
 
 
 def _on_detached_started(tree: RunTree, event: DetachedStarted) -> None:

@@ -30,12 +30,7 @@ def find_heir(error: BaseException) -> Heir | None:
     return None
 
 
-def overrule(frame: Frame, ending: EndRun, *, is_asked: bool = False) -> None:
-    """A cancel or a deadline reached a run that is being wound up: one that was to go on ends now.
-
-    What somebody has asked for decides over every other end, too: a cancel that is a fact before the end is the end.
-    """
-    if frame.outcome is None or frame.ending is not None:
-        return
-    if is_asked or frame.outcome.status is RunStatus.CONTINUED:
+def overrule(frame: Frame, ending: EndRun) -> None:
+    """A cancel or a deadline reached a run that is being wound up to go on: now it ends."""
+    if frame.outcome is not None and frame.outcome.status is RunStatus.CONTINUED and frame.ending is None:
         frame.outcome = ending

@@ -104,10 +104,10 @@ class RunTree:
             self.is_parked = True
             self.commands = [Park(reason=reason_of(self, error, run))]
 
-    def cancel_frame(self, frame: Frame, reason: str, *, is_asked: bool = False) -> None:
-        """Ask a run to stop; asking twice is asking once. `is_asked` if somebody outside of its tree wants it."""
+    def cancel_frame(self, frame: Frame, reason: str) -> None:
+        """Ask a run to stop; asking twice is asking once."""
         if frame.is_closing:
-            overrule(frame, EndRun(frame.number, RunStatus.CANCELLED, reason=reason), is_asked=is_asked)
+            overrule(frame, EndRun(frame.number, RunStatus.CANCELLED, reason=reason))
         elif frame.cancel_reason is None and frame.task is not None:
             frame.cancel_reason = reason
             frame.task.cancel()

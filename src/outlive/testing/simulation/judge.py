@@ -15,7 +15,14 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal.event import AnyEvent, DetachedStarted, SignalReceived, StepFailed, StepSucceeded
+from outlive._journal.event import (
+    AnyEvent,
+    CancelRequested,
+    DetachedStarted,
+    SignalReceived,
+    StepFailed,
+    StepSucceeded,
+)
 from outlive._journal.packing import Packer
 from outlive._journal.value import Stored
 from outlive._model import Limits, Payload, Run, RunStatus
@@ -44,6 +51,8 @@ class Judge:
         self._registry = registry(has_rare=True)
         self._booked: list[tuple[str, int]] = []
         """What sagas booked, in the order of the journals, with the epoch."""
+        self._returned_at: dict[int, int] = {}
+        """By nonce: the event with which a workflow returned; from then on it is only wound up."""
 
     @property
     def is_over(self) -> bool:
@@ -108,6 +117,8 @@ class Judge:
         except Contradiction as error:
             self._world.complain(f"the code cannot replay run {book.root_id}: {error}")
             return
+        if rerun.returned_at is not None:
+            self._returned_at[book.nonce] = rerun.returned_at
         for (nonce, run, call), entry in self._ledger.entries.items():
             if nonce != book.nonce:
                 continue
@@ -157,7 +168,14 @@ class Judge:
 
     def _check_cancel_unheard(self, case: Case) -> None:
         tree = self._server.state.trees[self._server.state.runs[case.id].journal]
-        if self._server.books[tree.journal].cancels:
+        book = self._server.books[tree.journal]
+        heard = [seq for seq, event in enumerate(book.events) if isinstance(event, CancelRequested)]
+        if not heard:
+            return
+        if self._returned_at.get(book.nonce, heard[0]) < heard[0]:
+            # It had returned, and a saga that it left keeps what it booked: there is nothing left to cancel.
+            self._world.sometimes["cancel while a run was wound up"] += 1
+        else:
             self._world.complain(f"run {case.id} heard of its cancellation, and ended otherwise")
 
     def _judge_end(self, run: Run, program: Program) -> None:
@@ -195,14 +213,18 @@ class Judge:
 
 
 class _Rerun(Rerun):
-    """Also tells which event made the code ask for each step."""
+    """Also tells which event made the code ask for each step, and with which one the workflow returned."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.asked_at: dict[tuple[int, str], int] = {}
+        self.returned_at: int | None = None
 
     def _take(self, seq: int, commands: list[Command]) -> None:
         super()._take(seq, commands)
+        root = self._execution.frames.get(0)
+        if self.returned_at is None and root is not None and root.is_closing:
+            self.returned_at = seq
         for command in commands:
             if isinstance(command, RunStep):
                 self.asked_at.setdefault((command.run, command.call), seq)
