@@ -15,15 +15,12 @@ async with outlive.Engine("sqlite:hello.db") as engine:
 """
 
 import typing
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from outlive._define.approval import wait_for_approval
 from outlive._define.decide import continue_as_new, patched, publish
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal
-from outlive._define.machine.answer import More, Pending
-from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
-from outlive._define.machine.machine import Machine
-from outlive._define.machine.wire import MachineResult
 from outlive._define.map import Tolerance, map
 from outlive._define.saga import saga
 from outlive._define.step import Step, step
@@ -44,6 +41,10 @@ from outlive.errors import (
 )
 
 if TYPE_CHECKING:
+    from outlive._define.machine.answer import More, Pending
+    from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
+    from outlive._define.machine.machine import Machine
+    from outlive._define.machine.wire import MachineResult
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
@@ -104,20 +105,29 @@ __all__ = [
 ]
 
 
+_ON_DEMAND = {
+    "All": "outlive._define.machine.joins",
+    "Any": "outlive._define.machine.joins",
+    "Batch": "outlive.client.batch",
+    "BatchItem": "outlive.client.batch",
+    "Engine": "outlive.engine",
+    "Machine": "outlive._define.machine.machine",
+    "MachineResult": "outlive._define.machine.wire",
+    "More": "outlive._define.machine.answer",
+    "PartialResults": "outlive._define.machine.joins",
+    "PartialTimeout": "outlive._define.machine.joins",
+    "Pending": "outlive._define.machine.answer",
+    "Percentage": "outlive._define.machine.joins",
+    "Quorum": "outlive._define.machine.joins",
+    "RunHandle": "outlive.client.handle",
+}
+"""Loaded when they are first asked for: a module that only defines workflows should import in no time."""
+
+
 def __getattr__(name: str) -> typing.Any:
-    """Load the engine when it is first asked for: a module that only defines workflows should import in no time."""
-    if name == "Engine":
-        from outlive.engine import Engine
-
-        return Engine
-    if name == "RunHandle":
-        from outlive.client.handle import RunHandle
-
-        return RunHandle
-    if name in ("Batch", "BatchItem"):
-        from outlive.client import batch
-
-        return getattr(batch, name)
+    """What is loaded on demand."""
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

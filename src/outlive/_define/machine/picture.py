@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from html import escape
 
 from outlive._define.machine.diagram import arrows_of
 from outlive._define.machine.driver import Plan
