@@ -37,6 +37,7 @@ class Proxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._server: asyncio.Server | None = None
         self._links: set[_Link] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._cut_at: int | None = None
         self._cut_before = False
         self._cut_commits = False
@@ -123,12 +124,13 @@ class Proxy:
     async def _close(self) -> None:
         assert self._server is not None
         self._server.close()
-        await self._cut_links()
-        # What still forwards would be destroyed with the loop, and complain whenever that is noticed.
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
+        self.is_down = True
+        for task in self._serving:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        # What is left would be destroyed with the loop, and complain whenever that is noticed.
+        while left := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(left)
+        await asyncio.sleep(0)  # A transport that was aborted is closed in the next round of the loop.
 
     async def _cut_links(self) -> None:
         for link in list(self._links):
@@ -138,16 +140,26 @@ class Proxy:
         if self.is_down:
             writer.transport.abort()
             return
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            await self._serve(reader, writer)
+        finally:
+            writer.transport.abort()
+            self._serving.discard(task)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             server_reader, server_writer = await asyncio.open_connection(*self._target)
         except OSError:
-            writer.transport.abort()
             return
         link = _Link(self, reader, writer, server_reader, server_writer)
         self._links.add(link)
         try:
             await link.run()
         finally:
+            link.cut()
             self._links.discard(link)
 
 
