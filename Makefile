@@ -18,9 +18,8 @@ STORE ?= sqlite
 # What is not said on the command line: a storm is longer than a kill trial, and over both stores.
 CHAOS_KILLS = $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300)
 CHAOS_STORE = $(if $(filter command line environment,$(origin STORE)),$(STORE),both)
-# Processes at once. Tests wait for servers and for other processes more than they compute, so there is one more of them.
+# Test processes at once.
 JOBS ?= 2
-TEST_JOBS = $(if $(filter command line environment,$(origin JOBS)),$(JOBS),3)
 ARGS ?=
 UV_VERSION := 0.13.7
 
@@ -49,7 +48,7 @@ type: $(DEV) ## Check types.
 	.venv/bin/python -m mypy --strict
 
 unit: $(DEV) ## Run the tests that take seconds.
-	.venv/bin/python -m pytest -n $(TEST_JOBS) --dist loadfile $(ARGS)
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 slow: $(DEV) ## Run the tests marked slow.
 	.venv/bin/python -m pytest -m slow --timeout=1800 $(ARGS)
