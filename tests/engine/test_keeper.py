@@ -8,38 +8,12 @@ from functools import partial
 
 import pytest
 
-from outlive._runtime.clock import SystemClock
 from outlive._runtime.keeper import Keeper
 from outlive._runtime.trust import Trust
 from outlive.errors import StoreUnavailableError
+from tests.engine.hand_clock import HandClock
 
 LEASE_SECONDS = 30.0
-
-
-class HandClock(SystemClock):
-    """A clock whose time the test makes, and which drives the keeper when the test says so."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.at = 100.0
-        self.beats: Generator[float, None, None] | None = None
-
-    def monotonic(self) -> float:
-        """The time that the test has made."""
-        return self.at
-
-    def pulse(self, beats: Generator[float, None, None], *, name: str) -> Callable[[], None]:
-        """Kept for the test."""
-        del name
-        self.beats = beats
-        return beats.close
-
-    def live_through(self) -> float:
-        """Let all the pauses pass that the keeper asks for, until it asks for no more; when that is."""
-        assert self.beats is not None
-        for pause in self.beats:
-            self.at += pause
-        return self.at
 
 
 class SlowBeat:
@@ -68,6 +42,13 @@ async def clock() -> HandClock:
     return HandClock()
 
 
+def live_through(clock: HandClock) -> float:
+    """Let all the pauses pass that the keeper asks for, until it asks for no more; when that is."""
+    while clock.tick():
+        pass
+    return clock.at
+
+
 def keeper_on(clock: HandClock, beat: SlowBeat, *, asked_at: float) -> Trust:
     """Begin to keep a lease; until when it is trusted."""
     trust = Trust()
@@ -87,7 +68,7 @@ async def test_worker_is_fenced_before_its_lease_has_ended(clock: HandClock, sec
     """However long each renewal hangs before it fails."""
     keeper_on(clock, SlowBeat(clock, seconds=seconds), asked_at=clock.at)
 
-    assert clock.live_through() < 100.0 + LEASE_SECONDS
+    assert live_through(clock) < 100.0 + LEASE_SECONDS
 
 
 async def test_lease_counts_from_before_it_was_asked_for(clock: HandClock) -> None:
@@ -95,18 +76,15 @@ async def test_lease_counts_from_before_it_was_asked_for(clock: HandClock) -> No
     trust = keeper_on(clock, SlowBeat(clock, seconds=0.0), asked_at=clock.at - 5.0)
 
     assert trust.until < 95.0 + LEASE_SECONDS
-    assert clock.live_through() < 95.0 + LEASE_SECONDS
+    assert live_through(clock) < 95.0 + LEASE_SECONDS
 
 
 async def test_whoever_was_stopped_for_too_long_does_not_renew(clock: HandClock) -> None:
     """Others may own everything by now: a renewal that succeeds would say nothing."""
     beat = SlowBeat(clock, seconds=0.0, is_away=False)
     keeper_on(clock, beat, asked_at=clock.at)
-    assert clock.beats is not None
-    next(clock.beats)
-    clock.at += LEASE_SECONDS
 
-    assert next(clock.beats, None) is None
+    assert not clock.tick(after=LEASE_SECONDS)
     assert beat.renewals == 0
 
 
@@ -146,9 +124,7 @@ async def test_keeper_that_has_stopped_says_nothing_more(
     keeper.start()
     beat.happens = partial(keeper.give_up, "it stood still") if is_given_up else keeper.stop
 
-    assert clock.beats is not None
-    next(clock.beats)
-    next(clock.beats, None)
+    clock.tick()
     await asyncio.sleep(0)
 
     assert said == ["it stood still"] * is_given_up

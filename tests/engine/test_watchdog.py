@@ -7,45 +7,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 
 import outlive
-from outlive._runtime.clock import SystemClock
 from outlive._runtime.watchdog import MARK_SECONDS, STALL_SECONDS, Watchdog
 from outlive.telemetry import Counters
+from tests.engine.hand_clock import HandClock
 from tests.engine.support import in_time, stage
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 5.0
-
-
-class HandClock(SystemClock):
-    """A clock whose time and whose looks the test makes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.at = 100.0
-        self.looks: Generator[float, None, None] | None = None
-
-    def monotonic(self) -> float:
-        """The time that the test has made."""
-        return self.at
-
-    def pulse(self, beats: Generator[float, None, None], *, name: str) -> Callable[[], None]:
-        """Kept for the test."""
-        del name
-        self.looks = beats
-        next(beats)
-        return beats.close
-
-    def look(self, *, after: float = MARK_SECONDS) -> bool:
-        """Let some time pass and look; whether the watchdog goes on."""
-        assert self.looks is not None
-        self.at += after
-        return next(self.looks, None) is not None
 
 
 @pytest.fixture
@@ -71,7 +44,7 @@ async def test_stall_is_reported_once_with_the_stack(
     """Whoever blocks finds the line in the log, and nothing else is said until the loop has turned."""
     with caplog.at_level(logging.ERROR, logger="outlive"):
         for _ in range(round(2 * STALL_SECONDS / MARK_SECONDS)):
-            assert clock.look()
+            assert clock.tick()
 
     (record,) = caplog.records
     assert "has not turned" in record.getMessage()
@@ -82,7 +55,7 @@ async def test_stall_is_reported_once_with_the_stack(
 async def test_session_is_given_up_after_a_lease(clock: HandClock, given_up: list[str]) -> None:
     """Not earlier, and only once."""
     looks = 0
-    while clock.look():
+    while clock.tick():
         looks += 1
 
     assert looks * MARK_SECONDS == PATIENCE_SECONDS - MARK_SECONDS
@@ -93,8 +66,8 @@ async def test_process_that_was_stopped_as_a_whole_is_not_stalled(
     clock: HandClock, given_up: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever looks was stopped too, so nothing can be said about the loop."""
-    assert clock.look(after=3600)
-    assert clock.look()
+    assert clock.tick(after=3600)
+    assert clock.tick()
 
     assert caplog.records == []
     assert given_up == []

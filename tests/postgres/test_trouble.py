@@ -11,7 +11,7 @@ import pytest
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.beat import PostgresBeat
-from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
     begin,
@@ -224,6 +224,25 @@ async def test_store_can_be_closed_while_its_server_is_away(own_server: Postgres
 
 
 # -- Pools -------------------------------------------------------------------------------------------------------------
+
+
+async def test_closed_store_leaves_no_transaction_open(store: PostgresStore, postgres_server: PostgresServer) -> None:
+    """A step that nobody waits for any more keeps neither a connection nor what it has locked."""
+    left_open = await store.begin()
+    await left_open.handle.execute("SELECT 1")
+    open_there = (
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'outlive' AND state LIKE 'idle in transaction%'"
+    )
+    assert postgres_server.execute(open_there) == [(1,)]
+
+    await store.close()
+
+    async def is_gone() -> bool:
+        return postgres_server.execute(open_there) == [(0,)]
+
+    await until(is_gone)
+    with pytest.raises(StoreError, match="is not open"):
+        await left_open.commit([])
 
 
 async def test_more_verbs_than_connections_wait_for_their_turn(store: PostgresStore) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from pathlib import Path
 
@@ -14,14 +13,9 @@ KEY = b64encode(b"fact").decode()
 
 
 @pytest.fixture
-def etcd() -> EtcdServer:
+def etcd(etcd_program: None) -> EtcdServer:
     """A node that is not started yet."""
-    try:
-        return EtcdServer()
-    except EtcdNotFoundError as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+    return EtcdServer()
 
 
 def test_what_was_confirmed_is_there_after_a_kill(etcd: EtcdServer) -> None:

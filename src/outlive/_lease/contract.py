@@ -48,7 +48,10 @@ class Leases(Protocol):
         """Begin a session; it is live until `lease_seconds` from now, and longer with every beat."""
 
     def open_beat(self, worker_id: str) -> Beat:
-        """A way to renew the lease of this session from another thread, on a connection of its own."""
+        """A way to renew the lease of this session from another thread, on a connection of its own.
+
+        Where a lease is for ever there is nothing to renew, and a beat says nothing about the session.
+        """
 
     async def acquire(self, run_id: str, worker_id: str) -> Claim | OwnedBy | None:
         """Own a tree: one that nobody owns, or whose owner is not alive.

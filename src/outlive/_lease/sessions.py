@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from outlive._journal.claiming import claim_of, root_after
 from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, RunClaimed, RunReleased
-from outlive._journal.fold import Fold
+from outlive._journal.event import AnyEvent, RunReleased
 from outlive._lease.contract import OwnedBy
 from outlive._lease.process import is_gone
 from outlive._model import Run, RunStatus
@@ -82,9 +82,9 @@ class StoreLeases:
                 return owned
             if owned is not None:
                 return Claim(run, seq)
-            event = RunClaimed(at=self._store.now(), worker=worker_id, epoch=run.epoch + 1, interrupted=bool(run.owner))
-            if (claimed := await self._append(run, seq, event)) is not None:
-                return Claim(claimed, seq + 1)
+            event, claimed = claim_of(run, worker_id=worker_id, at=self._store.now())
+            if await self._append(run, seq, event):
+                return Claim(claimed, seq + 1, interrupted=event.interrupted)
         return None
 
     async def release(self, run_id: str, worker_id: str) -> None:
@@ -93,19 +93,16 @@ class StoreLeases:
             run, seq = found
             if run.owner != worker_id or not _can_be_owned(run):
                 raise NotOwnerError(run_id, worker_id, run.owner)
-            if await self._append(run, seq, RunReleased(at=self._store.now())) is not None:
+            if await self._append(run, seq, RunReleased(at=self._store.now())):
                 return
         raise RunNotFoundError(run_id)
 
-    async def _append(self, run: Run, seq: int, event: AnyEvent) -> Run | None:
-        """Write one fact behind the end of a journal; the root as it is then, or None if somebody was first."""
-        fold = Fold(run.root_id)
-        fold.runs[0] = run
-        fold.apply(event)
+    async def _append(self, run: Run, seq: int, event: AnyEvent) -> bool:
+        """Write one fact behind the end of a journal; False if somebody was first."""
         row = seal(event, salt=salt_of(run.nonce), seq=seq + 1)
-        change = Change(journal=run.journal, after=seq, rows=[row], runs=[fold.root])
+        change = Change(journal=run.journal, after=seq, rows=[row], runs=[root_after(run, event)])
         ((outcome, _),) = await self._store.commit([change])
-        return fold.root if outcome is Outcome.COMMITTED else None
+        return outcome is Outcome.COMMITTED
 
     async def _look_at(self, run_id: str) -> tuple[Run, int] | None:
         """A run and the end of its journal.

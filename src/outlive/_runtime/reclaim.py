@@ -11,9 +11,9 @@ If the claim whose answer was lost took an orphan over, the tree is one still: n
 
 from __future__ import annotations
 
+from outlive._journal.claiming import root_after
 from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
-from outlive._journal.fold import Fold
 from outlive._model import Run
 from outlive._runtime.live import LiveRun
 from outlive._store.contract import Change, Claim
@@ -32,13 +32,11 @@ def reclaiming(run: Run, rows: list[Row], *, worker_id: str, at: int) -> tuple[C
     """The change that claims a tree with this journal, and what the claim is once it has committed."""
     # Nobody was interrupted by the run itself: this does not count towards its quarantine.
     event = RunClaimed(at=at, worker=worker_id, epoch=run.epoch + 1)
-    fold = Fold(run.root_id)
-    fold.runs[0] = run
-    fold.apply(event)
+    root = root_after(run, event)
     seq = rows[-1][0] + 1
     row = seal(event, salt=salt_of(run.nonce), seq=seq)
-    claim = Claim(fold.root, seq, interrupted=_was_orphan(run, rows))
-    return Change(journal=run.journal, after=seq - 1, rows=[row], runs=[fold.root]), claim
+    claim = Claim(root, seq, interrupted=_was_orphan(run, rows))
+    return Change(journal=run.journal, after=seq - 1, rows=[row], runs=[root]), claim
 
 
 def _was_orphan(run: Run, rows: list[Row]) -> bool:

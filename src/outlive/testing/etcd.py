@@ -14,7 +14,6 @@ Theory
 
 from __future__ import annotations
 
-import ctypes
 import http.client
 import json
 import os
@@ -22,16 +21,15 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from outlive.errors import ConfigurationError
+from outlive.testing.launched import Launched, dying_by
 
 __all__ = ["EtcdCluster", "EtcdNotFoundError", "EtcdServer", "EtcdTls", "find_etcd"]
 
@@ -39,8 +37,6 @@ HOST = "127.0.0.1"
 START_SECONDS = 30.0
 BEAT_MILLISECONDS = 50
 ELECTION_MILLISECONDS = 500
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class EtcdNotFoundError(ConfigurationError):
@@ -67,7 +63,7 @@ class EtcdTls:
     """Signed the certificates of node and clients."""
 
 
-class EtcdServer:
+class EtcdServer(Launched):
     """One node with a folder of its own; `with EtcdServer() as server` starts and removes it."""
 
     def __init__(self, *, name: str = "node-1", tls: EtcdTls | None = None, settings: Sequence[str] = ()) -> None:
@@ -82,19 +78,6 @@ class EtcdServer:
         self._peers = f"{name}=http://{HOST}:{self.peer_port}"
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.remove()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()
 
     # -- Life ----------------------------------------------------------------------------------------------
 
@@ -130,7 +113,7 @@ class EtcdServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 (one system call, which takes no lock)
+                preexec_fn=dying_by(signal.SIGKILL),  # noqa: PLW1509 (one system call, which takes no lock)
             )
 
     def wait_until_ready(self) -> None:
@@ -239,26 +222,13 @@ class EtcdServer:
         self._peers = ",".join(f"{peer.name}=http://{HOST}:{peer.peer_port}" for peer in peers)
 
 
-class EtcdCluster:
+class EtcdCluster(Launched):
     """Nodes that know each other; `with EtcdCluster(3) as cluster` starts and removes them."""
 
     def __init__(self, size: int = 3) -> None:
         self.nodes = [EtcdServer(name=f"node-{number}") for number in range(1, size + 1)]
         for node in self.nodes:
             node.join(self.nodes)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.remove()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()
 
     def start(self) -> None:
         """Start the nodes that do not run, and wait until they all have a leader."""
@@ -292,11 +262,6 @@ class EtcdCluster:
     def url(self, prefix: str = "outlive") -> str:
         """The place of leases on all nodes."""
         return f"etcd://{','.join(f'{HOST}:{node.port}' for node in self.nodes)}/{prefix}"
-
-
-def _die_with_parent() -> None:
-    if _libc is not None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _free_ports(count: int) -> list[int]:

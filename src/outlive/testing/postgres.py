@@ -17,7 +17,6 @@ Theory
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import pwd
 import shutil
@@ -25,17 +24,16 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Coroutine, Mapping
 from itertools import count
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from outlive.errors import ConfigurationError
+from outlive.testing.launched import Launched, dying_by
 from outlive.testing.postgres_programs import PostgresNotFoundError, find_programs
 
 __all__ = ["USER", "PostgresNotFoundError", "PostgresServer"]
@@ -63,11 +61,9 @@ DO $$ BEGIN
     );
 END $$
 """
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-class PostgresServer:
+class PostgresServer(Launched):
     """One server with a data folder of its own; `with PostgresServer() as server` starts and removes it.
 
     Start it from a thread that lives as long as the server shall: the system ends it with that thread.
@@ -90,19 +86,6 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._names = count(1)
         self.port = 0
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.remove()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()
 
     # -- Life ----------------------------------------------------------------------------------------------
 
@@ -128,7 +111,7 @@ class PostgresServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 (one system call, which takes no lock)
+                preexec_fn=dying_by(signal.SIGQUIT),  # noqa: PLW1509 (one system call, which takes no lock)
                 **_identity(),
             )
         self._wait_until_ready(self._process)
@@ -294,11 +277,6 @@ def _identity() -> dict[str, Any]:
         return {}
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-
-def _die_with_parent() -> None:
-    if _libc is not None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
 def _is_reachable(program: Path) -> bool:

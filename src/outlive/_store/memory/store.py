@@ -14,9 +14,8 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from outlive._journal.claiming import claim_of
 from outlive._journal.codec import Row, salt_of, seal
-from outlive._journal.event import RunClaimed
-from outlive._journal.fold import Fold
 from outlive._model import Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
 from outlive._store.contract import (
@@ -235,12 +234,9 @@ class MemoryStore:
 
     def _claim(self, tree: Tree, worker_id: str, now: int) -> Claim:
         root = tree.root
-        event = RunClaimed(at=now, worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
-        fold = Fold(root.root_id)
-        fold.runs[0] = root
-        fold.apply(event)
+        event, claimed = claim_of(root, worker_id=worker_id, at=now)
         tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=len(tree.rows)))
-        self._put_run(tree, fold.root)
+        self._put_run(tree, claimed)
         return Claim(tree.root, tree.rows[-1][0], interrupted=event.interrupted)
 
     def _is_live(self, worker_id: str) -> bool:

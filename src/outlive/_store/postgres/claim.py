@@ -12,9 +12,8 @@ from typing import NamedTuple
 import asyncpg
 import msgspec
 
+from outlive._journal.claiming import claim_of
 from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import RunClaimed
-from outlive._journal.fold import Fold
 from outlive._model import Run
 from outlive._store.contract import Change, Claim, Claims, WorkerInfo
 from outlive._store.postgres.batch import Batch
@@ -127,7 +126,7 @@ async def _take_over(
         if root is None or row["tail"] is None:
             continue
         seq = row["tail"] + 1
-        event, run = _claim(root, worker_id=worker_id, now=now)
+        event, run = claim_of(root, worker_id=worker_id, at=now)
         claimed = [seal(event, salt=salt_of(run.nonce), seq=seq)]
         batch.add(Change(journal=root.journal, after=seq - 1, rows=claimed, runs=[run]))
         claims.append(Claim(run, seq, interrupted=event.interrupted))
@@ -143,15 +142,6 @@ def _to_sound_run(row: asyncpg.Record) -> Run | None:
     except (msgspec.MsgspecError, KeyError) as error:
         log.error("a run row is damaged and cannot be claimed: %r in %.200s", error, row["id"])
         return None
-
-
-def _claim(root: Run, *, worker_id: str, now: int) -> tuple[RunClaimed, Run]:
-    """The event of the claim, and the root row as everybody folds it."""
-    event = RunClaimed(at=now, worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
-    fold = Fold(root.root_id)
-    fold.runs[0] = root
-    fold.apply(event)
-    return event, fold.root
 
 
 # -- Sessions ------------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ class Pool:
         self._kept = kept
         self._settings = settings
         self._free: list[Session] = []
+        self._taken: set[Session] = set()
         self._slots = asyncio.Semaphore(size)
         self._failures = 0
         self._not_before = 0.0
@@ -61,7 +62,7 @@ class Pool:
         while True:
             await self._slots.acquire()
             try:
-                return self._pop() or await self._connect()
+                session = self._pop() or await self._connect()
             except BaseException as error:
                 if not isinstance(error, StoreUnavailableError) or not is_full(error.__cause__):
                     self._slots.release()
@@ -73,6 +74,9 @@ class Pool:
                 self._slots.release()
                 if not sum(other.spare() for other in self.others):
                     raise
+            else:
+                self._taken.add(session)
+                return session
 
     def spare(self) -> int:
         """Close what is free and can be done without; how many that are."""
@@ -95,12 +99,14 @@ class Pool:
         if not session.is_open or session.is_in_transaction or self._is_closed:
             self.drop(session)
             return
+        self._taken.discard(session)
         self._free.append(session)
         self._slots.release()
 
     def drop(self, session: Session) -> None:
         """Throw it away."""
         session.connection.terminate()
+        self._taken.discard(session)
         self.pids.discard(session.pid)
         self._slots.release()
 
@@ -160,10 +166,13 @@ class Pool:
         return await self.do(verb, *arguments, is_write=is_write)
 
     async def close(self) -> None:
-        """Close what is free; what somebody still holds is closed when he gives it back."""
+        """Close everything. What somebody still holds is cut off: a step that nobody waits for any more may have it,
+        and would keep what its transaction has locked for as long as it likes."""
         self._is_closed = True
         if self._washing:
             await asyncio.wait(self._washing)
+        for session in self._taken:
+            session.connection.terminate()
         free, self._free = self._free, []
         for session in free:
             try:

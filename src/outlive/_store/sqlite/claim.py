@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from outlive._journal.claiming import claim_of
 from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import RunClaimed
-from outlive._journal.fold import Fold
-from outlive._model import Run
 from outlive._store.contract import Change, Claim, Claims, WorkerInfo
 from outlive._store.sqlite.batch import Batch
 from outlive._store.sqlite.connection import Session
@@ -158,7 +156,7 @@ def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) ->
         if key not in tails or key not in roots:
             continue
         seq = tails[key] + 1
-        event, run = _claim(roots[key], worker_id=worker_id, now=now)
+        event, run = claim_of(roots[key], worker_id=worker_id, at=now)
         rows = [seal(event, salt=salt_of(run.nonce), seq=seq)]
         changes.append(Change(journal=key, after=seq - 1, rows=rows, runs=[run]))
         claims.append(Claim(run, seq, interrupted=event.interrupted))
@@ -166,12 +164,3 @@ def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) ->
     batch.add(changes)
     batch.write()
     return claims
-
-
-def _claim(root: Run, *, worker_id: str, now: int) -> tuple[RunClaimed, Run]:
-    """The event of the claim, and the root row as everybody folds it."""
-    event = RunClaimed(at=now, worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
-    fold = Fold(root.root_id)
-    fold.runs[0] = root
-    fold.apply(event)
-    return event, fold.root

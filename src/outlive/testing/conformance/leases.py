@@ -139,7 +139,7 @@ class LeasesConformance(Facet):
         assert sorted(claim.run.id for claim in claims.claims) == ["first", "second"]
 
     async def test_beat_succeeds_while_the_session_lives(self, leases: Leases) -> None:
-        """And is refused when it has ended. [SF-L5]"""
+        """As often as it likes; letting go of it twice is fine. [SF-L5]"""
         await enlist(leases, "worker-a")
         beat = leases.open_beat("worker-a")
 
@@ -194,6 +194,7 @@ class StoreLeasesConformance(LeasesConformance):
 
         assert isinstance(claim, Claim)
         assert (claim.run.owner, claim.run.epoch, claim.run.attempts) == ("worker-b", 2, 1)
+        assert claim.interrupted
         with pytest.raises(NotOwnerError, match="worker worker-b does"):
             await leases.release("run-1", "worker-a")
 
@@ -211,6 +212,16 @@ class StoreLeasesConformance(LeasesConformance):
 
         beat.close()
         assert await leases.get("run-1") == OwnedBy("worker-a", clock.now() + round(LEASE_SECONDS * 1_000_000))
+
+    async def test_beat_of_an_ended_session_is_refused(self, leases: Leases) -> None:
+        """So a worker that others have ended hears of it, and fences itself."""
+        await enlist(leases, "worker-a")
+        beat = leases.open_beat("worker-a")
+        await leases.release_all("worker-a")
+
+        assert beat.renew(lease_seconds=LEASE_SECONDS) is False
+
+        beat.close()
 
     async def test_session_of_a_dead_process_is_lost(self, leases: Leases) -> None:
         """One whose process lives is not, nor one that nobody here can look at."""

@@ -1,0 +1,25 @@
+"""What a claim is: one event, and the root row as everybody folds it.
+
+Every store writes claims, and so does a worker that takes up what is its own. They must not differ in a single field: a
+row that is not the fold of its journal is damage.
+"""
+
+from __future__ import annotations
+
+from outlive._journal.event import AnyEvent, RunClaimed
+from outlive._journal.fold import Fold
+from outlive._model import Run
+
+
+def claim_of(root: Run, *, worker_id: str, at: int) -> tuple[RunClaimed, Run]:
+    """The claim of a tree by a worker, and the root as it is then; whoever owns it now was interrupted."""
+    event = RunClaimed(at=at, worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
+    return event, root_after(root, event)
+
+
+def root_after(root: Run, event: AnyEvent) -> Run:
+    """The root row of a tree after one more event of the root."""
+    fold = Fold(root.root_id)
+    fold.runs[0] = root
+    fold.apply(event)
+    return fold.root
