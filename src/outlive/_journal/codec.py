@@ -4,7 +4,8 @@ The format, byte by byte
 ------------------------
 A journal row is `(seq, format, crc, body)`:
 
-* `seq`: 0, 1, 2, ... without a gap; unique in the journal.
+* `seq`: 0, 1, 2, ... without a gap; unique in the journal. A journal that was compacted begins with the row of its last
+  `SnapshotTaken` instead, which says in `events` how many rows went before it.
 * `format`: the version of the layout of `body`; this release writes `FORMAT` and reads every earlier one.
 * `crc`: CRC-32 (zlib) over `nonce` (8 bytes, big endian), the ASCII text `<seq>/<format>/` and `body`, in this order.
   The nonce is random and made with the tree, so a row that was flipped, cut, swapped with another row of this
@@ -27,7 +28,7 @@ from zlib import crc32
 
 import msgspec
 
-from outlive._journal.event import AnyEvent, Event
+from outlive._journal.event import AnyEvent, Event, RunCreated, SnapshotTaken
 from outlive.errors import CorruptJournalError, FormatTooNewError
 
 FORMAT = 1
@@ -83,12 +84,36 @@ def checksum(seq: int, format_: int, body: bytes, salt: int) -> int:
 def open_journal(rows: Iterable[Row], *, nonce: int, run_id: str) -> list[AnyEvent]:
     """Read a whole journal from its first row on; a gap is damage too."""
     salt = salt_of(nonce)
-    events = []
-    for expected, row in enumerate(rows):
-        if row[0] != expected:
+    events: list[AnyEvent] = []
+    expected = 0
+    for row in rows:
+        if row[0] != expected and (events or not _is_snapshot(row, salt, run_id)):
             raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")
         events.append(open_row(row, salt=salt, run_id=run_id))
+        expected = row[0] + 1
     return events
+
+
+def _is_snapshot(row: Row, salt: int, run_id: str) -> bool:
+    """Whether it stands for all rows that a journal had before it."""
+    event = open_row(row, salt=salt, run_id=run_id)
+    return isinstance(event, SnapshotTaken) and event.events == row[0]
+
+
+def creation_in(row: Row, *, nonce: int, run_id: str) -> RunCreated:
+    """How a run began, by the first row of its journal.
+
+    Raises:
+        CorruptJournalError: it is not the first row of a journal.
+        FormatTooNewError: a later release wrote it.
+    """
+    match open_row(row, salt=salt_of(nonce), run_id=run_id):
+        case RunCreated() as created:
+            return created
+        case SnapshotTaken(created=created):
+            return created
+        case event:
+            raise CorruptJournalError(run_id, row[0], f"the journal begins with {type(event).__name__}")
 
 
 def _open_other_format(row: Row, run_id: str) -> AnyEvent:

@@ -35,7 +35,7 @@ SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
 class Scope:
     """One task of one run."""
 
-    __slots__ = ("_branches", "_counts", "_path", "_random", "frame")
+    __slots__ = ("_branches", "_counts", "_path", "_random", "_since", "frame")
 
     def __init__(self, frame: Frame, path: str = "") -> None:
         self.frame = frame
@@ -43,6 +43,7 @@ class Scope:
         self._branches = 0
         self._counts: dict[str, int] = {}
         self._random: random.Random | None = None
+        self._since = ""
 
     def call(self, name: str) -> str:
         """The identity of the next call of `name` here."""
@@ -63,8 +64,20 @@ class Scope:
     def random(self) -> random.Random:
         """Random numbers that are the same in every replay and different in every run and scope."""
         if self._random is None:
-            self._random = random.Random(f"{self.frame.seed}/{self._path}")
+            self._random = random.Random(f"{self.frame.seed}/{self._path}{self._since}")
         return self._random
+
+    @property
+    def calls(self) -> tuple[dict[str, int], int]:
+        """How often each name was called here, and how many tasks were made: what identities go on from."""
+        return self._counts, self._branches
+
+    def go_on(self, counts: dict[str, int], branches: int, *, since: int) -> None:
+        """Go on from a snapshot, the event with the number `since`: everything behind it is the same for who has lived
+        through it and for who begins there."""
+        self._counts, self._branches = dict(counts), branches
+        # Nobody can tell how many numbers were drawn before.
+        self._random, self._since = None, f"@{since}"
 
 
 class Frame:
@@ -82,7 +95,9 @@ class Frame:
         "number",
         "outcome",
         "patches",
+        "position",
         "published",
+        "scope",
         "seed",
         "spec",
         "tags",
@@ -113,6 +128,10 @@ class Frame:
         """The way that was taken at each mark of a change in the code."""
         self.published = NOTHING_PUBLISHED
         """JSON of what the run shows to people."""
+        self.scope = Scope(self)
+        """That of the workflow's own task."""
+        self.position: bytes | None = None
+        """JSON of where the workflow stood, if the run begins with a snapshot."""
         self.cancel_reason: str | None = None
         self.is_timed_out = False
         self.is_closing = False
@@ -124,7 +143,7 @@ class Frame:
     def context(self) -> contextvars.Context:
         """A fresh context for the run: nothing of the worker leaks in, nothing of the run leaks out."""
         context = contextvars.Context()
-        context.run(SCOPE.set, Scope(self))
+        context.run(SCOPE.set, self.scope)
         return context
 
     def add_task(self, task: asyncio.Task[Any]) -> None:

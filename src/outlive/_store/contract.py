@@ -120,6 +120,15 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
+class Forgotten(msgspec.Struct, frozen=True):
+    """What a snapshot in a journal makes superfluous."""
+
+    before: int
+    """The seq of the snapshot: events before it go."""
+    below: int
+    """Child runs with a number below this one go, with their items and tags. They have ended."""
+
+
 class Change(msgspec.Struct, kw_only=True):
     """Everything that one tree has to say at one moment; commits as a whole or not at all."""
 
@@ -143,6 +152,12 @@ class Change(msgspec.Struct, kw_only=True):
     conflicts if one of its starts is an heir (`heir_of`) that cannot be created: nobody ends without the heir."""
     messages: list[Message] = []
     """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
+    forgets: Forgotten | None = None
+    """What goes when everything else is written; never what stands at or behind the last snapshot among `rows`. The
+    fence holds all the same: a writer whose `after` has gone conflicts, and behind one that stands nothing has gone."""
+    is_guarded: bool = False
+    """Whether this journal forgets now and then. Its writers come one after the other: a writer may not look for its
+    `after` before, and write after, another one has written and forgotten what stands in its way."""
     heir_of: int = 0
     """For a new journal: the handle of an ended one, whose message keys and messages waiting for its root run move
     over. A tree that has not ended keeps what it has. What the heir finds in its inbox makes it due at once."""

@@ -14,7 +14,7 @@ import msgspec
 
 from outlive._define.registry import Registry
 from outlive._define.workflow import Bound, Workflow, bound
-from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.codec import Row, creation_in
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
@@ -210,8 +210,7 @@ class Client(LookingClient):
         """What ends the run that has the id, if it is open, and begins the new one; its tree takes another name."""
         rows, tree = await self._read_tree(run)
         # Generations of one id are counted on, so that no two of them get the same name.
-        first = open_row(rows[0], salt=salt_of(run.nonce), run_id=run.id)
-        assert isinstance(first, RunCreated)
+        first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
         new = birth(run.id, msgspec.structs.replace(event, generation=first.generation), blobs)
         closing = None
         if 0 in tree and not tree[0].status.is_terminal:

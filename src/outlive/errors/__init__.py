@@ -23,7 +23,13 @@ from outlive.errors.definition import (
 )
 from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
 from outlive.errors.lease import LeaseUrlError, NotOwnerError
-from outlive.errors.machine import MachineError, SplitFailedError, StateResultError, UnknownStateError
+from outlive.errors.machine import (
+    MachineError,
+    SplitFailedError,
+    StateResultError,
+    UndoNotFoundError,
+    UnknownStateError,
+)
 from outlive.errors.replay import DivergenceError, NotDurableError, NotInRunError, RunawayError, RunDropped, StuckError
 from outlive.errors.run import (
     BatchFailedError,
@@ -135,6 +141,7 @@ __all__ = [
     "TransactionOverError",
     "TransactionRefusedError",
     "UndoFailedError",
+    "UndoNotFoundError",
     "UnfitServerError",
     "UnknownStateError",
     "UnreadableError",

@@ -3,6 +3,7 @@
 from outlive.testing.conformance.blobs import BlobsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
 from outlive.testing.conformance.examine import ExamineConformance
+from outlive.testing.conformance.forgetting import ForgettingConformance
 from outlive.testing.conformance.heirs import HeirsConformance
 from outlive.testing.conformance.inbox import InboxConformance
 from outlive.testing.conformance.items import ItemsConformance
@@ -25,6 +26,7 @@ class LocalStoreConformance(
     RunsConformance,
     StartsConformance,
     HeirsConformance,
+    ForgettingConformance,
     JournalConformance,
     RowsConformance,
     BlobsConformance,
