@@ -22,7 +22,7 @@ through the upcasts, oldest first; a row of a newer format, or of a kind this re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from zlib import crc32
 
@@ -83,21 +83,24 @@ def checksum(seq: int, format_: int, body: bytes, salt: int) -> int:
 
 def open_journal(rows: Iterable[Row], *, nonce: int, run_id: str) -> list[AnyEvent]:
     """Read a whole journal from its first row on; a gap is damage too."""
+    return list(open_rows(rows, nonce=nonce, run_id=run_id))
+
+
+def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str) -> Iterator[AnyEvent]:
+    """The same, one after the other."""
     salt = salt_of(nonce)
-    events: list[AnyEvent] = []
     expected = 0
     for row in rows:
-        if row[0] != expected and (events or not _is_snapshot(row, salt, run_id)):
+        event = open_row(row, salt=salt, run_id=run_id)
+        if row[0] != expected and (expected or not stands_for_all(event, row[0])):
             raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")
-        events.append(open_row(row, salt=salt, run_id=run_id))
+        yield event
         expected = row[0] + 1
-    return events
 
 
-def _is_snapshot(row: Row, salt: int, run_id: str) -> bool:
-    """Whether it stands for all rows that a journal had before it."""
-    event = open_row(row, salt=salt, run_id=run_id)
-    return isinstance(event, SnapshotTaken) and event.events == row[0]
+def stands_for_all(event: AnyEvent | None, seq: int) -> bool:
+    """Whether the event with this seq may be the first of a journal, for all that were before it."""
+    return isinstance(event, SnapshotTaken) and event.events == seq
 
 
 def creation_in(row: Row, *, nonce: int, run_id: str) -> RunCreated:

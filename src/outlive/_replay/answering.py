@@ -223,7 +223,6 @@ def _on_snapshot(tree: RunTree, event: SnapshotTaken) -> None:
         call = tree.calls.pop(SNAPSHOT, None)
         if not isinstance(call, SnapshotCall):
             raise unasked(tree, event, "a snapshot was taken")
-        frame.scope.go_on(*frame.scope.calls, since=event.events)
         call.future.set_result(None)
         return
     tree.events = event.events

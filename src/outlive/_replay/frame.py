@@ -23,6 +23,8 @@ import random
 from collections import deque
 from typing import Any
 
+import msgspec
+
 from outlive._model import Payload
 from outlive._replay.asking import Asking
 from outlive._replay.command import EndRun, WorkflowSpec
@@ -32,10 +34,21 @@ NOTHING_PUBLISHED = b"{}"
 SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
 
 
+class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a scope knows of its past."""
+
+    counts: dict[str, int] = {}
+    """How often each name was called."""
+    branches: int = 0
+    """How many tasks were made."""
+    random: tuple[int, tuple[int, ...], float | None] | None = None
+    """Where its random numbers are, if it drew any."""
+
+
 class Scope:
     """One task of one run."""
 
-    __slots__ = ("_branches", "_counts", "_path", "_random", "_since", "frame")
+    __slots__ = ("_branches", "_counts", "_path", "_random", "frame")
 
     def __init__(self, frame: Frame, path: str = "") -> None:
         self.frame = frame
@@ -43,7 +56,6 @@ class Scope:
         self._branches = 0
         self._counts: dict[str, int] = {}
         self._random: random.Random | None = None
-        self._since = ""
 
     def call(self, name: str) -> str:
         """The identity of the next call of `name` here."""
@@ -64,20 +76,18 @@ class Scope:
     def random(self) -> random.Random:
         """Random numbers that are the same in every replay and different in every run and scope."""
         if self._random is None:
-            self._random = random.Random(f"{self.frame.seed}/{self._path}{self._since}")
+            self._random = random.Random(f"{self.frame.seed}/{self._path}")
         return self._random
 
-    @property
-    def calls(self) -> tuple[dict[str, int], int]:
-        """How often each name was called here, and how many tasks were made: what identities go on from."""
-        return self._counts, self._branches
+    def remembered(self) -> Remembered:
+        """All that identities and random numbers go on from."""
+        return Remembered(self._counts, self._branches, None if self._random is None else self._random.getstate())
 
-    def go_on(self, counts: dict[str, int], branches: int, *, since: int) -> None:
-        """Go on from a snapshot, the event with the number `since`: everything behind it is the same for who has lived
-        through it and for who begins there."""
-        self._counts, self._branches = dict(counts), branches
-        # Nobody can tell how many numbers were drawn before.
-        self._random, self._since = None, f"@{since}"
+    def go_on(self, remembered: Remembered) -> None:
+        """Go on where another one stood."""
+        self._counts, self._branches = dict(remembered.counts), remembered.branches
+        if remembered.random is not None:
+            self.random().setstate(remembered.random)
 
 
 class Frame:

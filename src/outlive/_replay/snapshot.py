@@ -7,11 +7,10 @@ begins there. Both must be in the same place, so a snapshot has everything that 
 
 * where the workflow stands (`Standing.position`, which only the workflow reads), and what it would undo;
 * how often each name was called: the next call of a step must not have the identity, and so the idempotency key, of one
-  that has been;
+  that has been; and where its random numbers are;
 * the ways taken at marks of changes, signals that nobody took, what is published, the number of the next child.
 
-Random numbers begin anew behind it, because nobody counts how many were drawn, and what detached runs told of their end
-is forgotten: whoever asks again is told again.
+What detached runs told of their end is forgotten: whoever asks again is told again.
 
 It is taken only where nothing can be lost: no call, timer, task or child is open, and nobody wants the run to stop. In
 a replay nothing is asked for where the journal goes on: other code, or other settings, saw no need for one there.
@@ -25,7 +24,7 @@ from outlive._journal.event import SnapshotTaken
 from outlive._replay.call import RecordCall, SnapshotCall
 from outlive._replay.command import TakeSnapshot
 from outlive._replay.ending import DEADLINE
-from outlive._replay.frame import SCOPE, Frame
+from outlive._replay.frame import SCOPE, Frame, Remembered
 from outlive._replay.tree import RunTree
 from outlive.errors import UnreadableError
 
@@ -38,10 +37,8 @@ class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
 
     position: msgspec.Raw
     """What the workflow wants to begin with."""
-    counts: dict[str, int] = {}
-    """How often each name was called."""
-    branches: int = 0
-    """How many tasks were made."""
+    scope: Remembered = Remembered()
+    """Of the workflow's own task."""
     next_number: int = 1
     """Of the next child."""
     patches: dict[str, bool] = {}
@@ -69,8 +66,7 @@ def may_take_snapshot(tree: RunTree) -> bool:
 async def take_snapshot(tree: RunTree, position: bytes) -> None:
     """Forget everything but `position`, and go on when that is in the journal."""
     frame = SCOPE.get().frame
-    counts, branches = frame.scope.calls
-    standing = Standing(msgspec.Raw(position), counts, branches, tree.next_number, frame.patches)
+    standing = Standing(msgspec.Raw(position), frame.scope.remembered(), tree.next_number, frame.patches)
     command = TakeSnapshot(_encode(standing), tuple(frame.buffered_signals()), tree.next_number)
     call = SnapshotCall(command, tree.loop.create_future())
     tree.calls[SNAPSHOT] = call
@@ -89,4 +85,4 @@ def restore(frame: Frame, event: SnapshotTaken, tree: RunTree) -> None:
     frame.patches = dict(standing.patches)
     for signal in event.signals:
         frame.take_signal(signal.payload, signal.name)
-    frame.scope.go_on(standing.counts, standing.branches, since=event.events)
+    frame.scope.go_on(standing.scope)

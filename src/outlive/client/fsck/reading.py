@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
-from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.codec import Row, open_row, salt_of, stands_for_all
 from outlive._journal.event import (
     AnyEvent,
     RunCancelled,
@@ -69,8 +69,7 @@ class Reading:
             event = open_row(row, salt=self._salt, run_id=self.root_id)
         except OutliveError as error:
             wrong = str(error)
-        stands_for_all = not self._expected and isinstance(event, SnapshotTaken) and event.events == seq
-        if seq != self._expected and not stands_for_all:
+        if seq != self._expected and (self._expected or not stands_for_all(event, seq)):
             self._say(f"rows are missing: the next one is {seq}", self._expected)
         self._expected = seq + 1
         if event is None:

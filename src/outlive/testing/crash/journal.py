@@ -37,6 +37,18 @@ class Settled:
     attempts: dict[StepKey, int] = field(default_factory=dict)
     """The last attempt that has failed, or that may not be made again."""
 
+    def take(self, nonce: int, event: AnyEvent) -> None:
+        """What an event says of a step."""
+        if isinstance(event, StepSucceeded | StepFailed):
+            self.ended.add((nonce, event.run, event.call))
+        elif isinstance(event, AttemptFailed | StepIntended):
+            self.attempts[nonce, event.run, event.call] = event.attempt
+
+    def add(self, other: Settled) -> None:
+        """What others know."""
+        self.ended |= other.ended
+        self.attempts |= other.attempts
+
 
 def event_of(row: Row) -> AnyEvent:
     """The event of a row that was just written."""
@@ -86,8 +98,5 @@ def settled_in(journals: Iterable[Journal]) -> Settled:
     settled = Settled()
     for journal in journals:
         for event in journal.events:
-            if isinstance(event, StepSucceeded | StepFailed):
-                settled.ended.add((journal.root.nonce, event.run, event.call))
-            elif isinstance(event, AttemptFailed | StepIntended):
-                settled.attempts[journal.root.nonce, event.run, event.call] = event.attempt
+            settled.take(journal.root.nonce, event)
     return settled
