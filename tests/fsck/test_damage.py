@@ -16,6 +16,8 @@ async def test_a_store_that_nobody_touched_is_whole(check: Check) -> None:
 
 TREE = "(SELECT journal FROM {runs} WHERE id = 'tree')"
 WAITS = "(SELECT journal FROM {runs} WHERE id = 'waits')"
+WHEEL = "(SELECT journal FROM {runs} WHERE id = 'wheel')"
+SNAPSHOT = f"(SELECT min(seq) FROM {{events}} WHERE journal = {WHEEL})"
 CHUNK = "(SELECT max(journal) FROM {items})"
 SAME = "UPDATE {events} SET "
 JOURNALS = {
@@ -26,6 +28,8 @@ JOURNALS = {
     "a seq": (SAME + f"seq = 1000 WHERE journal = {TREE} AND seq = 2", "tree", "missing"),
     "a row that is gone": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq = 2", "tree", "missing"),
     "the first row": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq = 0", "tree", "missing"),
+    "a snapshot": (f"DELETE FROM {{events}} WHERE journal = {WHEEL} AND seq = {SNAPSHOT}", "wheel", "missing"),
+    "what a snapshot says": (SAME + f"crc = crc + 1 WHERE journal = {WHEEL} AND seq = {SNAPSHOT}", "wheel", "checksum"),
     "the end": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq > 5", "tree", "its end is lost"),
     "a mark of the end": (SAME + f"is_last = NOT is_last WHERE journal = {TREE} AND seq = 1", "tree", "marked"),
     "no mark of the end": (SAME + f"is_last = NOT is_last WHERE journal = {TREE} AND is_last", "tree", "marked"),
@@ -178,7 +182,7 @@ async def test_a_blob_with_another_content_is_found(world: World, check: Check) 
 
     assert {Kind.BLOB} == {it.kind for it in problems}
     assert any(it.what == f"blob {id} is damaged" for it in problems)
-    assert {"tree", "waits", "batch~chunk1"} == {it.run_id for it in problems}
+    assert {"tree", "wheel", "waits", "batch~chunk1"} == {it.run_id for it in problems}
 
 
 async def test_mail_that_nobody_will_read_is_found_and_delivered(world: World, check: Check) -> None:

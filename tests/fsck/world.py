@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -68,11 +69,32 @@ async def fsck_double(number: int) -> int:
     return number * 2
 
 
+class FsckState(enum.Enum):
+    """One that goes round, and an end."""
+
+    TURN = "turn"
+    END = "end"
+
+
+fsck_wheel = outlive.Machine(
+    "fsck_wheel", FsckState, data=str, start=FsckState.TURN, exits=[FsckState.END], snapshot_after=5
+)
+
+
+@fsck_wheel.workflow(FsckState.TURN)
+async def fsck_turn(data: str) -> tuple[FsckState, str]:
+    """With a child, and data that are a blob in the end."""
+    data += await fsck_child(20_000)
+    return (FsckState.TURN if len(data) < 200_000 else FsckState.END), data
+
+
 async def fill(url: str) -> None:
-    """A finished tree, a failed one, some that wait for this and that, a batch, a parked, a new and an owned one."""
+    """A finished tree, one with a snapshot, a failed one, some that wait for this and that, a batch, a parked, a new
+    and an owned one."""
     async with outlive.Engine(url) as engine:
         await (await engine.start(fsck_tree, id="tree", tags={"shop": "north", "kind": "big one"})).result()
         await (await engine.start_batch(fsck_double, range(5), id="batch")).result()
+        await (await engine.start(fsck_wheel, "", id="wheel")).result()
         failing = await engine.start(fsck_fail, id="failed")
         waiting = [await engine.start(it, id=name) for it, name in ((fsck_wait, "waits"), (fsck_start, "starter"))]
         await engine.signal("waits", "go", "now", key="key-1")

@@ -51,6 +51,7 @@ FACETS = (
     "blobs",
     "claims",
     "examine",
+    "forgetting",
     "heirs",
     "inbox",
     "items",
