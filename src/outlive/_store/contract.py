@@ -31,6 +31,7 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._model import Failure, Payload, Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
+from outlive._store.checkpoints import CheckpointTable
 from outlive._store.examine import Examiner
 from outlive._store.handle import Handle
 
@@ -227,7 +228,7 @@ class Transaction(Protocol):
         """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
 
 
-class Store(Protocol):
+class Store(CheckpointTable, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:

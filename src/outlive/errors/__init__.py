@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from outlive.errors.approval import ApprovalClosedError, ApprovalExpired, ApprovalFormError, ApprovalNotFoundError
 from outlive.errors.base import ConfigurationError, InternalError, OutliveError
+from outlive.errors.checkpoint import CorruptCheckpointError, DuplicateCheckpointError, InvalidCheckpointError
 from outlive.errors.definition import (
     DefinitionError,
     DuplicateDefinitionError,
@@ -82,9 +83,11 @@ __all__ = [
     "BatchFailedError",
     "CommitUnknownError",
     "ConfigurationError",
+    "CorruptCheckpointError",
     "CorruptJournalError",
     "DefinitionError",
     "DivergenceError",
+    "DuplicateCheckpointError",
     "DuplicateDefinitionError",
     "EngineClosedError",
     "EngineForkedError",
@@ -93,6 +96,7 @@ __all__ = [
     "HistoryTooLongError",
     "InboxFullError",
     "InternalError",
+    "InvalidCheckpointError",
     "InvalidRunIdError",
     "LeaseUrlError",
     "LocalDefinitionError",
