@@ -216,8 +216,7 @@ class PostgresStore:
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""
-        shared = self._pool(self._shared)
-        appending = shared.do_repeatable(checkpoints.append_checkpoint, run_id, row, is_write=True)
+        appending = checkpoints.append_checkpoint(self._pool(self._shared), run_id, row)
         return await asyncio.shield(self._spawn(appending))
 
     async def clear_checkpoints(self, run_id: str) -> None:
