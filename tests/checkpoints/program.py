@@ -1,6 +1,7 @@
-"""A program that keeps its own state: `python -m tests.checkpoints.program URL RUN LAST`.
+"""A program that keeps its own state: `python -m tests.checkpoints.program URL RUN LAST [shared]`.
 
-It loads its run, goes on behind the last checkpoint, and says the number of each that was acknowledged.
+It loads its run, goes on behind the last checkpoint, and says the number of each that was acknowledged. Before each it
+waits for a line, until its standard input is closed. If the run is shared, it stops when somebody else was first.
 """
 
 from __future__ import annotations
@@ -23,20 +24,24 @@ def row_of(number: int) -> Checkpoint:
     return Checkpoint(number, f"S{number}", "program", kind, bytes([number % 256]) * BYTES, version=number)
 
 
-async def main(url: str, run_id: str, last: int) -> None:
+async def main(url: str, run_id: str, last: int, *, is_shared: bool) -> None:
     """Go on from where it was."""
     async with outlive.checkpoints(url) as store:
         rows = await store.load_run(run_id)
         say(f"loaded {len(rows)}")
         for number in range(len(rows), last + 1):
+            sys.stdin.readline()
             try:
                 await store.append(run_id, row_of(number))
             except DuplicateCheckpointError as error:
-                say(f"taken {error.sequence}")
-                return
+                if is_shared:
+                    say(f"taken {error.sequence}")
+                    return
+                # Nobody else writes: a server has finished what it was sent before the last process was killed.
+                assert (await store.load_run(run_id))[number:] == [row_of(number)]
             say(str(number))
         say("done")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), is_shared="shared" in sys.argv))
