@@ -45,9 +45,12 @@ if TYPE_CHECKING:
     from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
     from outlive._define.machine.machine import Machine
     from outlive._define.machine.wire import MachineResult
+    from outlive._model.checkpoint import Checkpoint, CheckpointKind
     from outlive.client.batch import Batch, BatchItem
+    from outlive.client.checkpoints import CheckpointStore
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
+    from outlive.engine.checkpoints import checkpoints
 
 __version__ = "0.1.0"
 
@@ -59,6 +62,9 @@ __all__ = [
     "ApprovalNotice",
     "Batch",
     "BatchItem",
+    "Checkpoint",
+    "CheckpointKind",
+    "CheckpointStore",
     "Engine",
     "Limits",
     "Machine",
@@ -87,6 +93,7 @@ __all__ = [
     "ToleranceExceededError",
     "Workflow",
     "__version__",
+    "checkpoints",
     "continue_as_new",
     "current_step",
     "map",
@@ -110,6 +117,9 @@ _ON_DEMAND = {
     "Any": "outlive._define.machine.joins",
     "Batch": "outlive.client.batch",
     "BatchItem": "outlive.client.batch",
+    "Checkpoint": "outlive._model.checkpoint",
+    "CheckpointKind": "outlive._model.checkpoint",
+    "CheckpointStore": "outlive.client.checkpoints",
     "Engine": "outlive.engine",
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
@@ -120,6 +130,7 @@ _ON_DEMAND = {
     "Percentage": "outlive._define.machine.joins",
     "Quorum": "outlive._define.machine.joins",
     "RunHandle": "outlive.client.handle",
+    "checkpoints": "outlive.engine.checkpoints",
 }
 """Loaded when they are first asked for: a module that only defines workflows should import in no time."""
 

@@ -29,20 +29,8 @@ SCENARIOS = [
     *numbered("AK-X", 5),
 ]
 CONFORMANCE = (
-    "SF-B",
-    "SF-C",
-    "SF-J",
-    "SF-L",
-    "SF-M",
-    "TS-S",
-    "CA-K",
-    "AK-L",
-    "OL-B",
-    "OL-F",
-    "OL-H",
-    "OL-J",
-    "OL-P",
-    "OL-T",
+    *("SF-B", "SF-C", "SF-J", "SF-L", "SF-M", "TS-S", "CA-K", "AK-L"),
+    *("OL-B", "OL-F", "OL-H", "OL-J", "OL-K", "OL-P", "OL-T"),
 )
 """Families that `docs/internals/conformance.md` and `docs/internals/leases.md` speak of."""
 MACHINES = ("CA-X", "CA-U")

@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 
 import outlive
+from outlive import Checkpoint, CheckpointKind
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.engine.url import store_for
@@ -106,6 +107,9 @@ async def fill(url: str) -> None:
     async with outlive.Engine(url, worker=False) as client:
         await client.start(fsck_tree, id="new")
         await client.signal("waits", "later", LARGE + "!", key="key-2")
+        await client.checkpoints.append("import-1", Checkpoint(4, "IMPORT", "task", CheckpointKind.CURSOR, b"17", 2))
+        await client.checkpoints.append("import-1", Checkpoint(9, "DONE"))
+        await client.checkpoints.append("tree", Checkpoint(4, "EMPTY", output=b""))
     store = open_at(url)
     await store.open()
     await hire(store, "anvil", lease_seconds=DAY)
@@ -163,7 +167,7 @@ class PostgresWorld(World):
     """A database that is put back as it was: much faster than to copy it."""
 
     kind = "postgres"
-    _tables = ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags")
+    _tables = ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "checkpoints")
 
     def __init__(self, database: str, server: PostgresServer) -> None:
         self._server, self._database = server, database
@@ -196,7 +200,7 @@ class PostgresWorld(World):
 
 
 def _filled(statement: str, name: Callable[[str], str]) -> str:
-    for table in ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags"):
+    for table in ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "checkpoints"):
         statement = statement.replace(f"{{{table}}}", name(table))
     return statement
 

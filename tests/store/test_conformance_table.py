@@ -18,6 +18,7 @@ SCENARIOS = {
     **{f"OL-F{number}": "forgetting" for number in range(1, 13)},
     **{f"OL-H{number}": "heirs" for number in range(1, 12)},
     **{f"OL-J{number}": "joins" for number in range(1, 6)},
+    **{f"OL-K{number}": "checkpoints" for number in range(1, 3)},
     "OL-P1": "published",
     **{f"OL-T{number}": "transactions" for number in range(1, 11)},
 }

@@ -41,6 +41,7 @@ from outlive._store.change import (
     MessageKind,
     Outcome,
 )
+from outlive._store.checkpoints import CheckpointTable
 from outlive._store.examine import Examiner
 from outlive._store.handle import Handle
 
@@ -147,7 +148,7 @@ class Transaction(Protocol):
         """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
 
 
-class Store(Protocol):
+class Store(CheckpointTable, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:

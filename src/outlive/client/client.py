@@ -26,6 +26,7 @@ from outlive.client.approval import ApprovalDesk
 from outlive.client.batch import Reader
 from outlive.client.batches import Batches
 from outlive.client.birth import birth, created
+from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, renamed
 from outlive.client.handle import RunHandle
 from outlive.client.joining import start_within
@@ -82,6 +83,7 @@ class Client(LookingClient):
 
         self._post = Post(usable, inbox_messages_max=limits.inbox_messages_max, ring=ring)
         self.desk = ApprovalDesk(usable, packer=packer, post=self._post, new_id=new_id)
+        self.checkpoints = CheckpointStore(usable, packer=packer, nonce=nonce)
         self._nonce = nonce
         self._new_id = new_id
         self._begin = begin

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from outlive.errors.approval import ApprovalClosedError, ApprovalExpired, ApprovalFormError, ApprovalNotFoundError
 from outlive.errors.base import ConfigurationError, InternalError, OutliveError
+from outlive.errors.checkpoint import CorruptCheckpointError, DuplicateCheckpointError, InvalidCheckpointError
 from outlive.errors.definition import (
     DefinitionError,
     DuplicateDefinitionError,
@@ -88,9 +89,11 @@ __all__ = [
     "BatchFailedError",
     "CommitUnknownError",
     "ConfigurationError",
+    "CorruptCheckpointError",
     "CorruptJournalError",
     "DefinitionError",
     "DivergenceError",
+    "DuplicateCheckpointError",
     "DuplicateDefinitionError",
     "EngineClosedError",
     "EngineForkedError",
@@ -99,6 +102,7 @@ __all__ = [
     "HistoryTooLongError",
     "InboxFullError",
     "InternalError",
+    "InvalidCheckpointError",
     "InvalidRunIdError",
     "LeaseUrlError",
     "LocalDefinitionError",

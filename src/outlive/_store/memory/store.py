@@ -33,6 +33,7 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
+from outlive._store.memory.checkpoints import MemoryCheckpoints
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import Cursor, MemoryState, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
@@ -53,7 +54,7 @@ class MemoryBeat:
         """There is nothing to let go of."""
 
 
-class MemoryStore:
+class MemoryStore(MemoryCheckpoints):
     """A store that forgets everything when the process ends."""
 
     def __init__(self, *, clock: Callable[[], int], state: MemoryState | None = None) -> None:

@@ -1,6 +1,8 @@
 """All facets, in two classes: what every store keeps, and what only a store that processes share can keep."""
 
 from outlive.testing.conformance.blobs import BlobsConformance
+from outlive.testing.conformance.checkpoint_processes import CheckpointProcessesConformance
+from outlive.testing.conformance.checkpoints import CheckpointsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
 from outlive.testing.conformance.examine import ExamineConformance
 from outlive.testing.conformance.forgetting import ForgettingConformance
@@ -42,9 +44,10 @@ class LocalStoreConformance(
     JoinsConformance,
     MigrationsConformance,
     ExamineConformance,
+    CheckpointsConformance,
 ):
     """The contract of a store that lives in one process."""
 
 
-class StoreConformance(LocalStoreConformance, ProcessesConformance):
+class StoreConformance(LocalStoreConformance, ProcessesConformance, CheckpointProcessesConformance):
     """The whole contract; a class that derives from it and has a fixture `factory` runs it."""
