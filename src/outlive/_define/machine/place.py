@@ -27,7 +27,7 @@ from outlive._journal.value import Stored
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE
-from outlive._replay.saga import Booking, Saga
+from outlive._replay.saga import Saga
 from outlive._replay.snapshot import may_take_snapshot, take_snapshot
 from outlive.errors import OutliveError, UndoNotFoundError
 
@@ -80,10 +80,9 @@ class Place:
         execution = current_execution()
         if execution is None or self._after is None or execution.events - execution.base < self._after:
             return
-        bookings = self._bookings()
-        if execution.events - execution.base < len(bookings) or not may_take_snapshot(execution):
+        if execution.events - execution.base < len(self._saga.bookings) or not may_take_snapshot(execution):
             return
-        owed = self._owed(bookings)
+        owed = self._owed()
         if owed is not None:
             await take_snapshot(execution, _encode(Position(self.state, data, cursor, owed)))
 
@@ -101,14 +100,12 @@ class Place:
 
     # -- What is owed ----------------------------------------------------------------------------------------
 
-    def _bookings(self) -> list[Booking]:
-        """What would be undone, oldest first."""
-        return sorted((each for each in self._saga.bookings if each.order), key=lambda booking: booking.order)
-
-    def _owed(self, bookings: list[Booking]) -> list[Owed] | None:
-        """The same as data; None if some of it could not be found again."""
+    def _owed(self) -> list[Owed] | None:
+        """What would be undone, oldest first; None if some of it could not be found again."""
         owed: list[Owed] = []
-        for booking in bookings:
+        for booking in sorted(self._saga.bookings, key=lambda booking: booking.order):
+            if not booking.order:
+                continue  # It has failed: there is nothing to undo.
             if self._find_undo(booking.undo.name) is None:
                 return None
             try:
