@@ -40,6 +40,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         signals: types of signals by name.
         approvals: types of the forms of approvals by name.
         raises: exception classes that reach a parent run as themselves.
+        resumable: whether a run goes on by itself when its worker was lost; if not it is parked, and `engine.resume`
+            lets it go on.
     """
 
     @overload
@@ -55,6 +57,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
+        resumable: bool = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -70,6 +73,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
+        resumable: bool = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -84,6 +88,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         signals: Mapping[str, Any] | None = None,
         approvals: Mapping[str, Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
+        resumable: bool = True,
     ) -> None:
         check_definition(check_name(name), states, start, exits, version, timeout)
         codec = codec_for(data)
@@ -103,6 +108,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             signature=MachineSignature(name, data, result, is_required=data is not None),
             timeout_seconds=timeout,
             registered=raises,
+            resumable=resumable,
         )
         Workflow.__init__(self, spec, signals or {})
         REGISTRY.add_workflow(spec)
