@@ -18,11 +18,10 @@ from tests.engine.support import Place
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture
+def place(meeting_place: Place) -> Place:
     """Where processes meet."""
-    server_url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
-    return Place(None if server_url else tmp_path / "program.db", server_url)
+    return meeting_place
 
 
 class World:
