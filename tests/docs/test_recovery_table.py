@@ -30,7 +30,7 @@ SCENARIOS = [
 ]
 CONFORMANCE = ("SF-B", "SF-C", "SF-J", "SF-L", "SF-M", "TS-S", "CA-K", "AK-L", "OL-B", "OL-H", "OL-J", "OL-P", "OL-T")
 """Families that `docs/internals/conformance.md` and `docs/internals/leases.md` speak of."""
-MACHINES = ("CA-X", "CA-U")
+MACHINES = ("CA-C", "CA-X", "CA-U")
 """Families that `docs/internals/machines.md` speaks of."""
 TABLE = Table(ROOT / "docs" / "internals" / "recovery.md", SCENARIOS, every_test)
 

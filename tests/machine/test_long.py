@@ -6,13 +6,11 @@ import enum
 from typing import Any
 
 import outlive
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, RunClaimed, RunCreated, StepSucceeded
-from outlive._journal.fold import Fold
-from outlive._store.contract import Change, Outcome
+from outlive._journal.event import AnyEvent, StepSucceeded
 from outlive.testing import TestEngine
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
+from tests.machine.journals import put_run
 
 TRANSITIONS = 10_000
 
@@ -50,26 +48,11 @@ async def history_of_counter() -> list[AnyEvent]:
         return await run.history()
 
 
-async def put(place: Place, events: list[AnyEvent]) -> None:
-    """Put such a run into a place, in one change, as if a worker had been there that is gone."""
-    async with place.engine(worker=False) as client:
-        run = await (await client.start(counter, 0, id="run-1")).info()
-        fold = Fold("run-1")
-        fold.runs[0] = run
-        change = Change(journal=run.journal, after=0, rows=[], runs=[])
-        claimed = RunClaimed(at=run.created_at, worker="gone", epoch=1)
-        for seq, event in enumerate([claimed, *events], 1):
-            change.rows.append(seal(event, salt=salt_of(run.nonce), seq=seq))
-            fold.apply(event)
-        change.runs.append(fold.root)
-        assert [Outcome.COMMITTED] == [outcome for outcome, _ in await client._store.commit([change])]
-
-
 async def test_ten_thousand_transitions_are_replayed_with_a_few_reads(place: Place) -> None:
     """No handler is called for what is in the journal, and the journal is read in one go. [CA-U17]"""
     history = await history_of_counter()
     assert TRANSITIONS == stage.values.pop("counted") == sum(isinstance(event, StepSucceeded) for event in history)
-    await put(place, [event for event in history if not isinstance(event, RunCreated)])
+    await put_run(place, counter, 0, history)
     async with place.engine(worker=False) as client:
         await client.signal("run-1", "go")
     stores: list[FaultyStore] = []
