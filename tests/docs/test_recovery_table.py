@@ -33,7 +33,7 @@ CONFORMANCE = (
     *("OL-B", "OL-F", "OL-H", "OL-J", "OL-K", "OL-P", "OL-T"),
 )
 """Families that `docs/internals/conformance.md` and `docs/internals/leases.md` speak of."""
-MACHINES = ("CA-X", "CA-U")
+MACHINES = ("CA-C", "CA-X", "CA-U")
 """Families that `docs/internals/machines.md` speaks of."""
 TABLE = Table(ROOT / "docs" / "internals" / "recovery.md", SCENARIOS, every_test)
 

@@ -27,7 +27,7 @@ from outlive.client.batch import Reader
 from outlive.client.batches import Batches
 from outlive.client.birth import birth, created
 from outlive.client.checkpoints import CheckpointStore
-from outlive.client.closing import closing_change, renamed
+from outlive.client.closing import closing_change, is_at_rest, renamed
 from outlive.client.handle import RunHandle
 from outlive.client.joining import start_within
 from outlive.client.look import LookingClient
@@ -274,16 +274,16 @@ class Client(LookingClient):
         if run.status is RunStatus.CANCELLED:
             return
         root = run if run.number == 0 else await self.info(run.root_id)
-        if root is run and root.status is RunStatus.PARKED and await self._end_parked(root, reason):
+        if root is run and is_at_rest(root) and await self._end_here(root, reason):
             return
         key = key_of_cancel(run.number, run.nonce)
         message = Message(run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key)
         await self._post.deliver(message)
 
-    async def _end_parked(self, root: Run, reason: str) -> bool:
-        """Nobody owns a parked run, and its code cannot clean up: end it here."""
+    async def _end_here(self, root: Run, reason: str) -> bool:
+        """End a run whose code has nothing to clean up, or cannot; False if it moves all the same."""
         rows, tree = await self._read_tree(root)
-        if 0 not in tree or tree[0].status is not RunStatus.PARKED:
+        if 0 not in tree or not is_at_rest(tree[0]):
             return False
         change = closing_change(tree, rows, reason=reason, at=self._store.now())
         outcome, _ = (await self._store.commit([change]))[0]

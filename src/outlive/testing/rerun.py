@@ -71,7 +71,7 @@ class Rerun:
         try:
             closed_at = _closed_at(events)
             for place, event in enumerate(events):
-                if place == closed_at and 0 not in self._endings:
+                if place == closed_at and (0 not in self._endings or _is_unmoved(events[:place])):
                     return  # The code never heard of its end.
                 self._check_end(place, event)
                 self._fold.apply(event)
@@ -106,11 +106,16 @@ class Rerun:
         Unless nobody has moved it yet: who creates a run and who claims it write no more than that.
         """
         root = self._fold.root
-        if root.status.is_terminal or root.status is RunStatus.PARKED or all(isinstance(it, _UNMOVED) for it in events):
+        if root.status.is_terminal or root.status is RunStatus.PARKED or _is_unmoved(events):
             return
         if 0 in self._endings:
             says = _short(_says(self._endings[0]))
             raise Contradiction(len(events) - 1, f"the run goes on here, and the code has ended\n  code:    {says}")
+
+
+def _is_unmoved(events: list[AnyEvent]) -> bool:
+    """Whether nobody has moved a run yet."""
+    return all(isinstance(it, _UNMOVED) for it in events)
 
 
 def _closed_at(events: list[AnyEvent]) -> int | None:

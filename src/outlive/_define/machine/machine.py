@@ -45,6 +45,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         signals: types of signals by name.
         approvals: types of the forms of approvals by name.
         raises: exception classes that reach a parent run as themselves.
+        resumable: whether a run goes on by itself when its worker was lost; if not it is parked, and `engine.resume`
+            lets it go on.
     """
 
     @overload
@@ -61,6 +63,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
+        resumable: bool = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -77,6 +80,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
+        resumable: bool = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -92,6 +96,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         signals: Mapping[str, Any] | None = None,
         approvals: Mapping[str, Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
+        resumable: bool = True,
     ) -> None:
         check_definition(check_name(name), states, start, exits, version, timeout, snapshot_after)
         codec = codec_for(data)
@@ -112,6 +117,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             timeout_seconds=timeout,
             registered=raises,
             forgets=snapshot_after is not None,
+            resumable=resumable,
         )
         Workflow.__init__(self, spec, signals or {})
         REGISTRY.add_workflow(spec)

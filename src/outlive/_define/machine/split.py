@@ -91,8 +91,6 @@ class SplitState(Kind):
     def problems(self) -> list[str]:
         """See `Kind`."""
         wrong = self._join.problems(self._count, self._timeout)
-        if not self._count:
-            wrong.append("has no branches")
         if len(self._branches) < self._count:
             wrong.append("has two branches of one name; give a dict of branches by name")
         if self._concurrency is not None and self._concurrency < 1:
