@@ -13,6 +13,7 @@ from typing import TypeVar
 from outlive._journal.event import AnyEvent, DetachedEnded
 from outlive._journal.value import Stored
 from outlive._model import Payload, RunStatus, Wait
+from outlive._replay.bound import UndoBound
 from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
 from outlive._replay.command import (
     Command,
@@ -71,6 +72,8 @@ class RunTree:
         self.closing: list[Frame] = []
         """Runs whose workflow has ended and whose last tasks and children have not."""
         self.timers = Timers()
+        self.bounds: list[UndoBound] = []
+        """Of the roll-backs under way."""
         self.next_number = 1
         self.ended: dict[str, DetachedEnded] = {}
         self.end_waiters: dict[str, list[asyncio.Future[DetachedEnded]]] = {}

@@ -29,6 +29,7 @@ from outlive._journal.event import (
 from outlive._journal.failure import storable
 from outlive._journal.packing import Packer
 from outlive._model import Run
+from outlive._replay.bound import BoundTimer, UndoBound
 from outlive._replay.command import (
     CancelStep,
     Command,
@@ -49,7 +50,7 @@ from outlive._runtime.fact import fact_of_message
 from outlive._runtime.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.skipping import Skip, SkipRefused, skips_of
 from outlive._runtime.translating import fact_of
-from outlive._runtime.undo import undo_failed
+from outlive._runtime.undo import undo_cut_off, undo_failed
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import HistoryTooLongError, OutliveError
 from outlive.telemetry import log
@@ -249,7 +250,10 @@ class LiveRun(DraftedRun):
         """Fire every timer that is due, in order."""
         now_at = self.clock.now()
         while not self.is_over and (timer := self.execution.due_timer(now_at)) is not None:
-            self.happen(TimerFired(at=max(now_at, timer.due_at), run=timer.run, call=timer.name))
+            if isinstance(timer, BoundTimer):
+                self.park_rollback(timer.bound)
+            else:
+                self.happen(TimerFired(at=max(now_at, timer.due_at), run=timer.run, call=timer.name))
 
     def take_due_retries(self) -> list[RunStep]:
         """The attempts whose back-off is over; they count as moving from now on."""
@@ -283,6 +287,21 @@ class LiveRun(DraftedRun):
         self.happen(failed)
         if not self.is_over:
             self.park(reason)
+
+    def park_rollback(self, bound: UndoBound) -> None:
+        """Park it in the middle of a roll-back that takes too long. See `undo`."""
+        reason = str(bound.over())
+        for attempt in [each for each in self.attempts.values() if each.command.options.parks]:
+            if not self.is_over and self.execution.expects(attempt.command.run, attempt.command.call):
+                self.happen(undo_cut_off(attempt.command, bound, at=self.clock.now()))
+        if not self.is_over:
+            self.park(reason)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time of a roll-back is over, and nothing of it may begin any more."""
+        now_at = self.clock.now()
+        return any(bound.due_at <= now_at for bound in self.execution.bounds)
 
     def break_off(self, reason: str) -> None:
         """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""

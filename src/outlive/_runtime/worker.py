@@ -186,7 +186,7 @@ class Worker:
     def _release_durable(self, live: LiveRun) -> None:
         """After a replay everything asked for follows from durable events: steps need not wait for another commit."""
         draft = live.draft
-        if draft is not None and not draft.change.rows and not live.is_over:
+        if draft is not None and not draft.change.rows and not live.is_over and not live.is_late:
             live.draft = None
             self._mover.release(live, draft)
 

@@ -51,6 +51,7 @@ from outlive.errors.step import (
     StepTimeoutError,
     ToleranceExceededError,
     UndoFailedError,
+    UndoTimeoutError,
 )
 from outlive.errors.store import (
     CommitUnknownError,
@@ -135,6 +136,7 @@ __all__ = [
     "TransactionOverError",
     "TransactionRefusedError",
     "UndoFailedError",
+    "UndoTimeoutError",
     "UnfitServerError",
     "UnknownStateError",
     "UnreadableError",

@@ -24,6 +24,8 @@ class Plan:
         self.start = start
         self.exits = exits
         self.kinds: dict[str, Kind] = {}
+        self.undo_seconds: float | None = None
+        """How long a roll-back may take."""
         self.check: Callable[[], None] = lambda: None
         """Raises `MachineError`."""
 
@@ -36,7 +38,7 @@ def driver_of(plan: Plan) -> Callable[[msgspec.Raw], Coroutine[Any, Any, Outcome
             plan.check()
         except MachineError as error:
             await park(error)
-        async with saga():
+        async with saga(undo_timeout=plan.undo_seconds):
             return await _drive(plan, plan.kinds, data)
 
     return drive
