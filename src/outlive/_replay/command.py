@@ -23,6 +23,7 @@ from outlive._journal.event import (
     StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
+from outlive._replay.audience import Audience
 
 Recorded = (
     ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished | StateLeft
@@ -78,6 +79,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """Exception classes that reach a parent as themselves."""
     resumable: bool = True
     """Whether a run goes on by itself after its worker was lost."""
+    audience: Audience | None = None
+    """Who wants to hear of its runs."""
 
 
 class RunStep(msgspec.Struct, gc=False):

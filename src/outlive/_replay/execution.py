@@ -108,6 +108,7 @@ class Execution(RunTree):
             things.clear()
         self.closing.clear()
         self.timers = Timers()
+        self.listener = None
         self.unpack = self.unpack_foreign = _nothing
         self.loop.execution = None
 

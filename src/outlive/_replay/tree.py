@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from outlive._journal.event import AnyEvent, DetachedEnded
 from outlive._journal.value import Stored
@@ -37,6 +37,13 @@ CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
 TIMER = "@timer"
 
 
+class Listener(Protocol):
+    """Who wants to know where a machine goes."""
+
+    def __call__(self, frame: Frame, came_from: str, *, is_written: bool) -> None:
+        """It is in `frame.state` now; `is_written` says whether that is in the journal, or only follows from it."""
+
+
 class RunTree:
     """The state of one tree, rebuilt by every replay."""
 
@@ -55,6 +62,9 @@ class RunTree:
         self.events = 0
         """How many events were fed: the seq of the next one."""
         self.is_parked = False
+        self.parked_for: OutliveError | None = None
+        self.listener: Listener | None = None
+        """Told where machines go while they are fed; nobody during a replay."""
         self.foresight = NOTHING_AHEAD
         self.has_items = False
         """Whether outcomes of steps and children may be those of items."""
@@ -104,7 +114,7 @@ class RunTree:
     def park(self, error: OutliveError, run: int = 0) -> None:
         """Stop here: going on would be wrong, failing would lose the run."""
         if not self.is_parked:
-            self.is_parked = True
+            self.is_parked, self.parked_for = True, error
             self.commands = [Park(reason=reason_of(self, error, run))]
 
     def cancel_frame(self, frame: Frame, reason: str) -> None:

@@ -46,7 +46,8 @@ from outlive._replay.command import (
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import Clock
 from outlive._runtime.drafted import DraftedRun
-from outlive._runtime.fact import fact_of_message
+from outlive._runtime.fact import fact_of_message, is_new, resumed_by
+from outlive._runtime.herald import Herald
 from outlive._runtime.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.skipping import Skip, SkipRefused, skips_of
 from outlive._runtime.translating import fact_of
@@ -62,7 +63,16 @@ WISHES = (MessageKind.RESUME, MessageKind.SKIP)
 class LiveRun(DraftedRun):
     """One tree that this worker owns."""
 
-    __slots__ = ("_history_max", "_todo", "attempts", "deferred", "is_lost", "moving", "retries", "skipped")
+    __slots__ = (
+        "_history_max",
+        "_todo",
+        "attempts",
+        "deferred",
+        "is_lost",
+        "moving",
+        "retries",
+        "skipped",
+    )
 
     def __init__(
         self,
@@ -75,9 +85,17 @@ class LiveRun(DraftedRun):
         resolve: Callable[[str, int], WorkflowSpec],
         turns_max: int,
         history_max: int,
+        herald: Herald | None = None,
     ) -> None:
         super().__init__(
-            root_id, nonce=nonce, journal=journal, clock=clock, packer=packer, resolve=resolve, turns_max=turns_max
+            root_id,
+            nonce=nonce,
+            journal=journal,
+            clock=clock,
+            packer=packer,
+            resolve=resolve,
+            turns_max=turns_max,
+            herald=herald,
         )
         self._history_max = history_max
         self.moving = 0
@@ -117,7 +135,7 @@ class LiveRun(DraftedRun):
         skips: list[Skip] = []
         try:
             # Judged before anything of it is parsed. See `verdict`.
-            reason = verdict() or self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
+            reason = verdict() or self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id), wishes)
             if not reason:
                 asked = self.execution.outstanding()
                 skips = skips_of(wishes, asked, root_id=self.id, unpack=self._unpack)
@@ -150,10 +168,21 @@ class LiveRun(DraftedRun):
         if skips:
             self.open_draft().change.consumed += [wish.id for wish in wishes]
 
-    def _replay(self, events: list[AnyEvent]) -> str:
+    def _replay(self, events: list[AnyEvent], wishes: list[Inbound]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""
         self.fold.runs.clear()
         self.execution.foresee(events)
+        if not is_new(events):
+            # What the journal has of it was told when it happened. Of a run that is new nobody has heard.
+            self.execution.listener = None
+        reason = self._feed_all(events)
+        for frame in self.execution.frames.values():
+            self.listen(frame.spec)
+        if self.hearing is not None and not reason and (who := resumed_by(events, has_wish=bool(wishes))):
+            self.hearing.resumed(by=who)
+        return reason
+
+    def _feed_all(self, events: list[AnyEvent]) -> str:
         for event in events:
             self.fold.apply(event)
             for command in self.execution.feed(event):

@@ -10,6 +10,7 @@ import msgspec
 
 from outlive._define.machine.asking import data_of, park
 from outlive._define.machine.kinds import Kind
+from outlive._define.machine.moving import move
 from outlive._define.machine.wire import Outcome
 from outlive._define.saga import saga
 from outlive.errors import MachineError, UnknownStateError
@@ -46,6 +47,7 @@ def driver_of(plan: Plan) -> Callable[[msgspec.Raw], Coroutine[Any, Any, Outcome
 
 async def _drive(plan: Plan, kinds: Mapping[str, Kind], data: msgspec.Raw) -> Outcome:
     state, routed = plan.start.name, dict[str, None]()
+    move(state)
     while state not in plan.exits:
         kind = kinds.get(state)
         if kind is None:
@@ -58,5 +60,6 @@ async def _drive(plan: Plan, kinds: Mapping[str, Kind], data: msgspec.Raw) -> Ou
         else:
             routed[state] = None
         outcome = await kind.leave(data)
+        move(outcome.to, came_from=state, is_written=not kind.is_pure)
         state, data = outcome.to, data_of(outcome, data)
     return Outcome(to=state, data=data)

@@ -117,6 +117,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             signature=MachineSignature(name, data, result, is_required=data is not None),
             timeout_seconds=seconds,
             registered=raises,
+            audience=self._audience,
         )
         Workflow.__init__(self, spec, signals or {})
         REGISTRY.add_workflow(spec)
