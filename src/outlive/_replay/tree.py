@@ -62,7 +62,8 @@ class RunTree:
         self.events = 0
         """How many events were fed: the seq of the next one."""
         self.is_parked = False
-        self.parked_for: OutliveError | None = None
+        self.parked_for: tuple[type[OutliveError], int] | None = None
+        """Why it is parked, and in which run. Not the error itself: its traceback would hold everything."""
         self.listener: Listener | None = None
         """Told where machines go while they are fed; nobody during a replay."""
         self.foresight = NOTHING_AHEAD
@@ -114,7 +115,7 @@ class RunTree:
     def park(self, error: OutliveError, run: int = 0) -> None:
         """Stop here: going on would be wrong, failing would lose the run."""
         if not self.is_parked:
-            self.is_parked, self.parked_for = True, error
+            self.is_parked, self.parked_for = True, (type(error), run)
             self.commands = [Park(reason=reason_of(self, error, run))]
 
     def cancel_frame(self, frame: Frame, reason: str) -> None:

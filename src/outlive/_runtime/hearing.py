@@ -116,16 +116,16 @@ class Hearing:
             yield from _told(run, "cancelled", ReasonFact, event.at, reason=event.reason)
 
     def _on_parked(self, event: journal.RunParked) -> Iterable[Told]:
-        draft, error = self._open_draft(), self._execution.parked_for
+        draft, reason = self._open_draft(), self._execution.parked_for
         if draft.told and draft.told[-1].hook == "retry":
             draft.told.pop()  # Of an undo that has used up its attempts, or its time: it is not tried again by itself.
-        for run in self._heard_all():
-            if isinstance(error, UnknownStateError) and error.machine == run.spec.name:
+        for number, run in self._heard_all().items():
+            if reason == (UnknownStateError, number):
                 yield from _told(run, "unknown_state", ReasonFact, event.at, reason=event.reason)
             yield from _told(run, "parked", ReasonFact, event.at, reason=event.reason)
 
     def _on_resumed(self, event: journal.RunResumed) -> Iterable[Told]:
-        for run in self._heard_all():
+        for run in self._heard_all().values():
             yield from _told(run, "resumed", ResumeFact, event.at, by="person")
 
     def _on_ended(self, event: Ending) -> Iterable[Told]:
@@ -171,7 +171,7 @@ class Hearing:
 
     def resumed(self, *, by: str) -> None:
         """A claimed tree goes on from its journal."""
-        for run in self._heard_all():
+        for run in self._heard_all().values():
             self._tell(_told(run, "resumed", ResumeFact, self._now(), by=by))
 
     def _tell(self, told: Iterable[Told]) -> None:
@@ -187,10 +187,10 @@ class Hearing:
         frame = self._execution.frames.get(number)
         return Heard(frame.id, frame.spec, frame.state) if frame is not None and frame.spec.audience else None
 
-    def _heard_all(self) -> list[Heard]:
-        """Every run of the tree that is open and has an audience."""
-        runs = [self._heard(number) for number in self._execution.frames] or [self._root]
-        return [run for run in runs if run is not None]
+    def _heard_all(self) -> dict[int, Heard]:
+        """Every run of the tree that is open and has an audience, by its number."""
+        runs = {number: self._heard(number) for number in self._execution.frames} or {0: self._root}
+        return {number: run for number, run in runs.items() if run is not None}
 
     def _asked(self, number: int, name: str) -> tuple[Heard, StepCall] | None:
         run, call = self._heard(number), self._execution.calls.get((number, name))
