@@ -158,6 +158,8 @@ class Executor:
         failure: AnyEvent | None = None
         self.running += 1
         self._counters.step_started(attempt)
+        if live.hearing is not None:
+            live.hearing.started(command)
         attempt.task = task
         try:
             if command.step.kind is None:

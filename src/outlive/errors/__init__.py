@@ -58,6 +58,7 @@ from outlive.errors.step import (
     StepTimeoutError,
     ToleranceExceededError,
     UndoFailedError,
+    UndoTimeoutError,
 )
 from outlive.errors.store import (
     CommitUnknownError,
@@ -146,6 +147,7 @@ __all__ = [
     "TransactionRefusedError",
     "UndoFailedError",
     "UndoNotFoundError",
+    "UndoTimeoutError",
     "UnfitServerError",
     "UnknownStateError",
     "UnreadableError",
