@@ -27,9 +27,13 @@ from outlive._define.step import Step, step
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
+from outlive._model.breaker import Breaker
+from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
 from outlive.errors import (
     ApprovalExpired,
+    CircuitOpenError,
     OutliveError,
+    RateLimitedError,
     RunCancelled,
     RunFailed,
     RunTimedOut,
@@ -59,7 +63,10 @@ __all__ = [
     "ApprovalNotice",
     "Batch",
     "BatchItem",
+    "Breaker",
+    "CircuitOpenError",
     "Engine",
+    "FixedWindow",
     "Limits",
     "Machine",
     "MachineResult",
@@ -70,6 +77,8 @@ __all__ = [
     "Pending",
     "Percentage",
     "Quorum",
+    "RateLimit",
+    "RateLimitedError",
     "Recovery",
     "Retry",
     "Run",
@@ -83,6 +92,7 @@ __all__ = [
     "StepInterrupted",
     "StepSkipped",
     "StepTimeoutError",
+    "TokenBucket",
     "Tolerance",
     "ToleranceExceededError",
     "Workflow",

@@ -20,6 +20,9 @@ from outlive._define.registry import REGISTRY, check_top_level
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored
 from outlive._model import Retry
+from outlive._model.breaker import Breaker
+from outlive._model.guard import Cost, Guard, guard_of
+from outlive._model.limit import RateLimit
 from outlive._model.policy import NO_RETRY
 from outlive._replay.ask import current_execution, run_step
 from outlive._replay.command import StepKind, StepOptions, StepSpec
@@ -69,16 +72,31 @@ class Step(Generic[P, R]):
         return self._options != self.spec.options
 
     def options(
-        self, *, retry: Retry | None = None, timeout: float | None = None, undo: Step[..., Any] | None = None
+        self,
+        *,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        undo: Step[..., Any] | None = None,
+        breaker: Breaker | None = None,
+        limit: RateLimit | None = None,
+        cost: Cost | None = None,
     ) -> Step[P, R]:
         """The same step with other options, for one call. An `undo` must be a step here: a plain one has no name."""
         changed = msgspec.structs.replace(
             self._options,
+            guard=self._guard_with(breaker, limit, cost),
             retry=self._options.retry if retry is None else retry,
             timeout_seconds=self._options.timeout_seconds if timeout is None else timeout,
             undo=self._options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
         )
         return Step(self.spec, _checked(self.spec.name, changed))
+
+    def _guard_with(self, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
+        own = self._options.guard or Guard()
+        limit = limit or own.limit
+        if cost is None and own.limit is not None:
+            cost = own.cost
+        return guard_of(f"step {self.name}", breaker or own.breaker, limit, cost)
 
     def __repr__(self) -> str:
         return f"<step {self.spec.name}>"
@@ -99,6 +117,9 @@ def step(
     once: bool = False,
     process: bool = False,
     transaction: Literal[False] = False,
+    breaker: Breaker | None = None,
+    limit: RateLimit | None = None,
+    cost: Cost | None = None,
 ) -> _StepDecorator: ...
 @overload
 def step(
@@ -109,6 +130,9 @@ def step(
     raises: tuple[type[BaseException], ...] = (),
     undo: Step[..., Any] | Callable[[Any], Any] | None = None,
     transaction: Literal[True],
+    breaker: Breaker | None = None,
+    limit: RateLimit | None = None,
+    cost: Cost | None = None,
 ) -> _TransactionStepDecorator: ...
 
 
@@ -124,6 +148,9 @@ def step(
     once: bool = False,
     process: bool = False,
     transaction: bool = False,
+    breaker: Breaker | None = None,
+    limit: RateLimit | None = None,
+    cost: Cost | None = None,
 ) -> Any:
     """Make a function a step.
 
@@ -137,6 +164,9 @@ def step(
         once: call it at most once; after a crash the workflow gets `StepInterrupted`, not a second call.
         process: run it in a process of its own, which is killed when the step is cancelled or takes too long.
         transaction: run it in a transaction of the store's database, its first argument, that commits with the journal.
+        breaker: stops calling it while it fails again and again.
+        limit: how often it may be called.
+        cost: of one call, for `limit`: a number, or a plain function of the arguments; 1 unless given.
     """
 
     def define(fn: Callable[..., Any]) -> Step[..., Any]:
@@ -145,7 +175,8 @@ def step(
         kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)
         policy = retry or NO_RETRY
         undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
-        options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing))
+        guard = guard_of(f"step {own_name}", breaker, limit, cost)
+        options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing, guard=guard))
         spec = StepSpec(
             name=own_name,
             fn=fn,

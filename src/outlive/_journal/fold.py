@@ -38,6 +38,7 @@ from outlive._journal.event import (
     RunTimedOut,
     SignalReceived,
     StateLeft,
+    StepDelayed,
     StepFailed,
     StepIntended,
     StepProgressed,
@@ -193,6 +194,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     ApprovalClosed: None,
     PatchTaken: None,
     StateLeft: None,
+    StepDelayed: None,
     StepProgressed: None,
     StepIntended: None,
 }

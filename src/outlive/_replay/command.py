@@ -23,6 +23,7 @@ from outlive._journal.event import (
     StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
+from outlive._model.guard import Guard
 
 Recorded = (
     ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished | StateLeft
@@ -50,6 +51,8 @@ class StepOptions(msgspec.Struct, frozen=True, gc=False):
     """The step that takes its effect back, with the options it is to be called with."""
     parks: bool = False
     """When its attempts are used up the run is parked, and the step does not fail: an undo."""
+    guard: Guard | None = None
+    """Asked before every attempt."""
 
 
 class StepSpec(msgspec.Struct, frozen=True):
@@ -99,6 +102,10 @@ class RunStep(msgspec.Struct, gc=False):
     """For a step that is called once: the attempt that the journal says was about to begin."""
     begun: int = 0
     """For a step that is called once: the attempt that was begun here."""
+    delayed_by: str = ""
+    """What this attempt waits for, if it is not its back-off."""
+    has_turn: bool = False
+    """Whether it is lined up in its rate limit."""
 
     @property
     def lacks_intent(self) -> bool:

@@ -24,6 +24,7 @@ from outlive._runtime.committer import Committer, Within
 from outlive._runtime.draft import Draft
 from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
+from outlive._runtime.gate import Gate
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.news import News, publish_pending
@@ -50,6 +51,7 @@ class Mover:
         limits: Limits,
         counters: Counters,
         trust: Trust,
+        gate: Gate,
         ended: Callable[[Run], None],
         look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
@@ -77,6 +79,7 @@ class Mover:
             steps_max=limits.steps_running_max,
             progress_bytes_max=limits.payload_bytes_max,
             trust=trust,
+            gate=gate,
             begin=partial(committer.begin, seconds_max=limits.transaction_seconds_max),
             report=self._on_outcome,
             save_progress=news.save_progress,

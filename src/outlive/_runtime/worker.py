@@ -26,6 +26,7 @@ from outlive._runtime.clock import Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.draft import Draft
 from outlive._runtime.found import Found, blob_ids
+from outlive._runtime.gate import Gate
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.mover import Mover
@@ -52,6 +53,7 @@ class Worker:
         counters: Counters,
         ended: Callable[[Run], None],
         trust: Trust,
+        gate: Gate,
         look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
         has_room: Callable[[], None],
@@ -76,6 +78,7 @@ class Worker:
             limits=limits,
             counters=counters,
             trust=trust,
+            gate=gate,
             ended=ended,
             look_up=look_up,
             ring=ring,

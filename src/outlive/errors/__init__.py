@@ -23,6 +23,7 @@ from outlive.errors.definition import (
 )
 from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
 from outlive.errors.lease import LeaseUrlError, NotOwnerError
+from outlive.errors.limit import CircuitOpenError, RateLimitedError
 from outlive.errors.machine import MachineError, SplitFailedError, StateResultError, UnknownStateError
 from outlive.errors.replay import DivergenceError, NotDurableError, NotInRunError, RunawayError, RunDropped, StuckError
 from outlive.errors.run import (
@@ -80,6 +81,7 @@ __all__ = [
     "ApprovalFormError",
     "ApprovalNotFoundError",
     "BatchFailedError",
+    "CircuitOpenError",
     "CommitUnknownError",
     "ConfigurationError",
     "CorruptJournalError",
@@ -105,6 +107,7 @@ __all__ = [
     "OutliveError",
     "PayloadTooLargeError",
     "ProcessDiedError",
+    "RateLimitedError",
     "ResultTimeoutError",
     "RunCancelled",
     "RunContinuedError",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
@@ -16,6 +16,7 @@ from outlive._model.payload import Blob
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
+    CellChange,
     Change,
     Claims,
     Delivery,
@@ -27,6 +28,7 @@ from outlive._store.contract import (
 )
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
+from outlive._store.sqlite.cell import CHANGE_CELL
 from outlive._store.sqlite.claim import Claiming, Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._store.sqlite.connection import Role, Session, check_version
@@ -38,6 +40,8 @@ from outlive._store.sqlite.thread import Reader, ReadVerb
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.writer import Writer, WriteVerb
 from outlive.errors import ConfigurationError, StoreError
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -164,6 +168,11 @@ class SqliteStore:
         """See `Store`."""
         if blobs:
             await self._write(PUT_BLOBS, blobs)
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        """See `Store`. On the thread of the writer."""
+        answer: T = await self._write(CHANGE_CELL, (name, change))
+        return answer
 
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Store`. Never rings: SQLite tells no process what another one wrote, and looking is one short query."""
