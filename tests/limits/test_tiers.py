@@ -149,6 +149,22 @@ def test_a_turn_that_is_given_back_is_given_to_the_next() -> None:
     assert AT + SECOND == answer.at
 
 
+def test_turns_that_are_given_back_empty_one_window_after_the_other() -> None:
+    """Two in each window; five of six who were lined up give up."""
+    limit, state = RateLimit("api", FixedWindow(2, 10)), LimitState()
+    for _ in range(8):
+        state, _ = take(limit, state, AT)
+    for _ in range(5):
+        state = limit.give_back(state, cost=1)
+
+    turns = []
+    for _ in range(3):
+        state, answer = limit.ask(state, cost=1, now_at=AT)
+        turns.append((answer.at - AT) // SECOND)
+
+    assert [10, 20, 20] == turns
+
+
 def test_a_limit_with_another_tier_than_before_begins_that_one_anew() -> None:
     """What is remembered of a tier that is gone says nothing about the new one."""
     state, _ = take(RateLimit("api", FixedWindow(1, 10)), LimitState(), AT)

@@ -159,8 +159,9 @@ class FixedWindow:
         return window_at, cost + (spent if window_at == began_at else 0)
 
     def refund(self, level: Level, cost: int) -> Level:
-        """See `Tier`."""
-        return level[0], max(0, level[1] - cost)
+        """See `Tier`. Whoever has a place in a window had found those before it full."""
+        windows, spent = divmod(level[1] - cost, self.limit)
+        return level[0] + windows * round(self.seconds * _MICROSECONDS), spent
 
 
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -138,13 +138,20 @@ class Executor:
             self._gate.give_back(waiting)
 
     def cancel_all(self, live: LiveRun) -> None:
-        """Stop everything that a tree has running."""
+        """Stop everything that a tree has running: others will run it, or nobody for now."""
         for attempt in live.attempts.values():
             attempt.cancel()
             if attempt.ticket is not None:
-                # Not its doing: that says nothing about what it calls.
                 attempt.ticket.end(End.UNTOLD)
         live.attempts.clear()
+
+    def cancel_rest(self, live: LiveRun) -> None:
+        """A tree has ended: nobody waits for what it still has running, or lined up."""
+        for run, call in [*live.attempts, *live.turns]:
+            self.cancel(live, run, call)
+        for command in live.retries.values():
+            if command.has_turn:
+                self._gate.give_back(command)
 
     # -- Lanes -----------------------------------------------------------------------------------------------
 

@@ -333,10 +333,12 @@ class Mover:
 
     def _let_go(self, live: LiveRun) -> None:
         """The tree has ended, is parked, suspended or released: it is in motion no longer."""
+        status = live.fold.root.status
+        if status.is_terminal:
+            self._executor.cancel_rest(live)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
         self._holdings.remove(live)
-        status = live.fold.root.status
         if status.is_terminal:
             live.is_lost = True
             live.execution.drop()
