@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -334,9 +335,9 @@ async def test_a_trial_whose_process_dies_does_not_block_for_ever(world: World) 
 class Moody(WatchedStore):
     """A store whose cells cannot be had for a while."""
 
-    def __init__(self, inner: Any, errors: list[Exception]) -> None:
+    def __init__(self, inner: Any, errors: Sequence[Exception]) -> None:
         super().__init__(inner)
-        self.errors = errors
+        self.errors = list(errors)
         self.told = asyncio.Event()
 
     async def change_cell(self, name: str, change: Any) -> Any:

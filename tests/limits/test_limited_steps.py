@@ -80,7 +80,9 @@ async def free(what: str) -> str:
     return what
 
 
-STEPS = {step.name: step for step in (often, hourly, hourly_together, tiered, impatient, weighed, only_once, flaky)}
+STEPS: dict[str, outlive.Step[..., Any]] = {
+    step.name: step for step in (often, hourly, hourly_together, tiered, impatient, weighed, only_once, flaky)
+}
 
 
 @outlive.workflow

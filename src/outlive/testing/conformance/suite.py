@@ -1,6 +1,7 @@
 """All facets, in two classes: what every store keeps, and what only a store that processes share can keep."""
 
 from outlive.testing.conformance.blobs import BlobsConformance
+from outlive.testing.conformance.cells import CellsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
 from outlive.testing.conformance.examine import ExamineConformance
 from outlive.testing.conformance.heirs import HeirsConformance
@@ -28,6 +29,7 @@ class LocalStoreConformance(
     JournalConformance,
     RowsConformance,
     BlobsConformance,
+    CellsConformance,
     ItemsConformance,
     InboxConformance,
     MailConformance,
