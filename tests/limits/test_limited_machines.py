@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Breaker, FixedWindow, More, Pending, RateLimit, RateLimitedError, Retry, RunFailed, RunStatus
+from outlive import Breaker, FixedWindow, More, Pending, RateLimit, Retry, RunFailed, RunStatus
 from outlive.errors import DefinitionError
 from tests.engine.support import stage
 from tests.limits.world import HOUR, World, call, die, give_up, noted
@@ -141,9 +141,7 @@ splitting.split(S.WORK, [branch, other_branch], join=outlive.All(then=S.DONE))
 impatient = machine("impatient")
 
 
-@impatient.state(
-    S.WORK, limit=hourly("impatient", when_full="fail"), retry=Retry(attempts=5), raises=(RateLimitedError,)
-)
+@impatient.state(S.WORK, limit=hourly("impatient", when_full="fail"), retry=Retry(attempts=5))
 async def hurry(data: Data) -> S:
     call("hurry")
     return S.WORK

@@ -24,23 +24,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
 from outlive._journal.codec import Row
 from outlive._model import Failure, Payload, Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
+from outlive._store.cell import CellStore
 from outlive._store.examine import Examiner
 from outlive._store.handle import Handle
 
 PAGE_SIZE_MAX = 1_000
 TRANSACTION_SECONDS_MAX = 30.0
-
-
-T = TypeVar("T")
-CellChange = Callable[[bytes | None, int], tuple[bytes, T]]
-"""What to make of a cell: given what it holds and the instant, what it is to hold, and an answer."""
 
 
 class Outcome(enum.Enum):
@@ -232,7 +228,7 @@ class Transaction(Protocol):
         """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
 
 
-class Store(Protocol):
+class Store(CellStore, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:
@@ -295,19 +291,6 @@ class Store(Protocol):
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that later changes will refer to; equal content is stored once."""
-
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
-        """Change what a named cell holds, in one transaction; what `change` answers.
-
-        `change` is given what the cell holds (None for one that nobody has written yet) and the store's clock, and says
-        what it is to hold. Changes of one cell happen one after the other, whoever makes them, and each sees what the
-        one before has written. `change` must be quick and pure: it is called in the transaction, on whatever thread
-        that is, and again if the transaction has to be. If it raises, the cell stays as it is and the error is raised.
-
-        Raises:
-            StoreUnavailableError: the cell is as it was.
-            CommitUnknownError: it was changed or not, and only reading can tell.
-        """
 
     def watch(self, ring: Callable[[], None]) -> None:
         """Call `ring`, on the event loop, when another process may have made something due. A hint that may be lost,

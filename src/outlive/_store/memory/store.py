@@ -18,10 +18,10 @@ from outlive._journal.claiming import claim_of
 from outlive._journal.codec import Row, salt_of, seal
 from outlive._model import Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
+from outlive._store.cell import CellChange
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
-    CellChange,
     Change,
     Claim,
     Claims,

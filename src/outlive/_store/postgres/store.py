@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
+from outlive._store.cell import CellChange
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
-    CellChange,
     Change,
     Claims,
     Delivery,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive._store.contract import CellChange
+from outlive._store.cell import CellChange
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.writer import WriteVerb
 

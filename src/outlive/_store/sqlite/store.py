@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
+from outlive._store.cell import CellChange
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
-    CellChange,
     Change,
     Claims,
     Delivery,
