@@ -363,6 +363,23 @@ async def test_a_store_that_is_away_is_waited_for(world: World, error: type[Stor
     assert [("rent", 0)] == noted()
 
 
+async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None:
+    """What is wrong with the store is not the failure of what is called."""
+    engine = world.engine()
+    engine._watched = moody = Moody(engine._watched.inner, [LookupError("a bug")])
+    engine._store = moody
+    async with engine:
+        assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
+
+
+async def test_a_cell_that_cannot_be_read_begins_anew(world: World) -> None:
+    """Another release may have written it; nobody can wait for that."""
+    async with world.engine() as engine:
+        await engine._store.change_cell("breaker/shared", lambda data, now_at: (b'{"phase": 7}', None))
+
+        assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
+
+
 async def test_who_is_cancelled_while_the_store_is_away_is_cancelled_at_once(world: World) -> None:
     """The answer of the store is not waited for."""
     engine = world.engine()

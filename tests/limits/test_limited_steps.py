@@ -80,9 +80,8 @@ async def free(what: str) -> str:
     return what
 
 
-STEPS: dict[str, outlive.Step[..., Any]] = {
-    step.name: step for step in (often, hourly, hourly_together, tiered, impatient, weighed, only_once, flaky)
-}
+ALL = (often, hourly, hourly_together, tiered, impatient, weighed, only_once, flaky)
+STEPS: dict[str, outlive.Step[..., Any]] = {step.name: step for step in ALL}
 
 
 @outlive.workflow

@@ -17,6 +17,7 @@ from outlive._runtime.bell import Bell
 from outlive._runtime.clock import Clock
 from outlive._store.contract import Store
 from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.telemetry import log
 
 STORE_RETRY_SECONDS = 0.5
 
@@ -46,7 +47,7 @@ class Cells:
         kind = type(_fresh(of))
 
         def change(data: bytes | None, now_at: int) -> tuple[bytes, T]:
-            state, answer = step(_fresh(of) if data is None else msgspec.json.decode(data, type=kind), now_at)
+            state, answer = step(_fresh(of) if data is None else _read(data, kind, of), now_at)
             return _encode(state), answer
 
         while True:
@@ -66,6 +67,14 @@ class Cells:
         name = _name(of)
         self._own[name], answer = step(self._own.get(name) or _fresh(of), self._clock.now())
         return answer
+
+
+def _read(data: bytes, kind: type[Any], of: Breaker | RateLimit) -> Any:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:  # By another release, or by no release at all: nobody can wait for that.
+        log.warning("%s begins anew, because what it remembers cannot be read: %s", _name(of), error)
+        return _fresh(of)
 
 
 def _name(of: Breaker | RateLimit) -> str:

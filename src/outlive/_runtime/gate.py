@@ -39,6 +39,7 @@ PATIENCE_SECONDS = 2.0
 """Who has to wait longer leaves, and waits in the journal."""
 TRIAL_SECONDS = 30.0
 """A trial of a shared breaker has failed when nobody has heard of it for so long: its process died."""
+AGAIN_SECONDS = 1.0
 RENEW_SECONDS = TRIAL_SECONDS / 3
 
 _PATIENCE = round(PATIENCE_SECONDS * MICROSECONDS)
@@ -121,15 +122,17 @@ class Gate:
 
     async def _pass(self, ticket: Ticket, command: RunStep, door: Door) -> None:
         try:
-            await self._pass_or_raise(ticket, command, door)
-        except Exception as error:  # A cost is the user's code and may raise anything; and nobody may be stuck here.
+            cost = _cost_of(ticket.guard, command)
+        except Exception as error:  # The user's code may raise anything; its failure is data.
             if not ticket.is_over:
                 door.refused(error)
-
-    async def _pass_or_raise(self, ticket: Ticket, command: RunStep, door: Door) -> None:
-        cost = _cost_of(ticket.guard, command)
+            return
         while not ticket.has_ended():
-            wait = await self._ask(ticket, command, cost)
+            try:
+                wait = await self._ask(ticket, command, cost)
+            except Exception:  # Whatever is wrong with the store is not the failure of the step.
+                log.exception("step %s cannot be let through; that is tried again", command.call)
+                wait = _Wait(AGAIN_SECONDS, "the store", None)
             if ticket.has_ended():
                 break
             if wait is None:
