@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from outlive._journal.codec import Row, open_journal
-from outlive._journal.event import AnyEvent, AttemptFailed, RunCreated, StepFailed, StepIntended, StepSucceeded
+from outlive._journal.event import (
+    AnyEvent,
+    AttemptFailed,
+    RunCreated,
+    StepDelayed,
+    StepFailed,
+    StepIntended,
+    StepSucceeded,
+)
 from outlive._model import Run, RunFilter
 from outlive._store.contract import PAGE_SIZE_MAX, Store
 
@@ -83,11 +91,17 @@ async def all_journals(store: Store) -> list[Journal]:
 
 def settled_in(journals: Iterable[Journal]) -> Settled:
     """What the steps of these journals have behind them."""
-    settled = Settled()
+    settled, failed = Settled(), dict[StepKey, int]()
     for journal in journals:
         for event in journal.events:
+            key = journal.root.nonce, event.run, getattr(event, "call", "")
             if isinstance(event, StepSucceeded | StepFailed):
-                settled.ended.add((journal.root.nonce, event.run, event.call))
-            elif isinstance(event, AttemptFailed | StepIntended):
-                settled.attempts[journal.root.nonce, event.run, event.call] = event.attempt
+                settled.ended.add(key)
+            elif isinstance(event, AttemptFailed):
+                settled.attempts[key] = failed[key] = event.attempt
+            elif isinstance(event, StepIntended):
+                settled.attempts[key] = event.attempt
+            elif isinstance(event, StepDelayed):
+                # It was about to begin, and was not begun.
+                settled.attempts[key] = failed.get(key, 0)
     return settled
