@@ -31,7 +31,7 @@ async def bank(what: str) -> str:
     call(what)
     if what in stage.values.get("hangs", ()):
         await stage.gate(what).pass_through()
-    if stage.values.get("is_away") or what == "no answer":
+    if stage.values.get("is_away") or what == "no answer" or (what == "twice" and outlive.current_step().attempt == 1):
         raise NoAnswerError(what)
     if what == "no money":
         raise NoMoneyError(what)
@@ -62,8 +62,16 @@ async def pay_picky(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step(breaker=Breaker("both", failures=1, reset=60), limit=RateLimit("both", FixedWindow(2, HOUR)))
+BOTH = Breaker("both", failures=1, reset=60)
+
+
+@outlive.step(breaker=BOTH, limit=RateLimit("both", FixedWindow(1, HOUR)), retry=THREE)
 async def pay_rarely(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(breaker=BOTH, retry=THREE)
+async def pay_often(what: str) -> str:
     return await bank(what)
 
 
@@ -77,7 +85,7 @@ async def release(what: str) -> str:
     return await bank(what)
 
 
-STEPS = {step.name: step for step in (pay, pay_together, pay_or_not, pay_picky, pay_rarely)}
+STEPS = {step.name: step for step in (pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_often)}
 
 
 @outlive.workflow
@@ -290,15 +298,44 @@ async def test_an_engine_that_stops_counts_against_nobody(world: World) -> None:
 
 
 async def test_a_permit_is_given_back_when_the_limit_has_no_room(world: World) -> None:
-    """The trial of a breaker is not lost in the line of a rate limit."""
+    """The trial of a breaker is not lost in the line of a rate limit: another step may be the one."""
     async with world.engine() as engine:
         await break_it(engine, "pay_rarely")
-        runs = [await engine.start(paying, "pay_rarely", f"{number}") for number in range(2)]
-        for run in runs:
-            await run.result()
+        rare = await engine.start(paying, "pay_rarely", "rare")
+        await engine.skip(seconds=60)
 
-    assert ["0", "1"] == sorted(what for what, _ in noted())
-    assert [60, HOUR] == [round(at) for _, at in noted()]
+        assert "often" == await (await engine.start(paying, "pay_often", "often")).result()
+        assert "rare" == await rare.result()
+    assert [("often", 60), ("rare", HOUR)] == noted()
+
+
+async def test_a_turn_is_kept_when_the_breaker_is_open_on_it(world: World) -> None:
+    """It goes on to wait for the breaker, and is lined up all the same."""
+    async with world.engine() as engine:
+        await engine.start(paying, "pay_rarely", "first")
+        run = await engine.start(paying, "pay_rarely", "rare")
+        await engine.skip(seconds=HOUR - 30)
+        await break_it(engine, "pay_often")
+        assert "rare" == await run.result()
+
+        delays = await events_of(run, StepDelayed)
+        assert [delay.by for delay in delays] == ["rate limit both (1 in 3600 s)", "breaker both"]
+        assert [True, True] == [delay.has_turn for delay in delays]
+    assert [("rare", HOUR + 30)] == noted()
+
+
+async def test_a_turn_is_over_with_the_attempt_that_had_it(world: World) -> None:
+    """The next attempt is one like any other."""
+    async with world.engine() as engine:
+        await (await engine.start(paying, "pay_rarely", "first")).result()
+        run = await engine.start(paying, "pay_rarely", "twice")
+        await engine.skip(seconds=HOUR + 1)
+        assert [("first", 0), ("twice", HOUR)] == noted()
+        await engine.settle()
+
+        (_, delay) = await events_of(run, StepDelayed)
+        assert ("breaker both", False) == (delay.by, delay.has_turn)
+        await give_up(run, engine)
 
 
 # -- Together ----------------------------------------------------------------------------------------------------------
@@ -346,6 +383,34 @@ class Moody(WatchedStore):
             self.told.set()
             raise self.errors.pop(0)
         return await self.inner.change_cell(name, change)
+
+
+class Slow(WatchedStore):
+    """A store that takes its time for every second change."""
+
+    changes = 0
+
+    async def change_cell(self, name: str, change: Any) -> Any:
+        """Now or later."""
+        self.changes += 1
+        self.under_way += 1
+        for _ in range(0 if self.changes % 2 else 2_000):
+            await asyncio.sleep(0)
+        self.under_way -= 1
+        return await self.inner.change_cell(name, change)
+
+
+async def test_whoever_asks_next_asks_behind_what_was_heard_before(world: World) -> None:
+    """A third attempt does not overtake the news of the second failure."""
+    away(is_away=True)
+    engine = world.engine()
+    engine._store = engine._watched = Slow(engine._watched.inner)
+    async with engine:
+        run = await engine.start(paying, "pay_together", "rent")
+        await engine.settle()
+
+        assert [("rent", 0), ("rent", 0)] == noted()
+        assert RunStatus.WAITING is await run.status()
 
 
 @pytest.mark.parametrize("error", [StoreUnavailableError, CommitUnknownError])

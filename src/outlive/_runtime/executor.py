@@ -149,9 +149,6 @@ class Executor:
         """A tree has ended: nobody waits for what it still has running, or lined up."""
         for run, call in [*live.attempts, *live.turns]:
             self.cancel(live, run, call)
-        for command in live.retries.values():
-            if command.has_turn:
-                self._gate.give_back(command)
 
     # -- Lanes -----------------------------------------------------------------------------------------------
 
