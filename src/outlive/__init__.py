@@ -27,8 +27,6 @@ from outlive._define.step import Step, step
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
-from outlive._model.breaker import Breaker
-from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
 from outlive.errors import (
     ApprovalExpired,
     CircuitOpenError,
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
     from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
     from outlive._define.machine.machine import Machine
     from outlive._define.machine.wire import MachineResult
+    from outlive._model.breaker import Breaker
+    from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
@@ -120,7 +120,9 @@ _ON_DEMAND = {
     "Any": "outlive._define.machine.joins",
     "Batch": "outlive.client.batch",
     "BatchItem": "outlive.client.batch",
+    "Breaker": "outlive._model.breaker",
     "Engine": "outlive.engine",
+    "FixedWindow": "outlive._model.limit",
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
     "More": "outlive._define.machine.answer",
@@ -129,7 +131,9 @@ _ON_DEMAND = {
     "Pending": "outlive._define.machine.answer",
     "Percentage": "outlive._define.machine.joins",
     "Quorum": "outlive._define.machine.joins",
+    "RateLimit": "outlive._model.limit",
     "RunHandle": "outlive.client.handle",
+    "TokenBucket": "outlive._model.limit",
 }
 """Loaded when they are first asked for: a module that only defines workflows should import in no time."""
 

@@ -11,7 +11,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 import msgspec
 
@@ -20,13 +20,15 @@ from outlive._define.registry import REGISTRY, check_top_level
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored
 from outlive._model import Retry
-from outlive._model.breaker import Breaker
-from outlive._model.guard import Cost, Guard, guard_of
-from outlive._model.limit import RateLimit
 from outlive._model.policy import NO_RETRY
 from outlive._replay.ask import current_execution, run_step
 from outlive._replay.command import StepKind, StepOptions, StepSpec
 from outlive.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from outlive._model.breaker import Breaker
+    from outlive._model.guard import Cost, Guard
+    from outlive._model.limit import RateLimit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,19 +86,12 @@ class Step(Generic[P, R]):
         """The same step with other options, for one call. An `undo` must be a step here: a plain one has no name."""
         changed = msgspec.structs.replace(
             self._options,
-            guard=self._guard_with(breaker, limit, cost),
+            guard=_guard(self.name, breaker, limit, cost, own=self._options.guard),
             retry=self._options.retry if retry is None else retry,
             timeout_seconds=self._options.timeout_seconds if timeout is None else timeout,
             undo=self._options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
         )
         return Step(self.spec, _checked(self.spec.name, changed))
-
-    def _guard_with(self, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
-        own = self._options.guard or Guard()
-        limit = limit or own.limit
-        if cost is None and own.limit is not None:
-            cost = own.cost
-        return guard_of(f"step {self.name}", breaker or own.breaker, limit, cost)
 
     def __repr__(self) -> str:
         return f"<step {self.spec.name}>"
@@ -175,7 +170,7 @@ def step(
         kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)
         policy = retry or NO_RETRY
         undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
-        guard = guard_of(f"step {own_name}", breaker, limit, cost)
+        guard = _guard(own_name, breaker, limit, cost)
         options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing, guard=guard))
         spec = StepSpec(
             name=own_name,
@@ -190,6 +185,21 @@ def step(
         return Step(spec, options)
 
     return define if fn is None else define(fn)
+
+
+def _guard(
+    name: str, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None, *, own: Guard | None = None
+) -> Guard | None:
+    """What stands before the step; `own` is what does already."""
+    if breaker is None and limit is None and cost is None:
+        return own
+    from outlive._model.guard import guard_of  # Most programs need none of it.
+
+    if own is not None:
+        breaker = breaker or own.breaker
+        cost = own.cost if cost is None and own.limit is not None else cost
+        limit = limit or own.limit
+    return guard_of(f"step {name}", breaker, limit, cost)
 
 
 class _NoResult:

@@ -8,7 +8,7 @@ transaction of the event that caused them.
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +23,9 @@ from outlive._journal.event import (
     StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
-from outlive._model.guard import Guard
+
+if TYPE_CHECKING:
+    from outlive._model.guard import Guard
 
 Recorded = (
     ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished | StateLeft
