@@ -170,7 +170,7 @@ async def test_one_trial_goes_first_and_the_others_follow(world: World, step: st
 
 @pytest.mark.parametrize("step", ["pay", "pay_together"])
 async def test_while_the_trial_runs_nobody_else_is_called(world: World, step: str) -> None:
-    """However long it takes: it is not given up while its engine lives."""
+    """However long it takes: it is not given up while its engine lives. The others wait in the journal."""
     stage.values["hangs"] = ["trial"]
     async with world.engine(patience_seconds=0.05) as engine:
         await break_it(engine, step)
@@ -179,9 +179,11 @@ async def test_while_the_trial_runs_nobody_else_is_called(world: World, step: st
         await engine.skip(seconds=300)
 
         assert [("trial", 60)] == noted()
+        assert RunStatus.WAITING is await other.status()
 
         stage.gate("trial").open()
         assert ["trial", "other"] == [await trial.result(), await other.result()]
+        assert world.seconds <= 370
 
 
 async def test_a_failed_trial_opens_it_again(world: World) -> None:

@@ -39,6 +39,8 @@ PATIENCE_SECONDS = 2.0
 """Who has to wait longer leaves, and waits in the journal."""
 TRIAL_SECONDS = 30.0
 """A trial of a shared breaker has failed when nobody has heard of it for so long: its process died."""
+LATER_SECONDS = 10.0
+"""Who was told again and again to wait a moment, and has used up that patience, leaves for so long."""
 AGAIN_SECONDS = 1.0
 RENEW_SECONDS = TRIAL_SECONDS / 3
 
@@ -127,6 +129,7 @@ class Gate:
             if not ticket.is_over:
                 door.refused(error)
             return
+        waited = 0.0
         while not ticket.has_ended():
             try:
                 wait = await self._ask(ticket, command, cost)
@@ -143,20 +146,22 @@ class Gate:
             if wait.error is not None and not command.options.parks:
                 door.refused(wait.error)
                 return
-            if wait.seconds > PATIENCE_SECONDS:
+            waited += wait.seconds
+            if waited > PATIENCE_SECONDS:
                 self._counters.steps_delayed += 1
-                door.delayed(self._delay_of(command, wait))
+                seconds = wait.seconds if wait.seconds > PATIENCE_SECONDS else LATER_SECONDS
+                door.delayed(self._delay_of(command, wait, seconds))
                 return
             await self._sleep(ticket, wait.seconds)
         await self._withdraw(ticket)
 
-    def _delay_of(self, command: RunStep, wait: _Wait) -> StepDelayed:
+    def _delay_of(self, command: RunStep, wait: _Wait, seconds: float) -> StepDelayed:
         now_at = self._clock.now()
         return StepDelayed(
             at=now_at,
             run=command.run,
             call=command.call,
-            until_at=now_at + round(wait.seconds * MICROSECONDS),
+            until_at=now_at + round(seconds * MICROSECONDS),
             by=wait.by,
             has_turn=wait.has_turn or command.has_turn,
             digest=command.digest,
