@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import outlive
+from bench import states
 from bench.drive import drive
 from bench.fleet import enqueue
 from bench.meter import BLOCKED_STEP, LARGE_BYTES, STEPS_PER_RUN, Figures, Order, keep_open
@@ -229,6 +230,8 @@ def measure(order: Order) -> Figures:
 
     if order.workload == "W8":
         return enqueue(order)
+    if order.workload in states.MEASURES:
+        return asyncio.run(states.MEASURES[order.workload](order))
     if order.sqlite_path is not None:
         watch_connections()
     return asyncio.run(main())

@@ -263,6 +263,26 @@ WORKLOADS: Final = (
         ),
     ),
     Workload(
+        name="W9",
+        title="machines of 10 transitions, 100 open",
+        sizes={"outlive": 4_000},
+        figures=(
+            Figure(key="rate", label="transitions/s", unit="", higher_is_better=True),
+            Figure(key="step_rate", label="steps/s of a function", unit="", higher_is_better=True),
+            Figure(key="ratio", label="transition / step", unit="x", target="<= 1.5x", is_met=at_most(1.5)),
+        ),
+    ),
+    Workload(
+        name="W10",
+        title="1 machine, transitions replayed",
+        sizes={"outlive": 10_000},
+        timeout_seconds=300.0,
+        figures=(
+            Figure(key="replay_seconds", label="open to end", unit="s", target="< 0.5 s", is_met=at_most(0.5)),
+            Figure(key="function_seconds", label="the same, steps", unit="s"),
+        ),
+    ),
+    Workload(
         name="cost",
         title="each step of W2, not timed",
         sizes={"outlive": 2_000, "dbos": 100, "raw": 2_000},

@@ -48,10 +48,13 @@ if TYPE_CHECKING:
     from outlive._define.machine.machine import Machine
     from outlive._define.machine.wire import MachineResult
     from outlive._model.breaker import Breaker
+    from outlive._model.checkpoint import Checkpoint, CheckpointKind
     from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
     from outlive.client.batch import Batch, BatchItem
+    from outlive.client.checkpoints import CheckpointStore
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
+    from outlive.engine.checkpoints import checkpoints
 
 __version__ = "0.1.0"
 
@@ -64,6 +67,9 @@ __all__ = [
     "Batch",
     "BatchItem",
     "Breaker",
+    "Checkpoint",
+    "CheckpointKind",
+    "CheckpointStore",
     "CircuitOpenError",
     "Engine",
     "FixedWindow",
@@ -97,6 +103,7 @@ __all__ = [
     "ToleranceExceededError",
     "Workflow",
     "__version__",
+    "checkpoints",
     "continue_as_new",
     "current_step",
     "map",
@@ -121,6 +128,9 @@ _ON_DEMAND = {
     "Batch": "outlive.client.batch",
     "BatchItem": "outlive.client.batch",
     "Breaker": "outlive._model.breaker",
+    "Checkpoint": "outlive._model.checkpoint",
+    "CheckpointKind": "outlive._model.checkpoint",
+    "CheckpointStore": "outlive.client.checkpoints",
     "Engine": "outlive.engine",
     "FixedWindow": "outlive._model.limit",
     "Machine": "outlive._define.machine.machine",
@@ -134,6 +144,7 @@ _ON_DEMAND = {
     "RateLimit": "outlive._model.limit",
     "RunHandle": "outlive.client.handle",
     "TokenBucket": "outlive._model.limit",
+    "checkpoints": "outlive.engine.checkpoints",
 }
 """Loaded when they are first asked for: a module that only defines workflows should import in no time."""
 

@@ -2,6 +2,7 @@
 
 A test names the scenarios that it shows in brackets at the end of its docstring: `[SF-X1 TS-R8]`. A table has a row for
 each scenario, with the tests in its last cell, or with the reason why it does not apply. Both must say the same.
+Commas between scenarios are fine: `[SF-X1, TS-R8]`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from outlive.testing.conformance import StoreConformance
 ROOT = Path(__file__).parents[2]
 EXCUSE = "does not apply: "
 ROW = re.compile(r"^\| ([A-Z]{2}-[A-Z]\d+) \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
-BRACKETS = re.compile(r"\[((?:[A-Z]{2}-[A-Z]\d+ ?)+)\]$")
+BRACKETS = re.compile(r"\[((?:[A-Z]{2}-[A-Z]\d+,? ?)+)\]$")
 TEST = re.compile(r"`([\w/.]+(?:\.|::)test_\w+)`")
 
 Tests = Iterable[tuple[str, str]]
@@ -62,7 +63,7 @@ class Table:
 def scenarios_in(doc: str) -> list[str]:
     """The scenarios in the brackets at the end of a docstring."""
     brackets = BRACKETS.search(doc.rstrip())
-    return brackets[1].split() if brackets else []
+    return brackets[1].replace(",", " ").split() if brackets else []
 
 
 def list_tests_of_stores() -> Iterator[tuple[str, str]]:

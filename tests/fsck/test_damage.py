@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from outlive.client.fsck import Kind
+from outlive.client.fsck import Kind, check_store
 from tests.fsck.conftest import Check
-from tests.fsck.world import World
+from tests.fsck.world import SqliteWorld, World, open_at
 
 
 async def test_a_store_that_nobody_touched_is_whole(check: Check) -> None:
@@ -16,6 +18,8 @@ async def test_a_store_that_nobody_touched_is_whole(check: Check) -> None:
 
 TREE = "(SELECT journal FROM {runs} WHERE id = 'tree')"
 WAITS = "(SELECT journal FROM {runs} WHERE id = 'waits')"
+WHEEL = "(SELECT journal FROM {runs} WHERE id = 'wheel')"
+SNAPSHOT = f"(SELECT min(seq) FROM {{events}} WHERE journal = {WHEEL})"
 CHUNK = "(SELECT max(journal) FROM {items})"
 SAME = "UPDATE {events} SET "
 JOURNALS = {
@@ -26,6 +30,8 @@ JOURNALS = {
     "a seq": (SAME + f"seq = 1000 WHERE journal = {TREE} AND seq = 2", "tree", "missing"),
     "a row that is gone": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq = 2", "tree", "missing"),
     "the first row": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq = 0", "tree", "missing"),
+    "a snapshot": (f"DELETE FROM {{events}} WHERE journal = {WHEEL} AND seq = {SNAPSHOT}", "wheel", "missing"),
+    "what a snapshot says": (SAME + f"crc = crc + 1 WHERE journal = {WHEEL} AND seq = {SNAPSHOT}", "wheel", "checksum"),
     "the end": (f"DELETE FROM {{events}} WHERE journal = {TREE} AND seq > 5", "tree", "its end is lost"),
     "a mark of the end": (SAME + f"is_last = NOT is_last WHERE journal = {TREE} AND seq = 1", "tree", "marked"),
     "no mark of the end": (SAME + f"is_last = NOT is_last WHERE journal = {TREE} AND is_last", "tree", "marked"),
@@ -152,6 +158,10 @@ OTHERS = {
     "items of nobody": ("UPDATE {items} SET journal = 100000", Kind.ORPHAN, "not there"),
     "items of no run": ("UPDATE {items} SET run = 3", Kind.ITEM, "the journal tells of 0"),
     "an owner that nobody knows": ("DELETE FROM {workers} WHERE id = 'anvil'", Kind.OWNER, "anvil is no worker"),
+    "a checkpoint that was moved": ("UPDATE {checkpoints} SET run_id = 'import-2' WHERE sequence = 9", Kind.CHECKPOINT,
+                                    "checkpoint 9: checksum does not match"),
+    "an empty output that is none": ("UPDATE {checkpoints} SET output = NULL WHERE run_id = 'tree'", Kind.CHECKPOINT,
+                                     "checkpoint 4: checksum does not match"),
     "a tag of nobody": ("INSERT INTO {tags} (name, value, created_at, run_key) VALUES ('a', 'b', 1, 100000)",
                         Kind.DATABASE, "found by the tag 'a'"),
 }  # fmt: skip
@@ -169,16 +179,33 @@ async def test_damage_that_no_journal_can_mend_is_found(world: World, check: Che
     assert not any(it.is_repaired for it in problems if it.kind is kind)
 
 
+async def test_checkpoints_of_an_id_that_is_no_text_any_more_are_found(sqlite_source: Path, tmp_path: Path) -> None:
+    """A file may hold what no server lets in; the checkpoints behind it are looked at all the same."""
+    world = SqliteWorld(sqlite_source, tmp_path)
+    world.damage("UPDATE {checkpoints} SET run_id = CAST(x'69ff' AS TEXT) WHERE sequence = 9")
+    world.damage("UPDATE {checkpoints} SET crc = 0 WHERE run_id = 'tree'")
+
+    store = open_at(world.url)
+    await store.open()
+    problems = await check_store(store)
+    await store.close()
+
+    assert [(it.kind, it.what) for it in problems] == [
+        (Kind.CHECKPOINT, "checkpoints of an id that is no text any more"),
+        (Kind.CHECKPOINT, "checkpoint 4: checksum does not match"),
+    ]
+
+
 async def test_a_blob_with_another_content_is_found(world: World, check: Check) -> None:
     """Its id is the hash of what it should be; the message that refers to one counts too."""
-    ((id, _), *_) = world.execute("SELECT id, data FROM {blobs}")
+    damaged = {f"blob {id} is damaged" for (id,) in world.execute("SELECT id FROM {blobs}")}
     world.execute("UPDATE {blobs} SET data = ?", b"other")
 
     problems = await check()
 
     assert {Kind.BLOB} == {it.kind for it in problems}
-    assert any(it.what == f"blob {id} is damaged" for it in problems)
-    assert {"tree", "waits", "batch~chunk1"} == {it.run_id for it in problems}
+    assert {it.what for it in problems} <= damaged
+    assert {"tree", "wheel", "waits", "batch~chunk1"} == {it.run_id for it in problems}
 
 
 async def test_mail_that_nobody_will_read_is_found_and_delivered(world: World, check: Check) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import apsw
 
 import outlive
+from outlive import Checkpoint, CheckpointKind
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.engine.url import store_for
@@ -68,11 +70,32 @@ async def fsck_double(number: int) -> int:
     return number * 2
 
 
+class FsckState(enum.Enum):
+    """One that goes round, and an end."""
+
+    TURN = "turn"
+    END = "end"
+
+
+fsck_wheel = outlive.Machine(
+    "fsck_wheel", FsckState, data=str, start=FsckState.TURN, exits=[FsckState.END], snapshot_after=5
+)
+
+
+@fsck_wheel.workflow(FsckState.TURN)
+async def fsck_turn(data: str) -> tuple[FsckState, str]:
+    """With a child, and data that are a blob in the end."""
+    data += await fsck_child(20_000)
+    return (FsckState.TURN if len(data) < 200_000 else FsckState.END), data
+
+
 async def fill(url: str) -> None:
-    """A finished tree, a failed one, some that wait for this and that, a batch, a parked, a new and an owned one."""
+    """A finished tree, one with a snapshot, a failed one, some that wait for this and that, a batch, a parked, a new
+    and an owned one."""
     async with outlive.Engine(url) as engine:
         await (await engine.start(fsck_tree, id="tree", tags={"shop": "north", "kind": "big one"})).result()
         await (await engine.start_batch(fsck_double, range(5), id="batch")).result()
+        await (await engine.start(fsck_wheel, "", id="wheel")).result()
         failing = await engine.start(fsck_fail, id="failed")
         waiting = [await engine.start(it, id=name) for it, name in ((fsck_wait, "waits"), (fsck_start, "starter"))]
         await engine.signal("waits", "go", "now", key="key-1")
@@ -84,6 +107,9 @@ async def fill(url: str) -> None:
     async with outlive.Engine(url, worker=False) as client:
         await client.start(fsck_tree, id="new")
         await client.signal("waits", "later", LARGE + "!", key="key-2")
+        await client.checkpoints.append("import-1", Checkpoint(4, "IMPORT", "task", CheckpointKind.CURSOR, b"17", 2))
+        await client.checkpoints.append("import-1", Checkpoint(9, "DONE"))
+        await client.checkpoints.append("tree", Checkpoint(4, "EMPTY", output=b""))
     store = open_at(url)
     await store.open()
     await hire(store, "anvil", lease_seconds=DAY)
@@ -141,7 +167,7 @@ class PostgresWorld(World):
     """A database that is put back as it was: much faster than to copy it."""
 
     kind = "postgres"
-    _tables = ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags")
+    _tables = ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "checkpoints")
 
     def __init__(self, database: str, server: PostgresServer) -> None:
         self._server, self._database = server, database
@@ -174,7 +200,7 @@ class PostgresWorld(World):
 
 
 def _filled(statement: str, name: Callable[[str], str]) -> str:
-    for table in ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags"):
+    for table in ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "checkpoints"):
         statement = statement.replace(f"{{{table}}}", name(table))
     return statement
 

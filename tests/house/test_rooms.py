@@ -52,7 +52,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # These two rooms hold a contract that many may see and backends that few may see. A module of theirs belongs
 # to the contract only when it stands here; any other is a backend, which is a room of its own.
-CONTRACT_MODULES = {"_store": {"cell", "contract", "examine", "handle"}, "_lease": {"contract", "process", "sessions"}}
+CONTRACT_MODULES = {
+    "_store": {"cell", "change", "checkpoints", "contract", "examine", "handle"},
+    "_lease": {"contract", "process", "sessions"},
+}
 
 
 @dataclass(frozen=True, slots=True)

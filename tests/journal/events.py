@@ -33,6 +33,7 @@ from outlive._journal.event import (
     RunSuspended,
     RunTimedOut,
     SignalReceived,
+    SnapshotTaken,
     StateLeft,
     StepDelayed,
     StepFailed,
@@ -145,6 +146,18 @@ SAMPLES: dict[str, AnyEvent] = {
         RunPublished(at=AT, run=2, payload=json_payload(b'{"stage":"packing"}'), call="@publish#2", digest=77),
         PatchTaken(at=AT, run=1, call="@patch/two-letters"),
         RunContinued(at=AT, workflow="order", version=3),
+        SnapshotTaken(
+            at=AT,
+            created=RunCreated(at=AT - 1, workflow="order", version=3, input=json_payload(b"[1]"), nonce=2**64 - 1),
+            events=5_000,
+            worker="worker-1",
+            epoch=3,
+            payload=Payload(blob="cd" * 32, via=("zlib",), size=70_000),
+            attempts=1,
+            wake_at=AT,
+            published=json_payload(b'{"stage":"packing"}'),
+            signals=(SignalReceived(at=AT, name="paid", payload=json_payload(b'{"cents":5}')),),
+        ),
         StateLeft(
             at=AT, run=1, call="@state/order.PACK#2", payload=json_payload(b'{"to":"DONE","data":{"n":1}}'), digest=5
         ),
@@ -193,6 +206,10 @@ def strategy_for(annotation: Any) -> st.SearchStrategy[Any]:
     """Values of a field's type; a new type of field must be entered above."""
     if annotation in BY_TYPE:
         return BY_TYPE[annotation]
+    if annotation is RunCreated:
+        return events_of(RunCreated)
+    if annotation == tuple[SignalReceived, ...]:
+        return st.lists(events_of(SignalReceived), max_size=2).map(tuple)
     return st.one_of(*(strategy_for(part) for part in get_args(annotation)))
 
 

@@ -36,6 +36,7 @@ from outlive._journal.event import (
     RunSuspended,
     RunTimedOut,
     SignalReceived,
+    SnapshotTaken,
     StateLeft,
     StepDelayed,
     StepFailed,
@@ -106,6 +107,26 @@ def test_a_detached_run_knows_who_wants_to_hear_of_its_end() -> None:
     assert fold(created(notify="other")).root.parent_id == "other"
 
 
+def snapshot(first: RunCreated, **fields: Any) -> SnapshotTaken:
+    """A snapshot of a tree that began so."""
+    known: dict[str, Any] = {"events": 7, "worker": "w", "epoch": 1, "wake_at": 10} | fields
+    return SnapshotTaken(at=30, created=first, payload=ONE, **known)
+
+
+def test_rows_are_the_same_behind_a_snapshot_and_from_it_on() -> None:
+    """Whoever reads only what is left knows as much of the root; the children are gone."""
+    first = created(worker="w", timeout_at=99, tags={"a": "b"}, notify="other")
+    lived = fold(first, child(), RunSucceeded(at=20, run=1, result=ONE), RunPublished(at=25, payload=ONE))
+    event = snapshot(first, published=ONE)
+
+    lived.apply(event)
+
+    assert lived.runs == fold(event).runs
+    assert list(lived.runs) == [0]
+    root = lived.root
+    assert (root.created_at, root.parent_id, root.published, root.tags) == (10, "other", ONE, {"a": "b"})
+
+
 # -- The table ------------------------------------------------------------------------------------------------
 
 
@@ -158,6 +179,10 @@ TABLE: dict[tuple[str, str], Change] = {
         RunContinued(at=30, workflow="order", version=3), (RunStatus.CONTINUED, "", None, (), 0, "")
     ),
     ("running", "published"): Change(RunPublished(at=30, payload=ONE), (RUNNING, "w", 10, (), 0, "")),
+    ("running", "put into a snapshot"): Change(snapshot(created(worker="w")), (RUNNING, "w", 10, (), 0, "")),
+    ("taken over", "put into a snapshot"): Change(
+        snapshot(created(worker="w"), worker="v", epoch=2, wake_at=20, attempts=1), (RUNNING, "v", 20, (), 1, "")
+    ),
     ("taken over", "succeeded"): Change(RunSucceeded(at=30, result=ONE), (RunStatus.SUCCEEDED, "", None, (), 0, "")),
 }
 
@@ -257,7 +282,7 @@ def test_a_journal_begins_with_its_root() -> None:
 # -- Any journal ----------------------------------------------------------------------------------------------
 
 TREE = (created(worker="w"), child(1), child(2, parent=1))
-LATER = st.one_of(*(events_of(kind) for kind in KINDS if kind is not RunCreated))
+LATER = st.one_of(*(events_of(kind) for kind in KINDS if kind not in (RunCreated, SnapshotTaken)))
 
 
 def in_the_tree(event: Any, run: int) -> AnyEvent:

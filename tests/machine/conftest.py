@@ -2,6 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from tests.engine.conftest import engine, nobody_left, place
+from tests.engine.support import Place
+from tests.machine.deaths import crash_on_server
 
 __all__ = ["engine", "nobody_left", "place"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def meeting_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where processes meet."""
+    server_url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
+    return Place(None if server_url else tmp_path / "program.db", server_url)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def crash_place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Where `crash_everywhere` lets a workflow die: everywhere in memory, at some places elsewhere."""
+    if request.param == "memory":
+        return {}
+    if request.param == "sqlite":
+        return {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 4}
+    server, url, name = map(request.getfixturevalue, ("postgres_server", "postgres_url", "postgres_place"))
+    return crash_on_server(server, url, name) | {"max_points": 2}

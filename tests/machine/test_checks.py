@@ -138,14 +138,14 @@ def test_a_split_that_cannot_work_is_refused(join: Any, options: dict[str, Any],
 
 
 def test_a_split_has_branches_of_different_names() -> None:
-    """At least one."""
+    """Those that a join wants must be there; one that wants all of nothing has it."""
     made = machine()
-    made.split(S.BEGIN, [], join=All(then=S.END))
+    made.split(S.BEGIN, [], join=Quorum(2, then=S.END))
     made.split(S.MIDDLE, [go_on, go_on], join=All(then=S.END))
     made.batch(S.LOOP, load=go_on, process=round, finish=go_anywhere, concurrency=0)
 
     assert {
-        "split BEGIN has no branches",
+        "split BEGIN 0 branches can never be Quorum(2)",
         "split MIDDLE has two branches of one name; give a dict of branches by name",
         "batch LOOP has concurrency=0; let at least one item run",
     } <= set(problems(made))

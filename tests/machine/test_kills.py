@@ -18,11 +18,10 @@ from tests.engine.support import Place
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture
+def place(meeting_place: Place) -> Place:
     """Where processes meet."""
-    server_url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
-    return Place(None if server_url else tmp_path / "program.db", server_url)
+    return meeting_place
 
 
 class World:
@@ -77,7 +76,7 @@ async def check_whole(place: Place) -> None:
 
 
 async def test_a_killed_state_runs_again_and_those_before_do_not(world: World, place: Place) -> None:
-    """SIGKILL after the effect of WORK, before its row. [CA-X1, CA-X10]"""
+    """SIGKILL after the effect of WORK, before its row. [CA-X1 CA-X10]"""
     world.die("work", "WORK")
 
     assert world.live("work") == "DONE"
@@ -104,7 +103,7 @@ async def test_a_killed_cursor_goes_on_where_the_journal_is(world: World, place:
 
 
 async def test_a_killed_roll_back_goes_on(world: World, place: Place) -> None:
-    """What was undone is not undone again. [CA-X9, CA-X13]"""
+    """What was undone is not undone again. [CA-X9 CA-X13]"""
     world.die("fail", "undo START")
 
     assert "no ship" in world.live("fail")
@@ -114,7 +113,7 @@ async def test_a_killed_roll_back_goes_on(world: World, place: Place) -> None:
 
 
 async def test_two_processes_on_one_id_share_it(world: World, place: Place) -> None:
-    """Both are told its end, and every effect happened once: an id is no conflict. [CA-X5, CA-X12]"""
+    """Both are told its end, and every effect happened once: an id is no conflict. [CA-X5 CA-X12]"""
     both = [world.begin("work", "run-1") for _ in range(2)]
 
     assert [world.end(process) for process in both] == ["DONE", "DONE"]

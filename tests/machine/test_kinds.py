@@ -70,17 +70,17 @@ async def test_a_timer_goes_on_where_it_was_after_a_crash(place: Place) -> None:
 
 
 @pytest.mark.parametrize("timer", [pause, span, computed])
-async def test_a_timer_waits_as_long_as_it_says(timer: outlive.Machine[S, Data]) -> None:
+async def test_a_timer_waits_as_long_as_it_says(place: Place, timer: outlive.Machine[S, Data]) -> None:
     """Seconds, a timedelta, or what a function of the data says."""
-    async with TestEngine() as engine:
+    async with TestEngine(place.url) as engine:
         begun = engine.now()
         await (await engine.start(timer, Data(3600))).result()
         assert 3600 <= (engine.now() - begun).total_seconds() < 3660
 
 
-async def test_a_timer_waits_until_an_instant() -> None:
+async def test_a_timer_waits_until_an_instant(place: Place) -> None:
     """An aware datetime."""
-    async with TestEngine() as engine:
+    async with TestEngine(place.url) as engine:
         await (await engine.start(instant, Data())).result()
         assert engine.now() >= AT
 
@@ -100,9 +100,9 @@ async def look(data: Data) -> Pending | S:
     return S.DONE if len(data.seen) >= data.wanted else Pending(timedelta(minutes=10))
 
 
-async def test_a_poll_asks_until_it_is_ready() -> None:
+async def test_a_poll_asks_until_it_is_ready(place: Place) -> None:
     """Each poll is a step, each pause durable; data of a pending poll is kept."""
-    async with TestEngine() as engine:
+    async with TestEngine(place.url) as engine:
         begun = engine.now()
         run = await engine.start(poll, Data(3))
 
@@ -111,20 +111,20 @@ async def test_a_poll_asks_until_it_is_ready() -> None:
         assert [3, 2] == [await count_steps(run), len(await events_of(run, TimerFired))]
 
 
-async def test_errors_of_a_poll_count_only_in_a_row() -> None:
+async def test_errors_of_a_poll_count_only_in_a_row(place: Place) -> None:
     """Two in a row are borne, twice; a third would not be."""
     stage.values["failing"] = {1, 2, 4, 5}
-    async with TestEngine() as engine:
+    async with TestEngine(place.url) as engine:
         run = await engine.start(poll, Data(2))
 
         assert (await run.result()).data.seen == [3, 6]
         assert 4 == len(await events_of(run, AttemptFailed))
 
 
-async def test_too_many_errors_in_a_row_fail_a_poll() -> None:
+async def test_too_many_errors_in_a_row_fail_a_poll(place: Place) -> None:
     """And a poll without a retry fails at once."""
     stage.values["failing"] = {2, 3, 4}
-    async with TestEngine() as engine:
+    async with TestEngine(place.url) as engine:
         with pytest.raises(RunFailed, match="no answer"):
             await (await engine.start(poll, Data(2))).result()
     assert len(stage.calls) == 4

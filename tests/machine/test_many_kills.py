@@ -1,52 +1,51 @@
-"""Forty machines in processes that are killed again and again: what was rolled back holds nothing, the others all."""
+"""Forty machines, a failure at every step, a SIGKILL at every commit: what was rolled back is nothing, the rest is all.
+
+`tests.machine.killing` says how the processes die. The test that commits one change at a time is slow: `make slow`.
+"""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from outlive.testing.fsck import check_store
+from outlive import RunStatus
 from tests.engine.support import Place
-from tests.machine.saga_program import COUNT, FAILING
-
-ROOT = Path(__file__).parents[2]
-LINES = 17
-"""Effects of one life."""
-LIVES_MAX = 60
+from tests.machine import killed_trips
+from tests.machine.deaths import kill_everywhere, read_ends
+from tests.machine.killing import Ledger
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_forty_machines_survive_any_number_of_kills(
-    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+async def check_trips(meeting_place: Place, ledger: Path, trials: dict[str, Any]) -> None:
+    """Every trip of every trial holds all that it booked, or nothing, as it ended."""
+    ends = await read_ends(meeting_place)
+    book = Ledger(ledger)
+    trips = [trip for trial in trials for trip in killed_trips.trips(trial)]
+    wanted = {trip.name: [] if trip.failing else killed_trips.WHOLE for trip in trips}
+    assert wanted == {trip.name: sorted(book.held(trip.name)) for trip in trips}
+    assert ends == {trip.name: RunStatus.FAILED if trip.failing else RunStatus.SUCCEEDED for trip in trips}
+
+
+@pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
+async def test_forty_sagas_survive_a_kill_at_every_commit(meeting_place: Place, tmp_path: Path, moment: str) -> None:
+    """And one more while another process goes on with them. [CA-X4 CA-X8 CA-X10]"""
+    ledger = tmp_path / "ledger.db"
+    trials = kill_everywhere("killed_trips", meeting_place, ledger, moment, "grouped", seconds_max=55)
+
+    assert len(trials) >= 6
+    assert max(map(len, trials.values())) == 3, "those that go on are killed as well"
+    await check_trips(meeting_place, ledger, trials)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
+async def test_forty_sagas_survive_a_kill_between_all_changes(
+    meeting_place: Place, tmp_path: Path, moment: str
 ) -> None:
-    """Every fifth fails at each of its places, and completes at none. [CA-X8]"""
-    server_url = request.getfixturevalue("postgres_url") if kind == "postgres" else ""
-    place = Place(None if server_url else tmp_path / "program.db", server_url)
-    codes: list[int] = []
-    said = ""
-    while (not codes or codes[-1] != 0) and len(codes) < LIVES_MAX:
-        paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
-        environment = os.environ | paths | {"LEDGER": str(tmp_path / "ledger"), "LINES": str(LINES)}
-        command = [sys.executable, "-m", "tests.machine.saga_program", place.url]
-        life = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=40)
-        assert life.returncode in (0, -signal.SIGKILL), life.stderr
-        codes.append(life.returncode)
-        said = life.stdout.strip()
+    """Each change is a commit of its own: a process dies with any number of machines one change further. [CA-X8]"""
+    ledger = tmp_path / "ledger.db"
+    trials = kill_everywhere("killed_trips", meeting_place, ledger, moment, "singly", seconds_max=1_500)
 
-    assert codes.count(-signal.SIGKILL) >= 5
-    assert said == str(COUNT // 5)
-    held: dict[str, set[str]] = {f"trip-{number}": set() for number in range(COUNT)}
-    for line in (tmp_path / "ledger").read_text().splitlines():
-        sign, name, what = line.split()
-        (held[name].add if sign == "+" else held[name].discard)(what)
-    whole = {"ROOM", "SEAT", "TRUCK", "PAY"}
-    assert held == {f"trip-{number}": set() if FAILING[number % 5] else whole for number in range(COUNT)}
-    store = place.store()
-    await store.open()
-    assert [] == await check_store(store)
-    await store.close()
+    assert len(trials) >= 4 * killed_trips.COUNT
+    await check_trips(meeting_place, ledger, trials)

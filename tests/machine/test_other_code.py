@@ -117,7 +117,7 @@ async def test_data_that_the_code_cannot_read_parks_the_run(place: Place) -> Non
 
 
 async def test_a_run_keeps_the_version_it_began_with(place: Place) -> None:
-    """A worker that has only another one leaves it alone. [CA-U5, CA-X7]"""
+    """A worker that has only another one leaves it alone. [CA-U5 CA-X7]"""
     await begin_with_old_code(place)
     async with place.engine(registry=registry_of(machine(New, NewData, version=2))) as engine:
         await engine.signal("run-1", "answer", "yes")

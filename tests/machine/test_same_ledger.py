@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import outlive
-from outlive import All
+from outlive import All, RunStatus
 from outlive.testing import crash_everywhere
 from outlive.testing.crash import Survivor
-from tests.engine.support import stage
+from tests.engine.support import Place, stage
+from tests.machine import killed_orders
+from tests.machine.deaths import kill_everywhere, read_ends
+from tests.machine.killing import Ledger
 
 
 @dataclass
@@ -138,3 +143,37 @@ async def test_every_death_leaves_the_same_ledger(process: outlive.Workflow[...,
     complete = frozenset((what, "lamp") for what in ("reserve", "truck", "charge"))
     assert ledgers == {frozenset() if refused_by else complete}
     assert bool(report.error) is bool(refused_by)
+
+
+async def check_orders(place: Place, path: Path, trials: Collection[str]) -> None:
+    """Whatever was killed: as a function and as a machine it holds the same, all or nothing, and ended the same."""
+    ends, ledger = await read_ends(place), Ledger(path)
+    for trial in trials:
+        for refusal in killed_orders.REFUSALS:
+            names = [f"{trial}-{form}-{refusal}" for form in killed_orders.FORMS]
+            held = [sorted(ledger.held(name)) for name in names]
+            assert held == 2 * [[] if refusal else killed_orders.WHOLE], names
+            assert {ends[name] for name in names} == {RunStatus.FAILED if refusal else RunStatus.SUCCEEDED}
+
+
+@pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
+async def test_every_kill_leaves_the_same_ledger(meeting_place: Place, tmp_path: Path, moment: str) -> None:
+    """The same with SIGKILL: both forms side by side, in processes that die at every commit. [CA-X8 CA-X10]"""
+    path = tmp_path / "ledger.db"
+    trials = kill_everywhere("killed_orders", meeting_place, path, moment, "grouped", seconds_max=55)
+
+    assert len(trials) >= 6
+    await check_orders(meeting_place, path, trials)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
+async def test_a_kill_between_all_changes_leaves_the_same_ledger(
+    meeting_place: Place, tmp_path: Path, moment: str
+) -> None:
+    """One change at a time: no run can hide behind the commit of another one. [CA-X8 CA-X10]"""
+    path = tmp_path / "ledger.db"
+    trials = kill_everywhere("killed_orders", meeting_place, path, moment, "singly", seconds_max=600)
+
+    assert len(trials) >= len(killed_orders.REFUSALS) * 4, "each of ten runs has some changes of its own"
+    await check_orders(meeting_place, path, trials)

@@ -15,7 +15,6 @@ from outlive import Any as First
 from outlive._define.machine.joins import Join
 from outlive._journal.event import StateLeft, StepSucceeded
 from outlive.errors import RunFailed
-from outlive.testing import TestEngine
 from tests.engine.support import Place, crash, events_of, in_time, stage, until, waits
 
 
@@ -89,6 +88,10 @@ strict = splitting("strict", All(then=S.DONE), timeout=60, retry=HOURLY)
 narrow = splitting("narrow", All(then=S.DONE), concurrency=1)
 
 
+nothing = outlive.Machine("splits.nothing", S, data=Parcel, start=S.PACK, exits=[S.DONE])
+nothing.split(S.PACK, [], join=PartialTimeout(then=S.DONE), merge=merge, timeout=60)
+
+
 def plan(text: str) -> Parcel:
     """`ok fail hold` for a, b and c."""
     return Parcel(dict(zip("abc", text.split(), strict=True)))
@@ -106,15 +109,21 @@ def plan(text: str) -> Parcel:
         (late, "fail fail ok", "abc"),
     ],
 )
-async def test_a_join_goes_on_when_it_has_enough(machine: outlive.Machine[S, Parcel], ways: str, found: str) -> None:
+async def test_a_join_goes_on_when_it_has_enough(
+    engine: outlive.Engine, machine: outlive.Machine[S, Parcel], ways: str, found: str
+) -> None:
     """What it does not wait for is cancelled; merge sees results, and the exceptions of those that failed before."""
-    async with TestEngine() as engine:
-        result = await (await engine.start(machine, plan(ways))).result()
+    result = await in_time((await engine.start(machine, plan(ways))).result())
 
     words = {"ok": "is fine", "fail": "is broken"}
     told = {name: f"{name} {words[way]}" for name, way in zip("abc", ways.split(), strict=True) if way in words}
     assert result.data.found == {name: told[name] for name in found}
-    assert [f"{name} cancelled" for name in "abc" if name not in found] == [each for each in stage.calls if " " in each]
+    losers = [f"{name} cancelled" for name in "abc" if name not in found]
+
+    async def are_told() -> bool:
+        return [each for each in stage.calls if " " in each] == losers
+
+    await until(are_told)
 
 
 @pytest.mark.parametrize(
@@ -132,13 +141,14 @@ async def test_a_join_goes_on_when_it_has_enough(machine: outlive.Machine[S, Par
         (late, "fail fail fail", "wants PartialTimeout, and 0 succeeded"),
     ],
 )
-async def test_a_join_that_cannot_have_enough_fails(machine: outlive.Machine[S, Parcel], ways: str, told: str) -> None:
+async def test_a_join_that_cannot_have_enough_fails(
+    engine: outlive.Engine, machine: outlive.Machine[S, Parcel], ways: str, told: str
+) -> None:
     """At once: it does not wait for those that could not help."""
-    async with TestEngine() as engine:
-        run = await engine.start(machine, plan(ways))
+    run = await engine.start(machine, plan(ways))
 
-        with pytest.raises(RunFailed, match=told):
-            await run.result()
+    with pytest.raises(RunFailed, match=told):
+        await in_time(run.result())
 
 
 async def test_a_late_split_takes_what_it_has(place: Place) -> None:
@@ -182,15 +192,22 @@ async def test_only_unfinished_branches_run_again(place: Place) -> None:
     assert [1, 2, 1] == [stage.count(name) for name in "abc"]
 
 
-async def test_a_split_runs_no_more_branches_than_it_may() -> None:
+async def test_a_split_runs_no_more_branches_than_it_may(engine: outlive.Engine) -> None:
     """One at a time, in their order."""
-    async with TestEngine() as engine:
-        run = await engine.start(narrow, plan("ok hold ok"))
-        await stage.gate("b").reached()
-        assert stage.calls == ["a", "b"]
-        stage.gate("b").open()
-        await run.result()
+    run = await engine.start(narrow, plan("ok hold ok"))
+    await stage.gate("b").reached()
+    assert stage.calls == ["a", "b"]
+    stage.gate("b").open()
+    await in_time(run.result())
     assert stage.calls == ["a", "b", "c"]
+
+
+async def test_a_split_without_branches_goes_straight_on(engine: outlive.Engine) -> None:
+    """A list that was computed may be empty. It is left like any other, with a merge of nothing."""
+    run = await engine.start(nothing, Parcel({}, found={"before": "it"}))
+
+    assert (await in_time(run.result())).data.found == {}
+    assert [[], 1] == [await events_of(run, StepSucceeded), len(await events_of(run, StateLeft))]
 
 
 # -- Steps and workflows as branches, and their undos ------------------------------------------------------------------

@@ -137,6 +137,16 @@ async def test_a_finished_machine_gives_its_result_at_once(place: Place) -> None
     assert stage.calls == []
 
 
+async def test_a_run_without_an_id_is_given_one(place: Place) -> None:
+    """By which every other process finds it. [CA-U3]"""
+    async with place.engine() as first:
+        run = await first.start(order, Order(0))
+        await in_time(run.result())
+
+    async with place.engine() as second:
+        assert (await in_time(second.get(run.id).result())).state is S.LOST
+
+
 async def test_a_fresh_run_over_another_one_is_refused(engine: outlive.Engine) -> None:
     """An id means one run; who does not want to join it is told that it is taken. [CA-U11]"""
     await engine.start(order, Order(0), id="order-1")
@@ -195,7 +205,7 @@ async def test_a_handler_must_say_where_to_go(what: str, told: str) -> None:
 
 
 async def test_data_without_a_stored_form_is_a_failure_of_its_state() -> None:
-    """The journal cannot have it."""
+    """The journal cannot have it. [CA-U16]"""
     async with TestEngine() as engine:
         run = await engine.start(wrong, {"return": "object"})
 
@@ -257,7 +267,7 @@ async def test_a_machine_can_be_a_child(engine: outlive.Engine) -> None:
 
 
 async def test_a_machine_can_be_tried_without_an_engine() -> None:
-    """Called outside of a run it runs here and now, in memory; handlers are plain functions still."""
+    """Without a store there is no journal, and nothing to resume; handlers are plain functions still. [CA-U2]"""
     assert await order(Order(0)) == MachineResult(S.LOST, Order(0, ["reserved"]))
     assert again(Order(1)) == (S.ASK, Order(0, ["again 0"]))
 

@@ -117,7 +117,7 @@ def undone() -> list[str]:
 
 @pytest.mark.parametrize("failing", NAMES)
 async def test_a_failure_undoes_exactly_what_was_done(engine: outlive.Engine, failing: str) -> None:
-    """Newest first, each with the data as it was left then; only what can be undone. [CA-U9, CA-U15, CA-X13]"""
+    """Newest first, each with the data as it was left then; only what can be undone. [CA-U9 CA-U15 CA-X13]"""
     run = await engine.start(trip, Trip(failing=failing))
 
     with pytest.raises(RunFailed, match=f"no {failing}"):
@@ -152,7 +152,7 @@ async def test_a_cancel_undoes_too(place: Place) -> None:
 
 
 async def test_an_undo_that_fails_parks_the_run(engine: outlive.Engine) -> None:
-    """Visible, with what is left; a person mends the world and resumes, and nothing is undone twice. [CA-U13, CA-X9]"""
+    """Visible, with what is left; a person mends the world and resumes, and nothing is undone twice. [CA-U13 CA-X9]"""
     stage.values["trouble"] = "ROOM"
     run = await engine.start(trip, Trip(failing="TELL"))
     reason = await in_time(parks(run))
@@ -167,8 +167,58 @@ async def test_an_undo_that_fails_parks_the_run(engine: outlive.Engine) -> None:
     assert stage.values["held"]["trip"] == 0
 
 
+hanging = outlive.Machine("undo.hanging", S, data=Trip, start=S.ROOM, exits=[S.DONE])
+
+
+@outlive.step(timeout=0.01, retry=outlive.Retry(attempts=2, first=0))
+async def undo_hang(data: Trip) -> None:
+    """Hangs as long as the test wants; its time is bounded like that of any step."""
+    stage.call("undo ROOM")
+    if stage.values.get("trouble"):
+        await stage.gate("never").pass_through()
+
+
+@hanging.state(S.ROOM, undo=undo_hang, to=[S.SEAT])
+async def hanging_room(data: Trip) -> S:
+    """Undone by what hangs."""
+    return S.SEAT
+
+
+@hanging.state(S.SEAT, undo=release, to=[S.TELL])
+async def hanging_seat(data: Trip) -> S:
+    """Undone first."""
+    book(data, "SEAT")
+    return S.TELL
+
+
+@hanging.state(S.TELL, to=[S.PAY])
+async def hanging_tell(data: Trip) -> S:
+    """Fails."""
+    raise ValueError("no TELL")
+
+
+@hanging.state(S.PAY, to=[S.DONE])
+async def hanging_pay(data: Trip) -> S:
+    """Not reached."""
+    return S.DONE
+
+
+async def test_an_undo_that_hangs_is_bounded_by_its_time(engine: outlive.Engine) -> None:
+    """Each attempt has the time of its step; then the run is parked like for any failure of an undo. [CA-U13]"""
+    stage.values["trouble"] = "hangs"
+    run = await engine.start(hanging, Trip())
+    assert "undo failed: undo_hang" in await in_time(parks(run))
+    assert undone() == ["SEAT", "ROOM", "ROOM"]
+
+    stage.values["trouble"] = ""
+    await run.resume()
+    with pytest.raises(RunFailed, match="no TELL"):
+        await in_time(run.result())
+    assert undone() == ["SEAT", "ROOM", "ROOM", "ROOM"]
+
+
 async def test_forty_machines_that_fail_everywhere_leave_nothing_behind(engine: outlive.Engine) -> None:
-    """Side by side: who was rolled back holds nothing, who completed holds all. [CA-X4, CA-X8]"""
+    """Side by side: who was rolled back holds nothing, who completed holds all. [CA-X4 CA-X8]"""
     plans = [Trip(f"trip-{number}", ["", *NAMES][number % 5]) for number in range(40)]
     runs = [await engine.start(trip, plan, id=plan.name) for plan in plans]
     ends = await in_time(asyncio.gather(*(run.result() for run in runs), return_exceptions=True))

@@ -52,6 +52,7 @@ from outlive._replay.command import (
     RunStep,
     StartChild,
     StartDetached,
+    TakeSnapshot,
 )
 from outlive._runtime.fact import fact_of_record
 from tests.replay.define import NONCE, SECOND, START_AT, TURNS_MAX, Code, created, finish, pack
@@ -163,7 +164,7 @@ class Driver:
                 del self._open[key_of(command)]
             case Park():
                 self.life.park = command.reason
-            case RunStep() | StartChild() | StartDetached() | Record() | EndRun():
+            case RunStep() | StartChild() | StartDetached() | Record() | TakeSnapshot() | EndRun():
                 self._open[key_of(command)] = command
             case _:
                 assert_never(command)

@@ -20,8 +20,10 @@ from outlive._replay.command import (
     RunStep,
     StartChild,
     StartDetached,
+    TakeSnapshot,
 )
 from outlive._replay.execution import Execution
+from outlive._replay.snapshot import SNAPSHOT
 from tests.replay.define import TURNS_MAX, Code, unpack
 
 Asked = tuple[object, ...]
@@ -47,6 +49,8 @@ def describe(command: Command) -> Asked:
             return (*head, command.arguments, command.digest)
         case Record():
             return ("record", command.run, command.call, command.fact, command.data)
+        case TakeSnapshot():
+            return ("snapshot", command.data, command.signals)
         case EndRun():
             failure = command.failure and (command.failure.type, command.failure.message)
             return ("end", command.run, command.status.value, command.result, failure, command.reason)
@@ -63,6 +67,8 @@ def key_of(command: Command) -> Key:
             return ("call", command.run, command.call)
         case StartChild():
             return ("call", command.parent, command.call)
+        case TakeSnapshot():
+            return ("call", *SNAPSHOT)
         case EndRun():
             return ("end", command.run, "")
         case Park():

@@ -17,9 +17,11 @@ from typing import Any
 
 import apsw
 
+import outlive
+from outlive import Checkpoint
 from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore
-from outlive.errors import CommitUnknownError, OutliveError, StoreError
+from outlive.errors import CommitUnknownError, DuplicateCheckpointError, OutliveError, StoreError
 from outlive.testing.clock import EPOCH
 from outlive.testing.conformance.builders import begin, blob, claim, hire, new_tree, stepped
 
@@ -163,6 +165,30 @@ async def fail_to_write(path: str) -> None:
     say(len(await store.read_journal(tree.journal)))
     say((await tree.try_write(stepped(store))).value, len(await store.read_journal(tree.journal)))
     await store.close()
+
+
+async def fail_to_append(path: str) -> None:
+    """Append a checkpoint to a disk that fails in the middle of the commit, then again to one that works."""
+    row = Checkpoint(1, "PAY", output=b"x" * 100_000)
+    async with outlive.checkpoints(f"sqlite:{path}") as mine, outlive.checkpoints(f"sqlite:{path}") as theirs:
+        await mine.append("run-1", Checkpoint(0, "RESERVE"))
+        wal = Path(f"{path}-wal").stat().st_size
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (wal + 1_000, unlimited[1]))
+        for run_id in ("run-1", "run-2"):
+            try:
+                await mine.append(run_id, row)
+            except StoreError as error:
+                say(type(error) is CommitUnknownError)
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        await mine.append("run-1", row)
+        say([it.sequence for it in await theirs.load_run("run-1")])
+        await theirs.append("run-2", row)
+        try:
+            await mine.append("run-2", row)
+        except DuplicateCheckpointError as error:
+            say(error.run_id, error.sequence)
 
 
 def use_after_fork(path: str) -> None:

@@ -12,7 +12,7 @@ from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.query import SQL, bulk, sql
 from outlive.testing.conformance.builders import DEFINITION
 
-LARGE = ("runs", "events", "inbox", "inbox_keys", "items", "blobs", "tags", "workers")
+LARGE = ("runs", "events", "inbox", "inbox_keys", "items", "blobs", "tags", "workers", "checkpoints")
 ALIASES = ("run", "root", "next", "prior", "last", "mail", "seen", "tagged", "worker")
 SCANS = [["SCAN", name] for name in (*(f"outlive_{name}" for name in LARGE), *ALIASES)]
 SMALL = {

@@ -4,7 +4,8 @@ The format, byte by byte
 ------------------------
 A journal row is `(seq, format, crc, body)`:
 
-* `seq`: 0, 1, 2, ... without a gap; unique in the journal.
+* `seq`: 0, 1, 2, ... without a gap; unique in the journal. A journal that was compacted begins with the row of its last
+  `SnapshotTaken` instead, which says in `events` how many rows went before it.
 * `format`: the version of the layout of `body`; this release writes `FORMAT` and reads every earlier one.
 * `crc`: CRC-32 (zlib) over `nonce` (8 bytes, big endian), the ASCII text `<seq>/<format>/` and `body`, in this order.
   The nonce is random and made with the tree, so a row that was flipped, cut, swapped with another row of this
@@ -21,13 +22,13 @@ through the upcasts, oldest first; a row of a newer format, or of a kind this re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from zlib import crc32
 
 import msgspec
 
-from outlive._journal.event import AnyEvent, Event
+from outlive._journal.event import AnyEvent, Event, RunCreated, SnapshotTaken
 from outlive.errors import CorruptJournalError, FormatTooNewError
 
 FORMAT = 1
@@ -82,13 +83,40 @@ def checksum(seq: int, format_: int, body: bytes, salt: int) -> int:
 
 def open_journal(rows: Iterable[Row], *, nonce: int, run_id: str) -> list[AnyEvent]:
     """Read a whole journal from its first row on; a gap is damage too."""
+    return list(open_rows(rows, nonce=nonce, run_id=run_id))
+
+
+def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str) -> Iterator[AnyEvent]:
+    """The same, one after the other."""
     salt = salt_of(nonce)
-    events = []
-    for expected, row in enumerate(rows):
-        if row[0] != expected:
+    expected = 0
+    for row in rows:
+        event = open_row(row, salt=salt, run_id=run_id)
+        if row[0] != expected and (expected or not stands_for_all(event, row[0])):
             raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")
-        events.append(open_row(row, salt=salt, run_id=run_id))
-    return events
+        yield event
+        expected = row[0] + 1
+
+
+def stands_for_all(event: AnyEvent | None, seq: int) -> bool:
+    """Whether the event with this seq may be the first of a journal, for all that were before it."""
+    return isinstance(event, SnapshotTaken) and event.events == seq
+
+
+def creation_in(row: Row, *, nonce: int, run_id: str) -> RunCreated:
+    """How a run began, by the first row of its journal.
+
+    Raises:
+        CorruptJournalError: it is not the first row of a journal.
+        FormatTooNewError: a later release wrote it.
+    """
+    match open_row(row, salt=salt_of(nonce), run_id=run_id):
+        case RunCreated() as created:
+            return created
+        case SnapshotTaken(created=created):
+            return created
+        case event:
+            raise CorruptJournalError(run_id, row[0], f"the journal begins with {type(event).__name__}")
 
 
 def _open_other_format(row: Row, run_id: str) -> AnyEvent:

@@ -248,6 +248,25 @@ class StateLeft(Event, frozen=True, tag=True):
     digest: int = 0
 
 
+class SnapshotTaken(Event, frozen=True, tag=True):
+    """All that came before, in one event: the rows before it went in the transaction that wrote it, and with them the
+    child runs, which have all ended."""
+
+    created: RunCreated
+    """How the root run began."""
+    events: int
+    """How many events it stands for; its own seq."""
+    worker: str
+    epoch: int
+    payload: Payload
+    """JSON of `outlive._replay.snapshot.Standing`."""
+    attempts: int = 0
+    wake_at: int | None = None
+    published: Payload | None = None
+    signals: tuple[SignalReceived, ...] = ()
+    """Those that nobody has taken, oldest first."""
+
+
 class RunContinued(Event, frozen=True, tag=True):
     """The run ended and goes on as a new one, with the same id and a fresh journal, created in the same
     transaction."""
@@ -304,11 +323,15 @@ AnyEvent = (
     | RunPublished
     | PatchTaken
     | StateLeft
+    | SnapshotTaken
     | RunSucceeded
     | RunFailed
     | RunCancelled
     | RunTimedOut
     | RunContinued
 )
+
+First = RunCreated | SnapshotTaken
+"""What a journal can begin with."""
 
 Ending = RunSucceeded | RunFailed | RunCancelled | RunTimedOut | RunContinued

@@ -37,6 +37,7 @@ from outlive._journal.event import (
     RunSuspended,
     RunTimedOut,
     SignalReceived,
+    SnapshotTaken,
     StateLeft,
     StepDelayed,
     StepFailed,
@@ -98,6 +99,20 @@ class Fold:
         )
         self.runs[number] = run
         return run
+
+    def _restore(self, event: SnapshotTaken) -> Run:
+        self.runs = {}
+        self._create(event.created)
+        return self._set(
+            0,
+            event,
+            status=RunStatus.RUNNING,
+            owner=event.worker,
+            epoch=event.epoch,
+            attempts=event.attempts,
+            wake_at=event.wake_at,
+            published=event.published,
+        )
 
     def _claim(self, event: RunClaimed) -> Run:
         return self._set(
@@ -178,6 +193,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     RunTimedOut: Fold._time_out,
     RunContinued: Fold._continue,
     RunPublished: Fold._publish,
+    SnapshotTaken: Fold._restore,
     StepSucceeded: Fold._progress,
     StepFailed: Fold._progress,
     AttemptFailed: Fold._progress,

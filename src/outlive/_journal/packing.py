@@ -148,14 +148,43 @@ class Packer:
             raise
         except Exception as error:  # A codec may raise anything: damaged bytes, another key.
             advice = "configure the codecs that it was written with, then resume the run"
-            raise UnreadableError("a payload", "JSON", self._why(payload, error), advice=advice) from error
+            raise UnreadableError("a payload", "JSON", self._why(payload.via, error), advice=advice) from error
         return data
 
-    def _why(self, payload: Payload, error: Exception) -> str:
-        missing = [name for name in payload.via if name not in self._readers]
+    def pack_bytes(self, data: bytes, what: str, *, of: str) -> tuple[bytes, tuple[str, ...]]:
+        """Bytes that are no JSON and lie beside what describes them: what to store, and via which codecs it went.
+
+        Raises:
+            PayloadTooLargeError: over `payload_bytes_max`.
+            UnserialisableError: a payload codec failed.
+        """
+        if len(data) > self._bytes_max:
+            raise PayloadTooLargeError(what, len(data), self._bytes_max)
+        return self._encoded(data, what, of)
+
+    def unpack_bytes(self, data: bytes, via: Sequence[str], what: str, *, of: str) -> bytes:
+        """These bytes again.
+
+        Raises:
+            UnreadableError: nobody here has its codec, or what was written cannot be undone.
+        """
+        try:
+            for name in reversed(via):
+                data = self._readers[name].decode(data, context=of.encode(), bytes_max=self._bytes_max)
+        except UnreadableError as error:
+            raise UnreadableError(
+                what, "bytes", error.reason, advice="restore a backup, or add what it needs"
+            ) from error
+        except Exception as error:  # A codec may raise anything: damaged bytes, another key.
+            advice = "configure the codecs that it was written with"
+            raise UnreadableError(what, "bytes", self._why(tuple(via), error), advice=advice) from error
+        return data
+
+    def _why(self, via: tuple[str, ...], error: Exception) -> str:
+        missing = [name for name in via if name not in self._readers]
         if missing:
             return f"no payload codec {missing[-1]!r} is configured here"
-        return f"what was written via {', '.join(payload.via) or 'base64'} cannot be undone: {error!r}"
+        return f"what was written via {', '.join(via) or 'base64'} cannot be undone: {error!r}"
 
     def _blob(self, payload: Payload, blobs: Mapping[str, bytes]) -> bytes:
         data = blobs.get(payload.blob)

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from outlive._journal.event import AnyEvent, RunCreated, SignalReceived
+from outlive._journal.event import AnyEvent, RunCreated, SignalReceived, SnapshotTaken
 from outlive._model import Failure, Payload
 from outlive.errors import ConfigurationError
 
@@ -93,6 +93,9 @@ class Redaction:
 
     def _hide_payloads(self, event: AnyEvent, unpack: Unpack, names: Names, secrets: set[str]) -> AnyEvent:
         changed: dict[str, Any] = {}
+        if isinstance(event, SnapshotTaken):
+            changed["created"] = self._hide_payloads(event.created, unpack, names, secrets)
+            changed["signals"] = tuple(self._hide_payloads(each, unpack, names, secrets) for each in event.signals)
         for field in event.__struct_fields__:
             payload = getattr(event, field)
             if isinstance(payload, Payload):

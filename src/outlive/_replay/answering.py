@@ -5,7 +5,7 @@ An event that answers what nobody asked, or asked otherwise, contradicts the cod
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, get_args
 
 import msgspec
@@ -37,6 +37,7 @@ from outlive._journal.event import (
     RunSuspended,
     RunTimedOut,
     SignalReceived,
+    SnapshotTaken,
     StateLeft,
     StepDelayed,
     StepFailed,
@@ -49,13 +50,14 @@ from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._model import child_id
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.asking import read_decision
-from outlive._replay.call import ChildCall, DetachedCall, RecordCall, StepCall
+from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCall, StepCall
 from outlive._replay.command import Recorded, WorkflowSpec
 from outlive._replay.divergence import contradiction, other_arguments, unasked
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, main_done
 from outlive._replay.frame import Frame
 from outlive._replay.loop import RunTask, Timer
 from outlive._replay.saga import SAGA, Saga
+from outlive._replay.snapshot import SNAPSHOT, restore
 from outlive._replay.tree import RunTree
 
 
@@ -84,10 +86,7 @@ def _on_patched(tree: RunTree, event: PatchTaken) -> None:
 
 def _on_created(tree: RunTree, event: RunCreated) -> None:
     if event.run == 0:
-        spec = tree.resolve(event.workflow, event.version)
-        tree.nonce = tree.loop.nonce = event.nonce
-        tree.generation = event.generation
-        _start_frame(tree, event, spec)
+        _start(tree, event, _begin_root(tree, event))
         return
     call = tree.find(
         event, event.parent, event.call, ChildCall, f"child run {event.workflow} ({event.call}) was started"
@@ -96,7 +95,7 @@ def _on_created(tree: RunTree, event: RunCreated) -> None:
     if call.command.run != event.run or call.command.workflow.name != event.workflow:
         asked = f"asks for {call.command.workflow.name} as child run {call.command.run}"
         raise contradiction(tree, event, f"child run {event.run} is {event.workflow} ({event.call})", asked)
-    call.frame = _start_frame(tree, event, tree.resolve(event.workflow, event.version), call.saga)
+    call.frame = _start(tree, event, tree.resolve(event.workflow, event.version), call.saga)
     if call.is_cancelled:
         tree.cancel_frame(call.frame, "cancelled by its parent")
 
@@ -227,21 +226,62 @@ def _on_ended(tree: RunTree, event: Ending) -> None:
             call.over.set_result(None)
 
 
-def _start_frame(tree: RunTree, event: RunCreated, spec: WorkflowSpec, saga: Saga | None = None) -> Frame:
+def _on_snapshot(tree: RunTree, event: SnapshotTaken) -> None:
+    tree.base = event.events
+    tree.ended.clear()
+    frame = tree.frames.get(0)
+    if frame is not None:
+        call = tree.calls.pop(SNAPSHOT, None)
+        if not isinstance(call, SnapshotCall):
+            raise unasked(tree, event, "a snapshot was taken")
+        call.future.set_result(None)
+        return
+    tree.events = event.events
+    spec = _begin_root(tree, event.created)
+    frame = _new_frame(tree, msgspec.structs.replace(event.created, published=event.published), spec)
+    restore(frame, event, tree)
+    _start_task(tree, frame, event.created.timeout_at, spec.fn())
+
+
+def _begin_root(tree: RunTree, event: RunCreated) -> WorkflowSpec:
+    tree.created = event
+    tree.nonce = tree.loop.nonce = event.nonce
+    tree.generation = event.generation
+    spec = tree.resolve(event.workflow, event.version)
+    tree.forgets = spec.forgets
+    return spec
+
+
+def _start(tree: RunTree, event: RunCreated, spec: WorkflowSpec, saga: Saga | None = None) -> Frame:
+    frame = _new_frame(tree, event, spec)
+    args, kwargs = spec.signature.decode(tree.unpack(event.input))
+    _start_task(tree, frame, event.timeout_at, spec.fn(*args, **kwargs), saga)
+    return frame
+
+
+def _new_frame(tree: RunTree, event: RunCreated, spec: WorkflowSpec) -> Frame:
     frame = Frame(event.run, child_id(tree.root_id, event.run), spec, tree.nonce)
     frame.tags = event.tags
     if event.published is not None:
         frame.published = bytes(tree.unpack(event.published))
     tree.frames[event.run] = frame
-    args, kwargs = spec.signature.decode(tree.unpack(event.input))
+    return frame
+
+
+def _start_task(
+    tree: RunTree,
+    frame: Frame,
+    timeout_at: int | None,
+    coroutine: Coroutine[Any, Any, Any],
+    saga: Saga | None = None,
+) -> None:
     context = frame.context()
     context.run(SAGA.set, saga)
-    frame.task = RunTask(spec.fn(*args, **kwargs), loop=tree.loop, context=context)
+    frame.task = RunTask(coroutine, loop=tree.loop, context=context)
     frame.tasks.append(frame.task)
     frame.task.add_done_callback(lambda task: main_done(tree, frame), context=context)
-    if event.timeout_at is not None:
-        tree.timers.add(Timer(tree, event.timeout_at, tree.time_out, (frame,), context), event.run, DEADLINE)
-    return frame
+    if timeout_at is not None:
+        tree.timers.add(Timer(tree, timeout_at, tree.time_out, (frame,), context), frame.number, DEADLINE)
 
 
 def as_asked(event: Recorded) -> Recorded:
@@ -276,6 +316,7 @@ HANDLERS: dict[type, Callable[[RunTree, Any], None] | None] = {
     RunPublished: _on_published,
     PatchTaken: _on_patched,
     StateLeft: _on_recorded,
+    SnapshotTaken: _on_snapshot,
     StepIntended: _on_intended,
     RunClaimed: None,
     RunSuspended: None,

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Protocol
 
 from outlive._model import Failure
-from outlive._replay.command import Record, RunStep, StartChild, StartDetached
+from outlive._replay.command import Record, RunStep, StartChild, StartDetached, TakeSnapshot
 from outlive._replay.frame import Frame
 from outlive._replay.saga import Saga
 from outlive.errors import UndoFailedError
@@ -77,4 +77,17 @@ class RecordCall:
         return f"{type(self.command.fact).__name__} {self.command.call}"
 
 
-Call = StepCall | ChildCall | DetachedCall | RecordCall
+class SnapshotCall:
+    """A snapshot that the workflow waits for; it has no name, as a journal has one of them at most."""
+
+    __slots__ = ("command", "future")
+
+    def __init__(self, command: TakeSnapshot, future: asyncio.Future[None]) -> None:
+        self.command = command
+        self.future = future
+
+    def __str__(self) -> str:
+        return "a snapshot"
+
+
+Call = StepCall | ChildCall | DetachedCall | RecordCall | SnapshotCall

@@ -1,8 +1,8 @@
 """What a run asks for. Commands are imperative; the worker makes each of them come true as an event.
 
 Two kinds. **Effects** (`RunStep`, `CancelStep`) may begin only when the event that caused them is durable. **Journal
-commands** (`StartChild`, `StartDetached`, `Record`, `EndRun`, `Park`) are nothing but the next facts: they may join the
-transaction of the event that caused them.
+commands** (`StartChild`, `StartDetached`, `Record`, `TakeSnapshot`, `EndRun`, `Park`) are nothing but the next facts:
+they may join the transaction of the event that caused them.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """Exception classes that reach a parent as themselves."""
     resumable: bool = True
     """Whether a run goes on by itself after its worker was lost."""
+    forgets: bool = False
+    """Whether its runs take snapshots, and its function can be called without arguments to begin from one."""
 
 
 class RunStep(msgspec.Struct, gc=False):
@@ -163,6 +165,17 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """What becomes the payload of the event."""
 
 
+class TakeSnapshot(msgspec.Struct, frozen=True, gc=False):
+    """Put everything so far into one event, and forget the rest."""
+
+    data: bytes
+    """JSON of `outlive._replay.snapshot.Standing`."""
+    signals: tuple[tuple[str, Payload], ...]
+    """Those that nobody has taken, by name."""
+    next_number: int
+    """Of the next child: all before it have ended."""
+
+
 class Heir(msgspec.Struct, frozen=True, gc=False):
     """What a run goes on as."""
 
@@ -188,4 +201,4 @@ class Park(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Command = RunStep | CancelStep | StartChild | StartDetached | Record | EndRun | Park
+Command = RunStep | CancelStep | StartChild | StartDetached | Record | TakeSnapshot | EndRun | Park

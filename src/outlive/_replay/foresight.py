@@ -18,6 +18,7 @@ from outlive._journal.event import (
     RunReleased,
     RunResumed,
     SignalReceived,
+    SnapshotTaken,
 )
 
 _SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed)
@@ -32,12 +33,14 @@ class Foresight:
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.patches = {(event.run, event.call) for event in events if isinstance(event, PatchTaken)}
-        self.last = len(events) - 1
+        last = len(events) - 1
+        while last >= 0 and isinstance(events[last], _SAYS_NOTHING):
+            last -= 1
+        if 0 < last < _first_seen(events):
+            last = 0
+        first = events[0].events if events and isinstance(events[0], SnapshotTaken) else 0
+        self.last = first + last
         """The number of the last event that older code may have seen."""
-        while self.last >= 0 and isinstance(events[self.last], _SAYS_NOTHING):
-            self.last -= 1
-        if 0 < self.last < _first_seen(events):
-            self.last = 0
 
 
 def _first_seen(events: Sequence[AnyEvent]) -> int:

@@ -23,6 +23,8 @@ import random
 from collections import deque
 from typing import Any
 
+import msgspec
+
 from outlive._model import Payload
 from outlive._replay.asking import Asking
 from outlive._replay.command import EndRun, WorkflowSpec
@@ -30,6 +32,17 @@ from outlive._replay.command import EndRun, WorkflowSpec
 NOTHING_PUBLISHED = b"{}"
 
 SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
+
+
+class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a scope knows of its past."""
+
+    counts: dict[str, int] = {}
+    """How often each name was called."""
+    branches: int = 0
+    """How many tasks were made."""
+    random: tuple[int, tuple[int, ...], float | None] | None = None
+    """Where its random numbers are, if it drew any."""
 
 
 class Scope:
@@ -66,6 +79,16 @@ class Scope:
             self._random = random.Random(f"{self.frame.seed}/{self._path}")
         return self._random
 
+    def remembered(self) -> Remembered:
+        """All that identities and random numbers go on from."""
+        return Remembered(self._counts, self._branches, None if self._random is None else self._random.getstate())
+
+    def go_on(self, remembered: Remembered) -> None:
+        """Go on where another one stood."""
+        self._counts, self._branches = dict(remembered.counts), remembered.branches
+        if remembered.random is not None:
+            self.random().setstate(remembered.random)
+
 
 class Frame:
     """The live side of one run; everything in it is rebuilt by a replay."""
@@ -82,7 +105,9 @@ class Frame:
         "number",
         "outcome",
         "patches",
+        "position",
         "published",
+        "scope",
         "seed",
         "spec",
         "tags",
@@ -113,6 +138,10 @@ class Frame:
         """The way that was taken at each mark of a change in the code."""
         self.published = NOTHING_PUBLISHED
         """JSON of what the run shows to people."""
+        self.scope = Scope(self)
+        """That of the workflow's own task."""
+        self.position: bytes | None = None
+        """JSON of where the workflow stood, if the run begins with a snapshot."""
         self.cancel_reason: str | None = None
         self.is_timed_out = False
         self.is_closing = False
@@ -124,7 +153,7 @@ class Frame:
     def context(self) -> contextvars.Context:
         """A fresh context for the run: nothing of the worker leaks in, nothing of the run leaks out."""
         context = contextvars.Context()
-        context.run(SCOPE.set, Scope(self))
+        context.run(SCOPE.set, self.scope)
         return context
 
     def add_task(self, task: asyncio.Task[Any]) -> None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from outlive._journal.event import AnyEvent, DetachedEnded
+from outlive._journal.event import AnyEvent, DetachedEnded, RunCreated
 from outlive._journal.value import Stored
 from outlive._model import Payload, RunStatus, Wait
 from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
@@ -51,8 +51,14 @@ class RunTree:
         self.root_id = root_id
         self.nonce = 0
         self.generation = 0
+        self.created: RunCreated | None = None
+        """How the root run began."""
         self.events = 0
-        """How many events were fed: the seq of the next one."""
+        """How many events there were: the seq of the next one."""
+        self.base = 0
+        """The seq of the last snapshot, if there is one."""
+        self.forgets = False
+        """Whether snapshots are taken of the root run."""
         self.is_parked = False
         self.foresight = NOTHING_AHEAD
         self.has_items = False

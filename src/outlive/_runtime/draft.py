@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from outlive._model import Run
 from outlive._replay.command import CancelStep, RunStep
-from outlive._store.contract import Change
+from outlive._store.contract import Change, Forgotten
 
 Effect = RunStep | CancelStep | Callable[[], None]
 """Something that may happen only when the change that asks for it is durable."""
@@ -17,11 +17,17 @@ class Draft:
 
     __slots__ = ("change", "effects", "runs")
 
-    def __init__(self, journal: int, after: int) -> None:
-        self.change = Change(journal=journal, after=after, rows=[])
+    def __init__(self, journal: int, after: int, *, is_guarded: bool = False) -> None:
+        self.change = Change(journal=journal, after=after, rows=[], is_guarded=is_guarded)
         self.runs: dict[int, Run] = {}
         """The latest row of each run that changed."""
         self.effects: list[Effect] = []
+
+    def forget(self, before: int, below: int) -> None:
+        """Everything before the snapshot with this seq, and children before this number, also those in here."""
+        self.change.forgets = Forgotten(before, below)
+        self.change.items = [item for item in self.change.items if not 0 < item.run < below]
+        self.runs = {number: run for number, run in self.runs.items() if not 0 < number < below}
 
     def close(self) -> Change:
         """The change, complete."""

@@ -136,7 +136,7 @@ class DraftedRun:
     def open_draft(self) -> Draft:
         """The draft of the next change, a new one if there is none."""
         if self.draft is None:
-            self.draft = Draft(self._journal, self.seq)
+            self.draft = Draft(self._journal, self.seq, is_guarded=self.execution.forgets)
         return self.draft
 
     def record(self, event: AnyEvent) -> None:

@@ -22,6 +22,7 @@ from outlive._journal.event import (
     RunParked,
     RunReleased,
     RunSuspended,
+    SnapshotTaken,
     StepFailed,
     StepIntended,
     TimerFired,
@@ -40,6 +41,7 @@ from outlive._replay.command import (
     StartChild,
     StartDetached,
     StepKind,
+    TakeSnapshot,
     WorkflowSpec,
 )
 from outlive._runtime.attempt import Attempt
@@ -48,7 +50,7 @@ from outlive._runtime.drafted import DraftedRun
 from outlive._runtime.fact import fact_of_message
 from outlive._runtime.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.skipping import Skip, SkipRefused, skips_of
-from outlive._runtime.translating import fact_of
+from outlive._runtime.translating import fact_of, snapshot_of
 from outlive._runtime.undo import undo_failed
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import HistoryTooLongError, OutliveError
@@ -91,7 +93,7 @@ class LiveRun(DraftedRun):
         """Another worker owns the tree, or this one must assume so."""
         self.skipped = 0
         """Steps that a person had skipped when it was rebuilt."""
-        self._todo: deque[AnyEvent] = deque()
+        self._todo: deque[AnyEvent | TakeSnapshot] = deque()
 
     # -- Where it stands -------------------------------------------------------------------------------------
 
@@ -99,6 +101,11 @@ class LiveRun(DraftedRun):
     def has_alarms(self) -> bool:
         """Whether a timer or a retry lies ahead."""
         return bool(self.retries) or bool(self.execution.timers)
+
+    @property
+    def length(self) -> int:
+        """How many events it has behind its first one."""
+        return self.seq - self.execution.base
 
     def wake_at(self) -> int | None:
         """When the next timer or retry is due."""
@@ -192,14 +199,15 @@ class LiveRun(DraftedRun):
         self.record(event)
         for command in self.execution.feed(event):
             self._follow(command)
-        if self._todo or self.seq >= self._history_max:
+        if self._todo or self.length >= self._history_max:
             self._make_rest()
 
     def _make_rest(self) -> None:
         """The facts that follow from what the run has asked for, in the same draft."""
         todo = self._todo
         while todo and not self.is_over:
-            event = todo.popleft()
+            asked = todo.popleft()
+            event = self._snapshot(asked) if isinstance(asked, TakeSnapshot) else asked
             if isinstance(event, StepIntended | StepFailed) and not self.execution.expects(event.run, event.call):
                 continue  # The run has taken the call back since.
             if type(event) is StepFailed:
@@ -208,8 +216,15 @@ class LiveRun(DraftedRun):
             for command in self.execution.feed(event):
                 self._follow(command)
         todo.clear()
-        if self.seq >= self._history_max and not self.is_over:
-            self.park(str(HistoryTooLongError(self.id, self.seq + 1, self._history_max)))
+        if self.length >= self._history_max and not self.is_over:
+            self.park(str(HistoryTooLongError(self.id, self.length + 1, self._history_max)))
+
+    def _snapshot(self, command: TakeSnapshot) -> AnyEvent:
+        """The event that stands for all before it, which goes in the same draft."""
+        event = snapshot_of(self, command)
+        if isinstance(event, SnapshotTaken):
+            self.open_draft().forget(event.events, command.next_number)
+        return event
 
     def follow_all(self, commands: list[Command]) -> None:
         """Take up what a replay left to do."""
@@ -320,6 +335,9 @@ class LiveRun(DraftedRun):
                 self.deferred.append(command)
             case StartChild() | StartDetached() | Record() | EndRun():
                 self._todo.append(fact_of(self, command))
+            case TakeSnapshot():
+                # Not yet an event: what it stands for is complete when the facts before it are recorded.
+                self._todo.append(command)
             case Park():
                 self._todo.clear()
                 self._todo.append(RunParked(at=self.clock.now(), reason=command.reason))

@@ -45,4 +45,6 @@ def _joined(group: list[Change]) -> Change:
         items=[item for change in group for item in change.items],
         starts=[start for change in group for start in change.starts],
         messages=[message for change in group for message in change.messages],
+        forgets=next((change.forgets for change in reversed(group) if change.forgets is not None), None),
+        is_guarded=group[0].is_guarded,
     )

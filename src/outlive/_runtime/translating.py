@@ -11,6 +11,8 @@ from outlive._journal.event import (
     DetachedCancelled,
     DetachedStarted,
     RunParked,
+    SignalReceived,
+    SnapshotTaken,
 )
 from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
@@ -21,6 +23,7 @@ from outlive._replay.command import (
     Record,
     StartChild,
     StartDetached,
+    TakeSnapshot,
 )
 from outlive._replay.frame import NOTHING_PUBLISHED
 from outlive._runtime.drafted import DraftedRun
@@ -46,9 +49,36 @@ def fact_of(live: DraftedRun, command: StartChild | StartDetached | Record | End
             case EndRun():
                 return _end(live, command)
     except Exception as error:  # Too large, or a payload codec of the user's that raises.
-        # Failing the run would throw it away; with another limit or codec it can go on from here.
-        reason = str(error) if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
-        return RunParked(at=live.clock.now(), reason=storable(reason))
+        return _parked(live, error)
+
+
+def snapshot_of(live: DraftedRun, command: TakeSnapshot) -> SnapshotTaken | RunParked:
+    """The event that stands for everything recorded so far; to be recorded next."""
+    root, created = live.fold.root, live.execution.created
+    assert created is not None
+    at = live.clock.now()
+    try:
+        payload = live.pack(command.data, "a snapshot")
+    except Exception as error:  # The same.
+        return _parked(live, error)
+    return SnapshotTaken(
+        at=at,
+        created=created,
+        events=live.seq + 1,
+        worker=root.owner,
+        epoch=root.epoch,
+        attempts=root.attempts,
+        payload=payload,
+        wake_at=root.wake_at,
+        published=root.published,
+        signals=tuple(SignalReceived(at=at, name=name, payload=each) for name, each in command.signals),
+    )
+
+
+def _parked(live: DraftedRun, error: Exception) -> RunParked:
+    # Failing the run would throw it away; with another limit or codec it can go on from here.
+    reason = str(error) if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
+    return RunParked(at=live.clock.now(), reason=storable(reason))
 
 
 def _record_of(live: DraftedRun, command: Record) -> AnyEvent:

@@ -1,7 +1,8 @@
 """What became of a commit that was never answered: only reading can tell.
 
 The rows of a change are compared with those that stand in their place. Nobody else writes equal ones: a row is sealed
-with the nonce of its tree, and says who made it and when.
+with the nonce of its tree, and says who made it and when. A change that forgets leaves only its rows from the snapshot
+on.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ async def find_outcome(store: Store, change: Change) -> tuple[Outcome, int] | No
             if run is None or run.nonce != root.nonce:
                 return Outcome.CONFLICT, 0
         journal = run.journal
-    rows = await store.read_journal(journal, after=change.after, limit=len(change.rows))
+    kept = [row for row in change.rows if change.forgets is None or row[0] >= change.forgets.before]
+    rows = await store.read_journal(journal, after=change.after, limit=len(kept))
     if not rows:
         return None
-    return (Outcome.COMMITTED if rows == change.rows else Outcome.CONFLICT), journal
+    if change.journal == 0 and rows[0][0] > kept[0][0]:
+        # It has gone on since, and has forgotten how it began. That it is there says enough.
+        return Outcome.COMMITTED, journal
+    return (Outcome.COMMITTED if rows == kept else Outcome.CONFLICT), journal

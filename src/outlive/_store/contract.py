@@ -22,131 +22,52 @@ All instants are microseconds since 1970 UTC. Whether a lease has run out is jud
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from outlive._journal.codec import Row
-from outlive._model import Failure, Payload, Run, RunFilter, RunStatus
+from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
 from outlive._store.cell import CellStore
+from outlive._store.change import (
+    Change,
+    Delivery,
+    Ended,
+    Forgotten,
+    Inbound,
+    ItemResult,
+    Message,
+    MessageKind,
+    Outcome,
+)
+from outlive._store.checkpoints import CheckpointTable
 from outlive._store.examine import Examiner
 from outlive._store.handle import Handle
 
+__all__ = [
+    "PAGE_SIZE_MAX",
+    "TRANSACTION_SECONDS_MAX",
+    "Beat",
+    "Change",
+    "Claim",
+    "Claims",
+    "Delivery",
+    "Ended",
+    "Forgotten",
+    "Inbound",
+    "ItemResult",
+    "Message",
+    "MessageKind",
+    "Outcome",
+    "Store",
+    "Transaction",
+    "WorkerInfo",
+]
+
 PAGE_SIZE_MAX = 1_000
 TRANSACTION_SECONDS_MAX = 30.0
-
-
-class Outcome(enum.Enum):
-    """What became of one change."""
-
-    COMMITTED = "committed"
-    CONFLICT = "conflict"
-    HELD = "held"
-    """Nothing was written: somebody else's open transaction takes an id that the change wants, and nobody knows yet
-    whether it will be taken. The caller asks `find_free` now and then, and tries again."""
-
-
-class MessageKind(enum.Enum):
-    """What the world can say to a run."""
-
-    SIGNAL = "signal"
-    CANCEL = "cancel"
-    RESUME = "resume"
-    SKIP = "skip"
-    """A step in flight is not to be called again; `name` is its call, `payload` its result."""
-    ENDED = "ended"
-    """A run that this one started detached has ended."""
-    DECISION = "decision"
-    """A person decided on an approval; `name` is the call of the request."""
-
-
-class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """Something sent to a run, on its way into the inbox."""
-
-    run_id: str
-    kind: MessageKind
-    at: int
-    name: str = ""
-    key: str = ""
-    """Two messages to one tree with the same non-empty key are one message, also after it was consumed."""
-    payload: Payload | None = None
-    ended: Ended | None = None
-    blobs: tuple[Blob, ...] = ()
-    """Blobs that the payload refers to; stored if and only if the message is accepted."""
-
-
-class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a detached run ended."""
-
-    run_id: str
-    status: RunStatus
-    result: Payload | None = None
-    failure: Failure | None = None
-
-
-class Delivery(enum.Enum):
-    """What became of one message."""
-
-    ACCEPTED = "accepted"
-    DUPLICATE = "duplicate"
-    """A message with this key was accepted before."""
-    FINISHED = "finished"
-    UNKNOWN_RUN = "unknown run"
-    FULL = "full"
-
-
-class Inbound(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as it lies in the inbox."""
-
-    id: int
-    run: int
-    """The number in its tree of the run that it is for."""
-    kind: MessageKind
-    at: int
-    name: str = ""
-    key: str = ""
-    payload: Payload | None = None
-    ended: Ended | None = None
-
-
-class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one item of a batch run; recorded once, never changed."""
-
-    run: int
-    index: int
-    result: Payload | None = None
-    failure: Failure | None = None
-
-
-class Change(msgspec.Struct, kw_only=True):
-    """Everything that one tree has to say at one moment; commits as a whole or not at all."""
-
-    journal: int
-    """The handle of the journal; 0 creates a new one, for the root run in `runs`."""
-    after: int
-    """The seq of the last event that the writer knows; -1 for a new journal."""
-    rows: list[Row]
-    """At least one: every change proves by the next seq that it may be written."""
-    runs: list[Run] = []
-    """Run rows that changed, whole."""
-    renames: list[Run] = []
-    """Rows of ended trees that take another id, before `runs` are written: they make room for a new run of the same id.
-    A row whose tree has not ended stays as it is. If a new id is taken by another run, the change conflicts."""
-    consumed: list[int] = []
-    """Inbox messages that these rows made facts."""
-    blobs: list[Blob] = []
-    items: list[ItemResult] = []
-    starts: list[Change] = []
-    """New trees that exist if and only if this change does; an id that is taken already is left as it is. But a change
-    conflicts if one of its starts is an heir (`heir_of`) that cannot be created: nobody ends without the heir."""
-    messages: list[Message] = []
-    """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
-    heir_of: int = 0
-    """For a new journal: the handle of an ended one, whose message keys and messages waiting for its root run move
-    over. A tree that has not ended keeps what it has. What the heir finds in its inbox makes it due at once."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -228,7 +149,7 @@ class Transaction(Protocol):
         """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
 
 
-class Store(CellStore, Protocol):
+class Store(CellStore, CheckpointTable, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:

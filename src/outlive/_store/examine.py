@@ -105,6 +105,10 @@ class Examiner(Protocol):
         A row that cannot be read is given with its fault, and keeps nobody from reading the others.
         """
 
+    async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
+        """The ids of runs that have checkpoints, greater than `after`, ascending, at most `limit`. As bytes: what
+        happened to one may have made it no text any more."""
+
     async def repair(self, repair: Repair) -> bool:
         """Write run rows anew, if the journal still ends at `after`; False if it does not, or if the id of a row is
         taken by another tree: nothing was written then.

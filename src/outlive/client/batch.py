@@ -15,8 +15,7 @@ import msgspec
 
 from outlive._define.batch import BATCH, CHUNKS_OPEN_MAX, OF_STEP, Plan, chunk_id
 from outlive._define.registry import Registry
-from outlive._journal.codec import open_row, salt_of
-from outlive._journal.event import RunCreated
+from outlive._journal.codec import creation_in
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import Packer
 from outlive._journal.value import TAGGED, ValueCodec
@@ -79,8 +78,7 @@ class Reader:
         if run.workflow != BATCH.name:
             raise RunExistsError(run.id, f"{run.status.value}, a run of workflow {run.workflow} and not of a batch")
         rows = await self.store.read_journal(run.journal, limit=1)
-        first = open_row(rows[0], salt=salt_of(run.nonce), run_id=run.id)
-        assert isinstance(first, RunCreated)
+        first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
         (plan,), _ = BATCH.signature.decode(await self._unpack(first.input))
         assert isinstance(plan, Plan)
         return plan

@@ -14,7 +14,7 @@ import msgspec
 
 from outlive._define.registry import Registry
 from outlive._define.workflow import Bound, Workflow, bound
-from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.codec import Row, creation_in
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
@@ -26,7 +26,8 @@ from outlive.client.approval import ApprovalDesk
 from outlive.client.batch import Reader
 from outlive.client.batches import Batches
 from outlive.client.birth import birth, created
-from outlive.client.closing import closing_change, renamed
+from outlive.client.checkpoints import CheckpointStore
+from outlive.client.closing import closing_change, is_at_rest, renamed
 from outlive.client.handle import RunHandle
 from outlive.client.joining import start_within
 from outlive.client.look import LookingClient
@@ -82,6 +83,7 @@ class Client(LookingClient):
 
         self._post = Post(usable, inbox_messages_max=limits.inbox_messages_max, ring=ring)
         self.desk = ApprovalDesk(usable, packer=packer, post=self._post, new_id=new_id)
+        self.checkpoints = CheckpointStore(usable, packer=packer, nonce=nonce)
         self._nonce = nonce
         self._new_id = new_id
         self._begin = begin
@@ -210,8 +212,7 @@ class Client(LookingClient):
         """What ends the run that has the id, if it is open, and begins the new one; its tree takes another name."""
         rows, tree = await self._read_tree(run)
         # Generations of one id are counted on, so that no two of them get the same name.
-        first = open_row(rows[0], salt=salt_of(run.nonce), run_id=run.id)
-        assert isinstance(first, RunCreated)
+        first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
         new = birth(run.id, msgspec.structs.replace(event, generation=first.generation), blobs)
         closing = None
         if 0 in tree and not tree[0].status.is_terminal:
@@ -273,16 +274,16 @@ class Client(LookingClient):
         if run.status is RunStatus.CANCELLED:
             return
         root = run if run.number == 0 else await self.info(run.root_id)
-        if root is run and root.status is RunStatus.PARKED and await self._end_parked(root, reason):
+        if root is run and is_at_rest(root) and await self._end_here(root, reason):
             return
         key = key_of_cancel(run.number, run.nonce)
         message = Message(run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key)
         await self._post.deliver(message)
 
-    async def _end_parked(self, root: Run, reason: str) -> bool:
-        """Nobody owns a parked run, and its code cannot clean up: end it here."""
+    async def _end_here(self, root: Run, reason: str) -> bool:
+        """End a run whose code has nothing to clean up, or cannot; False if it moves all the same."""
         rows, tree = await self._read_tree(root)
-        if 0 not in tree or tree[0].status is not RunStatus.PARKED:
+        if 0 not in tree or not is_at_rest(tree[0]):
             return False
         change = closing_change(tree, rows, reason=reason, at=self._store.now())
         outcome, _ = (await self._store.commit([change]))[0]

@@ -1,4 +1,4 @@
-"""Ending a tree from outside: one that is parked and cancelled, or replaced by a new run of the same id.
+"""Ending a tree from outside: one that is cancelled while parked or before it began, or replaced by a new run.
 
 The change is written like every other one, by compare-and-swap on the journal's end. Whoever else moves the tree first
 wins, and a worker that still owns it finds its next seq taken.
@@ -17,6 +17,15 @@ from outlive._model import Run, RunStatus, child_id
 from outlive._store.contract import Change, Ended, Message, MessageKind
 from outlive.client.message_key import key_of_end
 from outlive.errors import UNDO_FAILED
+
+
+def is_at_rest(root: Run) -> bool:
+    """Whether a tree can be ended by anybody: it is parked, so that its code cannot clean up, or was never claimed, so
+    that there is nothing to clean up. Code that has not begun must not begin only to be told to stop: a saga waits for
+    the steps it has asked for and undoes them.
+    """
+    is_unbegun = root.status is RunStatus.PENDING and root.epoch == 0 and not root.owner
+    return root.status is RunStatus.PARKED or is_unbegun
 
 
 def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:

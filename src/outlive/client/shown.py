@@ -11,6 +11,7 @@ from outlive._define.batch import OF_STEP, OF_WORKFLOW
 from outlive._define.registry import Registry
 from outlive._journal.event import AnyEvent
 from outlive._journal.packing import Packer
+from outlive._journal.payloads import payloads_of
 from outlive._journal.redaction import Redaction, RowNames
 from outlive._model import Payload, Run
 from outlive._store.contract import Store
@@ -34,7 +35,7 @@ class Shown:
 
     async def events(self, events: Sequence[AnyEvent]) -> list[AnyEvent]:
         """A journal with every payload as JSON; one that cannot be read here says so in its place."""
-        wanted = {payload.blob for event in events for payload in _payloads(event) if payload.blob}
+        wanted = {payload.blob for event in events for payload in payloads_of(event) if payload.blob}
         blobs = await self._store.get_blobs(list(wanted)) if wanted else {}
 
         def unpack(payload: Payload) -> Any:
@@ -53,8 +54,3 @@ class Shown:
             return self._registry.workflow(workflow, version).signature.names
         except WorkflowNotFoundError:
             return None
-
-
-def _payloads(event: AnyEvent) -> list[Payload]:
-    values = [getattr(event, name) for name in event.__struct_fields__]
-    return [value for value in values if isinstance(value, Payload)]

@@ -17,10 +17,13 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], *, now_at: int) -> str:
     """Why a run is where it is, for a person."""
     if run.status.is_terminal:
         return _ended(run)
-    if root.status is RunStatus.PARKED:
-        return f"it is parked: {root.reason}"
     live = {worker.id: worker for worker in workers if worker.is_live}
     is_due = root.wake_at is not None and root.wake_at <= now_at
+    if root.status is RunStatus.PARKED:
+        if is_due and not has_definition(live.values(), root):
+            # Somebody has resumed it: to be told to do so once more would help nobody.
+            return f"it is to go on, and no live worker has {root.definition}; start one that defines it"
+        return f"it is parked: {root.reason}"
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
         return "it waits for " + _waits(root.waits)
     if root.owner in live:

@@ -16,6 +16,7 @@ from outlive._model.approval import Approval
 from outlive.client.audit import ApprovalEntry
 from outlive.client.batch import Batch
 from outlive.client.batches import Tolerates
+from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
 from outlive.client.recovery import Incomplete
@@ -89,6 +90,12 @@ class EngineVerbs(ABC):
         """A batch by its id; whether there is such a batch shows when it is used."""
         return self._verbs.batches.get(batch_id)
 
+    @property
+    def checkpoints(self) -> CheckpointStore:
+        """Checkpoints of programs that keep their own state, in the store of this engine and with its codecs. No run of
+        the engine reads or writes them."""
+        return self._verbs.checkpoints
+
     async def signal(
         self,
         run_id: str,
@@ -139,7 +146,8 @@ class EngineVerbs(ABC):
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
 
-        Its `finally` blocks run. Asking twice is asking once.
+        Its `finally` blocks run. A run that no worker has taken up yet ends at once, and its code never runs.
+        Asking twice is asking once.
 
         Raises:
             RunNotFoundError, RunFinishedError.

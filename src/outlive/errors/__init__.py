@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from outlive.errors.approval import ApprovalClosedError, ApprovalExpired, ApprovalFormError, ApprovalNotFoundError
 from outlive.errors.base import ConfigurationError, InternalError, OutliveError
+from outlive.errors.checkpoint import CorruptCheckpointError, DuplicateCheckpointError, InvalidCheckpointError
 from outlive.errors.definition import (
     DefinitionError,
     DuplicateDefinitionError,
@@ -24,7 +25,13 @@ from outlive.errors.definition import (
 from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
 from outlive.errors.lease import LeaseUrlError, NotOwnerError
 from outlive.errors.limit import CircuitOpenError, RateLimitedError
-from outlive.errors.machine import MachineError, SplitFailedError, StateResultError, UnknownStateError
+from outlive.errors.machine import (
+    MachineError,
+    SplitFailedError,
+    StateResultError,
+    UndoNotFoundError,
+    UnknownStateError,
+)
 from outlive.errors.replay import DivergenceError, NotDurableError, NotInRunError, RunawayError, RunDropped, StuckError
 from outlive.errors.run import (
     BatchFailedError,
@@ -84,9 +91,11 @@ __all__ = [
     "CircuitOpenError",
     "CommitUnknownError",
     "ConfigurationError",
+    "CorruptCheckpointError",
     "CorruptJournalError",
     "DefinitionError",
     "DivergenceError",
+    "DuplicateCheckpointError",
     "DuplicateDefinitionError",
     "EngineClosedError",
     "EngineForkedError",
@@ -95,6 +104,7 @@ __all__ = [
     "HistoryTooLongError",
     "InboxFullError",
     "InternalError",
+    "InvalidCheckpointError",
     "InvalidRunIdError",
     "LeaseUrlError",
     "LocalDefinitionError",
@@ -138,6 +148,7 @@ __all__ = [
     "TransactionOverError",
     "TransactionRefusedError",
     "UndoFailedError",
+    "UndoNotFoundError",
     "UnfitServerError",
     "UnknownStateError",
     "UnreadableError",

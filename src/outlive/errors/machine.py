@@ -29,6 +29,18 @@ class UnknownStateError(OutliveError):
         )
 
 
+class UndoNotFoundError(OutliveError):
+    """A snapshot says that something would have to be undone, by a step that the code does not have; the run is
+    parked."""
+
+    def __init__(self, machine: str, undo: str, step: str) -> None:
+        self.machine, self.undo, self.step = machine, undo, step
+        super().__init__(
+            f"machine {machine} would undo {step} with step {undo}, which this code does not have; deploy code that "
+            f"has it, then resume the run"
+        )
+
+
 class StateResultError(OutliveError, TypeError):
     """A handler returned something that says not where to go."""
 

@@ -14,13 +14,13 @@ from typing import Any
 
 from outlive._define.registry import REGISTRY, Registry
 from outlive._define.workflow import Workflow
-from outlive._journal.codec import open_row, salt_of
+from outlive._journal.codec import open_rows
 from outlive._journal.event import AnyEvent
 from outlive._journal.history import History, read_history
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._model import Limits
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import ConfigurationError, CorruptJournalError, HistoryFormatError, OutliveError
+from outlive.errors import ConfigurationError, HistoryFormatError, OutliveError
 from outlive.testing.rerun import Contradiction, Rerun, outside_of_tasks
 
 Place = str | os.PathLike[str]
@@ -108,24 +108,22 @@ def _problem(history: History, resolve: _Definitions, packer: Packer) -> str:
     try:
         rerun.feed_all(events)
     except Contradiction as error:
-        seq, reason = error.seq, error.reason
+        place, reason = error.place, error.reason
     except OutliveError as error:
-        seq, reason = 0, str(error)
+        place, reason = 0, str(error)
     else:
         return ""
-    event = events[seq]
+    event, seq = events[place], history.rows[place][0]
     what = " ".join(filter(None, [type(event).__name__, str(getattr(event, "call", "") or "")]))
-    return f"{history.source}:{history.lines[seq]}: run {history.head.root_id}, event {seq} ({what})\n{reason}"
+    return f"{history.source}:{history.lines[place]}: run {history.head.root_id}, event {seq} ({what})\n{reason}"
 
 
 def _open(history: History) -> list[AnyEvent]:
-    salt = salt_of(history.head.nonce)
+    reading = open_rows(history.rows, nonce=history.head.nonce, run_id=history.head.root_id)
     events: list[AnyEvent] = []
-    for expected, (row, line) in enumerate(zip(history.rows, history.lines, strict=True)):
+    for line in history.lines:
         try:
-            if row[0] != expected:
-                raise CorruptJournalError(history.head.root_id, expected, f"the row is missing (here is {row[0]})")
-            events.append(open_row(row, salt=salt, run_id=history.head.root_id))
+            events.append(next(reading))
         except OutliveError as error:
             raise HistoryFormatError(history.source, line, str(error)) from error
     return events

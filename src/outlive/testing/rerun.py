@@ -40,9 +40,9 @@ _UNMOVED = RunCreated | RunPublished | RunClaimed | RunReleased | RunParked | Ru
 class Contradiction(Exception):
     """The code says something else than the journal."""
 
-    def __init__(self, seq: int, reason: str) -> None:
-        self.seq, self.reason = seq, reason
-        super().__init__(f"event {seq}: {reason}")
+    def __init__(self, place: int, reason: str) -> None:
+        self.place, self.reason = place, reason
+        super().__init__(f"event {place}: {reason}")
 
 
 class Rerun:
@@ -70,26 +70,26 @@ class Rerun:
         self._execution.foresee(events)
         try:
             closed_at = _closed_at(events)
-            for seq, event in enumerate(events):
-                if seq == closed_at and 0 not in self._endings:
+            for place, event in enumerate(events):
+                if place == closed_at and (0 not in self._endings or _is_unmoved(events[:place])):
                     return  # The code never heard of its end.
-                self._check_end(seq, event)
+                self._check_end(place, event)
                 self._fold.apply(event)
-                self._take(seq, self._execution.feed(event))
+                self._take(place, self._execution.feed(event))
             self._check_open_end(events)
         finally:
             self._execution.drop()
 
-    def _take(self, seq: int, commands: list[Command]) -> None:
+    def _take(self, place: int, commands: list[Command]) -> None:
         for command in commands:
             if isinstance(command, Park):
-                raise Contradiction(seq, command.reason)
+                raise Contradiction(place, command.reason)
             if isinstance(command, EndRun):
                 self._endings[command.run] = command
             elif isinstance(command, RunStep):
                 self.asked.add((command.run, command.call))
 
-    def _check_end(self, seq: int, event: AnyEvent) -> None:
+    def _check_end(self, place: int, event: AnyEvent) -> None:
         if not isinstance(event, RunSucceeded | RunFailed):
             return
         ending = self._endings.get(event.run)
@@ -98,7 +98,7 @@ class Rerun:
         told, says = _told(event, self._unpack), _says(ending)
         if told != says:
             reason = f"run {child_id(self._fold.root_id, event.run)} ends otherwise"
-            raise Contradiction(seq, f"{reason}\n  journal: {_short(told)}\n  code:    {_short(says)}")
+            raise Contradiction(place, f"{reason}\n  journal: {_short(told)}\n  code:    {_short(says)}")
 
     def _check_open_end(self, events: list[AnyEvent]) -> None:
         """A journal that is open at its end is one of a run that waits or works; its code has not ended either.
@@ -106,11 +106,16 @@ class Rerun:
         Unless nobody has moved it yet: who creates a run and who claims it write no more than that.
         """
         root = self._fold.root
-        if root.status.is_terminal or root.status is RunStatus.PARKED or all(isinstance(it, _UNMOVED) for it in events):
+        if root.status.is_terminal or root.status is RunStatus.PARKED or _is_unmoved(events):
             return
         if 0 in self._endings:
             says = _short(_says(self._endings[0]))
             raise Contradiction(len(events) - 1, f"the run goes on here, and the code has ended\n  code:    {says}")
+
+
+def _is_unmoved(events: list[AnyEvent]) -> bool:
+    """Whether nobody has moved a run yet."""
+    return all(isinstance(it, _UNMOVED) for it in events)
 
 
 def _closed_at(events: list[AnyEvent]) -> int | None:

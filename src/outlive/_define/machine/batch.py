@@ -14,6 +14,7 @@ import msgspec
 from outlive._define.machine.answer import Answer
 from outlive._define.machine.asking import Function, Given, ask
 from outlive._define.machine.kinds import Kind
+from outlive._define.machine.place import Place
 from outlive._define.machine.wire import NULL, Outcome
 from outlive._define.map import Tolerance, map
 from outlive._define.step import Step
@@ -90,7 +91,7 @@ class BatchState(Kind):
         self._fn = fn
         self._concurrency = concurrency
 
-    async def leave(self, data: msgspec.Raw) -> Outcome:
+    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
         items: list[Any] = await ask(self._load, data)
         results = await map(self._item, items, concurrency=self._concurrency, tolerate=ANY_NUMBER)

@@ -70,6 +70,7 @@ def check_definition(
     exits: Collection[enum.Enum],
     version: int,
     timeout: float | None,
+    snapshot_after: int | None,
 ) -> None:
     """Refuse what cannot be a machine, whatever its states will be.
 
@@ -83,5 +84,7 @@ def check_definition(
         problems.append(f"version={version!r} must be a whole number from 1 on")
     if timeout is not None and timeout <= 0:
         problems.append(f"timeout={timeout!r} must be more than 0 seconds")
+    if snapshot_after is not None and snapshot_after < 1:
+        problems.append(f"snapshot_after={snapshot_after!r} must be at least 1 event, or None to keep all")
     if problems:
         raise MachineError(name, problems)

@@ -32,9 +32,19 @@ F = TypeVar("F", bound=Function)
 class Definition(Generic[S, D]):
     """The states of a machine, while they are defined."""
 
-    def __init__(self, name: str, states: type[S], data: ValueCodec, *, start: S, exits: Collection[S]) -> None:
+    def __init__(
+        self,
+        name: str,
+        states: type[S],
+        data: ValueCodec,
+        *,
+        start: S,
+        exits: Collection[S],
+        snapshot_after: int | None,
+    ) -> None:
         self._data = data
-        self._plan = Plan(name, states, start=start, exits=frozenset(each.name for each in exits))
+        names = frozenset(each.name for each in exits)
+        self._plan = Plan(name, states, start=start, exits=names, snapshot_after=snapshot_after)
         self._resources = Resources(name)
         self._builder = Builder(name, states, data, self._resources)
         self._is_checked = False

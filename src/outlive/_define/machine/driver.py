@@ -3,58 +3,86 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 
 from outlive._define.machine.asking import data_of, park
 from outlive._define.machine.kinds import Kind
-from outlive._define.machine.wire import Outcome
+from outlive._define.machine.place import Place, as_found
+from outlive._define.machine.wire import NULL, Outcome
+from outlive._define.registry import REGISTRY
 from outlive._define.saga import saga
+from outlive._replay.command import StepSpec
+from outlive._replay.saga import SAGA
 from outlive.errors import MachineError, UnknownStateError
 
 
 class Plan:
     """What a driver must know of its machine; complete once all states are defined."""
 
-    def __init__(self, name: str, states: type[enum.Enum], *, start: enum.Enum, exits: frozenset[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        states: type[enum.Enum],
+        *,
+        start: enum.Enum,
+        exits: frozenset[str],
+        snapshot_after: int | None,
+    ) -> None:
         self.name = name
         self.states = states
         self.start = start
         self.exits = exits
+        self.snapshot_after = snapshot_after
         self.kinds: dict[str, Kind] = {}
         self.check: Callable[[], None] = lambda: None
         """Raises `MachineError`."""
 
+    def find_undo(self, name: str) -> StepSpec | None:
+        """A step that undoes: one of a state, or one that workflow code of the machine has called."""
+        for kind in self.kinds.values():
+            if kind.undo is not None and kind.undo.name == name:
+                return kind.undo
+        spec = REGISTRY.find_step(name)
+        return None if spec is None else as_found(spec)
 
-def driver_of(plan: Plan) -> Callable[[msgspec.Raw], Coroutine[Any, Any, Outcome]]:
-    """The function of a machine's workflow."""
 
-    async def drive(data: msgspec.Raw) -> Outcome:
+def driver_of(plan: Plan) -> Callable[..., Coroutine[Any, Any, Outcome]]:
+    """The function of a machine's workflow; without data it begins where its snapshot was taken."""
+
+    async def drive(data: msgspec.Raw = NULL) -> Outcome:
         try:
             plan.check()
         except MachineError as error:
             await park(error)
         async with saga():
-            return await _drive(plan, plan.kinds, data)
+            around = SAGA.get()
+            assert around is not None
+            place = Place(plan.name, around, snapshot_after=plan.snapshot_after, find_undo=plan.find_undo)
+            return await _drive(plan, place, data)
 
     return drive
 
 
-async def _drive(plan: Plan, kinds: Mapping[str, Kind], data: msgspec.Raw) -> Outcome:
-    state, routed = plan.start.name, dict[str, None]()
+async def _drive(plan: Plan, place: Place, data: msgspec.Raw) -> Outcome:
+    state, data = await place.begin(plan.start.name, data)
+    routed = dict[str, None]()
     while state not in plan.exits:
-        kind = kinds.get(state)
+        kind = plan.kinds.get(state)
         if kind is None:
-            await park(UnknownStateError(plan.name, state, [*kinds, *sorted(plan.exits)]))
+            await park(UnknownStateError(plan.name, state, [*plan.kinds, *sorted(plan.exits)]))
+        place.state = state
         if not kind.is_pure:
             routed.clear()
+            if not kind.rests:
+                await place.rest(data)
         elif state in routed:
             # Routers are pure: with the same data they will go round for ever.
             await park(MachineError(plan.name, [f"its routers go in a circle: {' -> '.join([*routed, state])}"]))
         else:
             routed[state] = None
-        outcome = await kind.leave(data)
+        outcome = await kind.leave(data, place)
         state, data = outcome.to, data_of(outcome, data)
     return Outcome(to=state, data=data)

@@ -24,8 +24,9 @@ class Join:
     def problems(self, branches: int, timeout: float | None) -> list[str]:
         """What is wrong with it."""
         wrong = [] if self.then is not None else [f"its join {self} has no then="]
-        is_possible = 1 <= self.wanted(branches) <= branches
-        return wrong if is_possible or not branches else [*wrong, f"{branches} branches can never be {self}"]
+        # A list of branches may be empty: there is nothing to wait for, unless the join wants a number of them.
+        is_possible = min(1, branches) <= self.wanted(branches) <= branches
+        return wrong if is_possible else [*wrong, f"{branches} branches can never be {self}"]
 
     def __str__(self) -> str:
         return type(self).__name__

@@ -16,7 +16,8 @@ from msgspec import UNSET
 from outlive._define.inside import sleep_until
 from outlive._define.machine.answer import Answer
 from outlive._define.machine.asking import Function, ask, count_taken, data_of, park, readable
-from outlive._define.machine.wire import NULL, OUTCOME, Outcome
+from outlive._define.machine.place import Place
+from outlive._define.machine.wire import OUTCOME, Outcome
 from outlive._journal.event import StateLeft
 from outlive._journal.value import ValueCodec
 from outlive._model.payload import NO_PAYLOAD
@@ -35,12 +36,16 @@ class Kind(ABC):
     """What people call it."""
     is_pure = False
     """Whether it leaves no event: a router."""
+    rests = False
+    """Whether it says itself where a snapshot may be taken."""
+    undo: StepSpec | None = None
+    """What takes its effect back."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
-    async def leave(self, data: msgspec.Raw) -> Outcome:
+    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """Run it until it is left."""
 
     @property
@@ -74,20 +79,24 @@ def record_left(name: str, outcome: Outcome) -> Outcome:
 class StepState(Kind):
     """A step: its outcome is the transition. With a wait it is a poll, with a cursor a stepped state."""
 
+    rests = True
+
     def __init__(
         self, step: StepSpec, answer: Answer, fn: Function, *, word: str = "state", cursor: bool = False
     ) -> None:
         super().__init__(step.name)
         self.word = word
+        self.undo = step.options.undo
         self._step = step
         self._answer = answer
         self._fn = fn
         self._has_cursor = cursor
 
-    async def leave(self, data: msgspec.Raw) -> Outcome:
+    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
-        cursor = NULL
+        cursor = place.take_cursor()
         while True:
+            await place.rest(data, cursor)
             outcome: Outcome = await ask(self._step, *((data, cursor) if self._has_cursor else (data,)))
             data = data_of(outcome, data)
             if outcome.to:
@@ -120,7 +129,7 @@ class LoopState(Kind):
         self._data = data
         self._takes = count_taken(name, fn, 1)
 
-    async def leave(self, data: msgspec.Raw) -> Outcome:
+    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
         value = await readable(self._data, data, f"data of {self.name}")
         returned = self._fn(*[value][: self._takes])
@@ -158,7 +167,7 @@ class TimerState(Kind):
         self._data = data
         self._then = then
 
-    async def leave(self, data: msgspec.Raw) -> Outcome:
+    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
         delay = self._delay
         if callable(delay):

@@ -22,6 +22,9 @@ from outlive._replay.ask import current_execution
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import MachineError
 
+SNAPSHOT_AFTER = 5_000
+"""A replay of so many events takes a few hundredths of a second."""
+
 S = TypeVar("S", bound=enum.Enum)
 D = TypeVar("D")
 
@@ -37,9 +40,13 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         exits: where it ends; its result is the exit and the data.
         version: pinned by each run when it starts.
         timeout: seconds that a run may take as a whole.
+        snapshot_after: how long the journal of a run may grow, in events, before a snapshot takes the place of what it
+            has; None keeps all of it.
         signals: types of signals by name.
         approvals: types of the forms of approvals by name.
         raises: exception classes that reach a parent run as themselves.
+        resumable: whether a run goes on by itself when its worker was lost; if not it is parked, and `engine.resume`
+            lets it go on.
     """
 
     @overload
@@ -52,9 +59,11 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         exits: Collection[S],
         version: int = ...,
         timeout: float | None = ...,
+        snapshot_after: int | None = ...,
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
+        resumable: bool = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -67,9 +76,11 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         exits: Collection[S],
         version: int = ...,
         timeout: float | None = ...,
+        snapshot_after: int | None = ...,
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
+        resumable: bool = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -81,13 +92,15 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         exits: Collection[S],
         version: int = 1,
         timeout: float | None = None,
+        snapshot_after: int | None = SNAPSHOT_AFTER,
         signals: Mapping[str, Any] | None = None,
         approvals: Mapping[str, Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
+        resumable: bool = True,
     ) -> None:
-        check_definition(check_name(name), states, start, exits, version, timeout)
+        check_definition(check_name(name), states, start, exits, version, timeout, snapshot_after)
         codec = codec_for(data)
-        Definition.__init__(self, name, states, codec, start=start, exits=exits)
+        Definition.__init__(self, name, states, codec, start=start, exits=exits, snapshot_after=snapshot_after)
         self._plan.check = self.validate
         drive = driver_of(self._plan)
         caller = sys._getframe(1)
@@ -103,6 +116,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             signature=MachineSignature(name, data, result, is_required=data is not None),
             timeout_seconds=timeout,
             registered=raises,
+            forgets=snapshot_after is not None,
+            resumable=resumable,
         )
         Workflow.__init__(self, spec, signals or {})
         REGISTRY.add_workflow(spec)

@@ -18,6 +18,7 @@ from outlive._define.machine.answer import Answer
 from outlive._define.machine.asking import Function, ask, count_taken, own_step, park, readable
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, record_left
+from outlive._define.machine.place import Place
 from outlive._define.machine.wire import Outcome, Pieces
 from outlive._define.saga import saga
 from outlive._define.step import Step, check_name
@@ -68,7 +69,7 @@ class SplitState(Kind):
         self._has_undo = any(isinstance(it, StepSpec) and it.options.undo is not None for it in self._branches.values())
         self._count = len(branches)
 
-    async def leave(self, data: msgspec.Raw) -> Outcome:
+    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
         async with saga() if self._has_undo else contextlib.nullcontext():
             results = await _Split(self, data).run()
@@ -90,8 +91,6 @@ class SplitState(Kind):
     def problems(self) -> list[str]:
         """See `Kind`."""
         wrong = self._join.problems(self._count, self._timeout)
-        if not self._count:
-            wrong.append("has no branches")
         if len(self._branches) < self._count:
             wrong.append("has two branches of one name; give a dict of branches by name")
         if self._concurrency is not None and self._concurrency < 1:

@@ -24,6 +24,7 @@ from outlive._define.inside import CURRENT_STEP
 from outlive._define.machine.answer import Answer
 from outlive._define.machine.asking import Function, ask, count_taken, data_of
 from outlive._define.machine.kinds import Kind
+from outlive._define.machine.place import Place
 from outlive._define.machine.wire import NULL, Outcome
 from outlive._journal.value import ValueCodec
 from outlive._replay.ask import current_execution, this_execution
@@ -198,6 +199,7 @@ class StreamState(Kind):
     """Windows, one after the other."""
 
     word = "stream"
+    rests = True
 
     def __init__(
         self, step: StepSpec, answer: Answer, fn: Function, *, then: str, items: int, seconds: float | None
@@ -209,10 +211,11 @@ class StreamState(Kind):
         self._then = then
         self._items, self._seconds = items, seconds
 
-    async def leave(self, data: msgspec.Raw) -> Outcome:
+    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
-        position = NULL
+        position = place.take_cursor()
         while True:
+            await place.rest(data, position)
             outcome: Outcome = await self._window(data, position)
             data = data_of(outcome, data)
             if outcome.to:

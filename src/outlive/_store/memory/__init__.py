@@ -2,7 +2,8 @@
 
 * `state`: what the stores of one process share.
 * `transaction`: users' own tables, in a SQLite database that lives in memory.
-* `store`: the verbs.
+* `checkpoints`: rows of those who want nothing else.
+* `store`: the other verbs.
 """
 
 from outlive._store.memory.state import MemoryState, Tree

@@ -66,6 +66,11 @@ class MemoryExaminer:
         key = tree.journal if number == 0 else -number
         return RunRow(key=key, journal=run.journal, number=number, id=run.id, root_id=run.root_id, run=run)
 
+    async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
+        """See `Examiner`."""
+        ids = (run_id.encode() for run_id, rows in self._state.checkpoints.items() if rows)
+        return sorted(run_id for run_id in ids if run_id > after)[:limit]
+
     async def repair(self, repair: Repair) -> bool:
         """See `Examiner`."""
         tree = self._state.trees.get(repair.journal)

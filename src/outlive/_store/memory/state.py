@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._store.contract import Inbound, ItemResult, WorkerInfo
@@ -25,6 +26,7 @@ class MemoryState:
         self.cells: dict[str, bytes] = {}
         self.workers: dict[str, WorkerInfo] = {}
         self.retired: set[str] = set()
+        self.checkpoints: dict[str, dict[int, CheckpointRow]] = {}
         self.messages = 0
         self.tables = Tables()
 

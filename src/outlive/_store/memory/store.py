@@ -26,6 +26,7 @@ from outlive._store.contract import (
     Claim,
     Claims,
     Delivery,
+    Forgotten,
     Inbound,
     ItemResult,
     Message,
@@ -33,6 +34,7 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
+from outlive._store.memory.checkpoints import MemoryCheckpoints
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import Cursor, MemoryState, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
@@ -55,7 +57,7 @@ class MemoryBeat:
         """There is nothing to let go of."""
 
 
-class MemoryStore:
+class MemoryStore(MemoryCheckpoints):
     """A store that forgets everything when the process ends."""
 
     def __init__(self, *, clock: Callable[[], int], state: MemoryState | None = None) -> None:
@@ -111,7 +113,7 @@ class MemoryStore:
             return None
         if change.journal == 0:
             return tree
-        if len(tree.rows) != change.after + 1 or tree.root.status.is_terminal:
+        if tree.rows[-1][0] != change.after or tree.root.status.is_terminal:
             return None
         return tree
 
@@ -149,6 +151,7 @@ class MemoryStore:
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
         self._inherit(tree, change.heir_of)
+        self._forget(tree, change.forgets)
         # The writer may not have seen the mail that came while it let go of the tree.
         self._wake_for_mail(tree)
 
@@ -159,6 +162,13 @@ class MemoryStore:
             heir.inbox |= {id: message for id, message in tree.inbox.items() if message.run == 0}
             tree.inbox = {id: message for id, message in tree.inbox.items() if message.run}
             heir.keys, tree.keys = heir.keys | tree.keys, set()
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        if forgotten is not None:
+            tree.rows = [row for row in tree.rows if row[0] >= forgotten.before]
+            tree.items = {key: item for key, item in tree.items.items() if not 0 < key[0] < forgotten.below}
+            for number in [number for number in tree.runs if 0 < number < forgotten.below]:
+                del self._state.runs[tree.runs.pop(number).id]
 
     def _put_run(self, tree: Tree, run: Run) -> None:
         before = tree.runs.get(run.number)
@@ -243,7 +253,7 @@ class MemoryStore:
     def _claim(self, tree: Tree, worker_id: str, now: int) -> Claim:
         root = tree.root
         event, claimed = claim_of(root, worker_id=worker_id, at=now)
-        tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=len(tree.rows)))
+        tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=tree.rows[-1][0] + 1))
         self._put_run(tree, claimed)
         return Claim(tree.root, tree.rows[-1][0], interrupted=event.interrupted)
 
@@ -347,7 +357,7 @@ class MemoryStore:
     async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
         """The row with seq n is the n-th of the list."""
         tree = self._state.trees.get(journal)
-        rows = tree.rows[after + 1 :] if tree else []
+        rows = tree.rows[max(0, after + 1 - tree.rows[0][0]) :] if tree else []
         return rows if limit is None else rows[:limit]
 
     async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:

@@ -10,7 +10,7 @@ Theory, from the bottom up
   nothing but events is an INSERT of arrays; everything else is one call of a function that lies in the database
   (`commit_changes` in migrations/): a handful of statements there, one round trip for us. The fence (the event before
   exists, and did not end its tree) and the unique key (journal, seq) are in the INSERT itself.
-* `claim`, `read`: the other verbs. `beat`: the lease, from another thread. `listen`: NOTIFY as a hint.
+* `claim`, `read`, `checkpoints`: the other verbs. `beat`: the lease, from another thread. `listen`: NOTIFY as a hint.
 * `transaction`, `join`: sharing a transaction with a user, ours for them and theirs for us.
 * `time`: the server's clock decides about leases and what is due; the fence knows no clock.
 

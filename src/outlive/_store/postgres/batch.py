@@ -71,6 +71,7 @@ def plan_rows(changes: Sequence[Change]) -> Values | None:
             or change.items
             or change.starts
             or change.messages
+            or change.is_guarded
         ):
             return None
     rows = Rows()
@@ -139,6 +140,11 @@ class Batch:
             self._note("renames", fields | {"root_id": run.root_id, "parent_id": run.parent_id})
         if change.heir_of and not change.journal:
             self._note("heirs", {"journal": journal, "heir_of": change.heir_of})
+        if change.is_guarded and change.journal:
+            self._note("guarded", journal)
+        if change.forgets is not None:
+            before, below = change.forgets.before, change.forgets.below
+            self._note("forgets", {"journal": journal, "before": before, "below": below})
         for start in change.starts:
             self._add(start)
         self.post(change.messages)

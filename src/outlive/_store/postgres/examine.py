@@ -13,6 +13,7 @@ import msgspec
 
 from outlive._model import Run
 from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows
+from outlive._store.postgres.checkpoints import list_checkpoints
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.rows import birth_of, from_text, to_run, to_text
@@ -48,6 +49,10 @@ class PostgresExaminer:
     async def examine(self, journals: Sequence[int]) -> list[TreeRows]:
         """See `Examiner`."""
         return await self._read(_examine, journals)
+
+    async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
+        """See `Examiner`."""
+        return await self._read(list_checkpoints, after, limit)
 
     async def repair(self, repair: Repair) -> bool:
         """See `Examiner`."""

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
@@ -32,7 +33,7 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
-from outlive._store.postgres import claim, commit, held, join, read
+from outlive._store.postgres import checkpoints, claim, commit, held, join, read
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.cells import CellQueue
 from outlive._store.postgres.connection import USER_SETTINGS, Session
@@ -225,6 +226,15 @@ class PostgresStore:
             self._spawn(self._cells.run())
         return await answer
 
+    async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
+        """See `CheckpointTable`."""
+        appending = checkpoints.append_checkpoint(self._pool(self._shared), run_id, row)
+        return await asyncio.shield(self._spawn(appending))
+
+    async def clear_checkpoints(self, run_id: str) -> None:
+        """See `CheckpointTable`."""
+        await self._write(checkpoints.clear_checkpoints, run_id)
+
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
@@ -299,6 +309,10 @@ class PostgresStore:
     async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
         """See `Store`."""
         return await self._read(read.get_blobs, ids)
+
+    async def read_checkpoints(self, run_id: str) -> list[CheckpointRow]:
+        """See `CheckpointTable`."""
+        return await self._read(checkpoints.read_checkpoints, run_id)
 
     async def find_run(self, run_id: str) -> Run | None:
         """See `Store`."""

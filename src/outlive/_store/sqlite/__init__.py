@@ -12,7 +12,7 @@ Theory, from the bottom up
   statements would wait a hundred times for their turn (5 ms each), one statement for a hundred rows waits
   once. For the same reason most reads come as one row of JSON.
 * `transaction`: a step that writes in the same file, in the transaction of its journal.
-* `commit`, `message`, `claim`, `read`, `beat`: the verbs of the contract.
+* `commit`, `message`, `claim`, `read`, `beat`, `checkpoints`: the verbs of the contract.
 * `lock`: who is alive, seen by the kernel.
 """
 

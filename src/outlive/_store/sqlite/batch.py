@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from outlive._journal.codec import Row
 from outlive._model import Run
-from outlive._store.contract import Change, Message, Outcome
+from outlive._store.contract import Change, Forgotten, Message, Outcome
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.message import NO_LIMIT, inherit, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
@@ -75,6 +75,7 @@ class Batch:
         self._blobs: dict[str, bytes] = {}
         self._messages: list[Message] = []
         self._renames: list[Run] = []
+        self._forgotten: dict[int, Forgotten] = {}
         self._heirs: dict[int, int] = {}
         self._newborn: dict[int, Run] = {}
         self._taken: set[str] = set()
@@ -124,6 +125,8 @@ class Batch:
         for start in change.starts:
             self._add(start, replace(root, journal=journal) if is_last and root is not None else None)
         self._messages += change.messages
+        if change.forgets is not None:
+            self._forgotten[journal] = change.forgets
         return Outcome.COMMITTED, journal
 
     def _make_room(self, change: Change, ended: Run | None) -> None:
@@ -175,7 +178,15 @@ class Batch:
         self._put("put_items", self._items)
         if self._messages:
             put_messages(self._session, self._messages, inbox_messages_max=NO_LIMIT)
+        for journal, forgotten in self._forgotten.items():
+            self._forget(journal, forgotten)
         self._wake_for_mail()
+
+    def _forget(self, journal: int, forgotten: Forgotten) -> None:
+        self._session.execute("forget_events", journal, forgotten.before)
+        if forgotten.below > 1:
+            for verb in ("forget_items", "forget_tags", "forget_runs"):
+                self._session.execute(verb, journal, forgotten.below)
 
     def _put_tree_rows(self) -> None:
         self._put_roots()

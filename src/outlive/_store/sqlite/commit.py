@@ -40,6 +40,7 @@ def _plan_commit(calls: list[Sequence[Change]]) -> tuple[list[tuple[str, list[Va
                 or change.items
                 or change.starts
                 or change.messages
+                or change.forgets
             ):
                 return None
             rows.add(change.journal, change.after, change.rows)

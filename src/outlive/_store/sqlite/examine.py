@@ -10,6 +10,7 @@ import msgspec
 
 from outlive._model import Run
 from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows
+from outlive._store.sqlite.checkpoints import list_checkpoints
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.rows import birth_of, decode_run
 from outlive._store.sqlite.thread import ReadVerb
@@ -40,6 +41,11 @@ class SqliteExaminer:
         """See `Examiner`."""
         trees: list[TreeRows] = await self._read(_examine, journals)
         return trees
+
+    async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
+        """See `Examiner`."""
+        run_ids: list[bytes] = await self._read(list_checkpoints, (after, limit))
+        return run_ids
 
     async def repair(self, repair: Repair) -> bool:
         """See `Examiner`."""

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
@@ -29,6 +30,7 @@ from outlive._store.contract import (
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.cell import CHANGE_CELL
+from outlive._store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOINTS, read_checkpoints
 from outlive._store.sqlite.claim import Claiming, Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._store.sqlite.connection import Role, Session, check_version
@@ -174,6 +176,15 @@ class SqliteStore:
         answer: T = await self._write(CHANGE_CELL, (name, change))
         return answer
 
+    async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
+        """See `CheckpointTable`."""
+        is_there: bool = await self._write(APPEND_CHECKPOINT, (run_id, row))
+        return is_there
+
+    async def clear_checkpoints(self, run_id: str) -> None:
+        """See `CheckpointTable`."""
+        await self._write(CLEAR_CHECKPOINTS, run_id)
+
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Store`. Never rings: SQLite tells no process what another one wrote, and looking is one short query."""
 
@@ -236,6 +247,11 @@ class SqliteStore:
         """See `Store`."""
         blobs: dict[str, bytes] = await self._read(read.get_blobs, ids)
         return blobs
+
+    async def read_checkpoints(self, run_id: str) -> list[CheckpointRow]:
+        """See `CheckpointTable`."""
+        rows: list[CheckpointRow] = await self._read(read_checkpoints, run_id)
+        return rows
 
     async def find_run(self, run_id: str) -> Run | None:
         """See `Store`."""

@@ -10,6 +10,7 @@ only what stays wrong is a problem.
 
     reading     one journal from its first event on: checksums, gaps, and what its rows must be
     verdict     what is wrong with a tree
+    checkpoints rows of users' programs, each by its checksum
     checker     all trees, a few at a time; and repairs, which write derived rows and never a journal
 
 Not everything can be known. A message has no checksum: what it says can be damaged in a way that nobody sees.

@@ -13,6 +13,7 @@ from outlive._journal.codec import Row
 from outlive._model import RunStatus, WaitKind
 from outlive._store.contract import Store
 from outlive._store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
+from outlive.client.fsck.checkpoints import find_damaged_checkpoints
 from outlive.client.fsck.problem import REPAIRABLE, Kind, Problem
 from outlive.client.fsck.reading import Reading, checksum_of, nonce_in
 from outlive.client.fsck.verdict import differences, judge, root_id_of, root_row
@@ -47,7 +48,7 @@ class Checker:
         self.events = 0
 
     async def problems(self) -> AsyncIterator[Problem]:
-        """Everything that is wrong, tree by tree; with `repair`, also what was and is not any more."""
+        """Everything that is wrong, tree by tree, then checkpoints; with `repair`, also what was wrong."""
         for line in await self._examiner.check_database():
             yield Problem("", line, kind=Kind.DATABASE)
         try:
@@ -62,6 +63,8 @@ class Checker:
                 for problem in await self._check(tree, rows):
                     yield problem
             after = page[-1]
+        async for problem in find_damaged_checkpoints(self._store):
+            yield problem
 
     async def _ask_workers(self) -> None:
         self._workers = {worker.id for worker in await self._store.list_workers()}

@@ -24,6 +24,8 @@ class Kind(enum.Enum):
     BLOB = "blob"
     ITEM = "item"
     MAIL = "mail"
+    CHECKPOINT = "checkpoint"
+    """A row of a program that keeps its own state is damaged."""
 
 
 REPAIRABLE = frozenset({Kind.ROW, Kind.WAKE})

@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
-from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.codec import Row, open_row, salt_of, stands_for_all
 from outlive._journal.event import (
     AnyEvent,
     RunCancelled,
@@ -22,10 +22,12 @@ from outlive._journal.event import (
     RunSucceeded,
     RunTimedOut,
     SignalReceived,
+    SnapshotTaken,
     StepFailed,
     StepSucceeded,
 )
 from outlive._journal.fold import Fold
+from outlive._journal.payloads import payloads_of
 from outlive._model import Failure, Payload
 from outlive.client.fsck.problem import Kind, Problem
 from outlive.errors import OutliveError
@@ -61,13 +63,17 @@ class Reading:
     def take(self, row: Row) -> None:
         """The next row."""
         seq = row[0]
-        if seq != self._expected:
-            self._say(f"rows are missing: the next one is {seq}", self._expected)
-        self._expected = seq + 1
+        event: AnyEvent | None = None
+        wrong = ""
         try:
             event = open_row(row, salt=self._salt, run_id=self.root_id)
         except OutliveError as error:
-            self._say(str(error), seq)
+            wrong = str(error)
+        if seq != self._expected and (self._expected or not stands_for_all(event, seq)):
+            self._say(f"rows are missing: the next one is {seq}", self._expected)
+        self._expected = seq + 1
+        if event is None:
+            self._say(wrong, seq)
             return
         self._note(event, seq)
         if self.is_sound:
@@ -87,24 +93,26 @@ class Reading:
     # -- What an event says ----------------------------------------------------------------------------------
 
     def _note(self, event: AnyEvent, seq: int) -> None:
-        for name in event.__struct_fields__:
-            value = getattr(event, name)
-            if isinstance(value, Payload) and value.blob:
-                self.blobs[value.blob] = seq
+        for payload in payloads_of(event):
+            if payload.blob:
+                self.blobs[payload.blob] = seq
         if isinstance(event, SignalReceived) and event.key:
             self.keys.add(f"{event.name}/{event.key}")
 
     def _apply(self, event: AnyEvent, seq: int) -> None:
         """Fold it, if it may stand here."""
         kind = type(event).__name__
-        if seq == 0 and (not isinstance(event, RunCreated) or event.run):
-            self._say(f"the journal begins with {kind}", 0)
+        is_first = not self.fold.runs
+        if is_first and (not isinstance(event, RunCreated | SnapshotTaken) or event.run):
+            self._say(f"the journal begins with {kind}", seq)
             return
-        if seq and self.fold.root.status.is_terminal:
+        if not is_first and self.fold.root.status.is_terminal:
             self._say(f"{kind} stands after the end of the tree", seq)
             return
         if isinstance(event, RunCreated) and event.run == 0:
             self._epoch = 1 if event.worker else 0
+        if isinstance(event, SnapshotTaken):
+            self._epoch = event.epoch
         if isinstance(event, RunClaimed):
             if event.epoch != self._epoch + 1:
                 self._say(f"claimed as epoch {event.epoch} after epoch {self._epoch}", seq)
@@ -156,7 +164,8 @@ def checksum_of(outcome: Payload | Failure | None) -> int:
 def nonce_in(row: Row) -> int | None:
     """The nonce that the first event of a journal brings; None if it cannot be read. Nothing is verified."""
     try:
-        nonce = msgspec.json.decode(row[3])["nonce"]
-    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError):
+        body = msgspec.json.decode(row[3])
+        nonce = body.get("created", body)["nonce"]
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         return None
     return nonce if isinstance(nonce, int) and 0 <= nonce < 2**64 else None

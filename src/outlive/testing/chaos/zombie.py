@@ -50,7 +50,9 @@ def claims(it: Evidence) -> dict[tuple[str, int], Claim]:
             if isinstance(event, RunClaimed) or (isinstance(event, RunCreated) and not event.run and event.worker)
         ]
         ends = [(at, worker) for worker, _, at in starts[1:]]
-        for (worker, epoch, at), (until, next_worker) in zip(starts, [*ends, (float("inf"), "")], strict=True):
+        # A run that was cancelled before it began was nobody's.
+        ends += [(float("inf"), "")][: len(starts)]
+        for (worker, epoch, at), (until, next_worker) in zip(starts, ends, strict=True):
             found[nonce, epoch] = Claim(worker, at, until, next_worker)
     return found
 

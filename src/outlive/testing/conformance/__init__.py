@@ -39,7 +39,9 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     joins        runs that are started in the transaction of a user
     migrations   open, close, open again
     examine      the eyes of a checker, and repairs
+    checkpoints  append, load, clear: the small contract for those who want only that
     processes    all of it from several processes
+    checkpoint_processes  checkpoints from several processes
 
 The suite needs pytest and pytest-asyncio, in its strict or its auto mode. A test that covers a scenario of one of
 the systems that Outlive learned from names it in brackets; `docs/internals/conformance.md` has the whole table.
@@ -51,8 +53,11 @@ import pytest
 FACETS = (
     "blobs",
     "cells",
+    "checkpoint_processes",
+    "checkpoints",
     "claims",
     "examine",
+    "forgetting",
     "heirs",
     "inbox",
     "items",

@@ -29,14 +29,14 @@ class BlobsConformance(Facet):
         ids=["text", "empty", "zero", "binary", "not-utf-8"],
     )
     async def test_blob_comes_back_as_it_went_in(self, store: Store, data: bytes) -> None:
-        """Bytes are bytes: binary, not UTF-8 or none at all. [SF-B1 SF-B7 CA-K15]"""
+        """Bytes are bytes: binary, not UTF-8 or none at all. [SF-B1 SF-B7]"""
         tree = await begin(store)
         await tree.step(blobs=[blob(data)])
 
         assert await store.get_blobs([blob(data).id]) == {blob(data).id: data}
 
     async def test_large_blob_is_not_truncated(self, store: Store) -> None:
-        """More than 2 MB come back whole. [CA-K10]"""
+        """More than 2 MB come back whole."""
         data = b"0123456789abcde\x00" * (LARGE_BYTES // 16) + b"end"
         tree = await begin(store)
         await tree.step(blobs=[blob(data)])

@@ -20,6 +20,7 @@ from outlive._journal.event import (
     RunReleased,
     RunSucceeded,
     RunSuspended,
+    SnapshotTaken,
     StepSucceeded,
 )
 from outlive._journal.fold import Fold
@@ -28,6 +29,7 @@ from outlive._model.payload import Blob
 from outlive._store.contract import (
     Change,
     Delivery,
+    Forgotten,
     ItemResult,
     Message,
     MessageKind,
@@ -54,6 +56,7 @@ class Parts(TypedDict, total=False):
     items: list[ItemResult]
     starts: list[Change]
     messages: list[Message]
+    forgets: Forgotten
 
 
 class Writer:
@@ -98,7 +101,9 @@ class Writer:
     async def catch_up(self) -> None:
         """Read the whole journal, and verify every row of it."""
         events = await read_events(self)
-        self.fold, self.seq = Fold(self.run_id), -1
+        first = events[0] if events else None
+        before = first.events if isinstance(first, SnapshotTaken) else 0
+        self.fold, self.seq = Fold(self.run_id), before - 1
         self._learn(self.journal, events)
 
     def _learn(self, journal: int, events: Sequence[AnyEvent]) -> None:

@@ -25,7 +25,7 @@ class JournalConformance(Facet):
     """`commit`, as far as it appends."""
 
     async def test_events_come_back_in_the_order_they_were_appended(self, store: Store) -> None:
-        """Seqs rise by one from 0, whatever number of events a change has. [SF-J1 SF-J3 SF-M16 TS-S14 CA-K1]"""
+        """Seqs rise by one from 0, whatever number of events a change has. [SF-J1 SF-J3 SF-M16 TS-S14]"""
         tree = await begin(store)
         await tree.step("a")
         await tree.step("b", "c", "d")
@@ -38,7 +38,7 @@ class JournalConformance(Facet):
         assert calls == ["", "a", "b", "c", "d", "e"]
 
     async def test_append_behind_the_end_conflicts(self, store: Store) -> None:
-        """A writer that does not know the last event writes nothing over it. [TS-S2 TS-S15 CA-K3]"""
+        """A writer that does not know the last event writes nothing over it. [TS-S2 TS-S15]"""
         tree = await begin(store)
         late = tree.twin()
         await tree.step("first")
@@ -62,7 +62,7 @@ class JournalConformance(Facet):
         assert await store.read_journal(tree.journal) == rows
 
     async def test_append_beyond_the_end_conflicts(self, store: Store) -> None:
-        """Skipping ahead would leave a gap, so rows out of order are refused and not sorted later. [CA-K4 TS-R13]"""
+        """Skipping ahead would leave a gap, so rows out of order are refused and not sorted later. [TS-R13]"""
         tree = await begin(store)
         early = tree.twin()
         early.seq += 1
@@ -147,7 +147,7 @@ class JournalConformance(Facet):
         assert [row[0] for row in await store.read_journal(tree.journal)] == [0, 1, 2]
 
     async def test_many_tasks_append_through_one_store(self, store: Store) -> None:
-        """Concurrent commits of one process do not get in each other's way. [CA-K6]"""
+        """Concurrent commits of one process do not get in each other's way."""
         trees = [await begin(store, f"run-{number}") for number in range(20)]
 
         await asyncio.gather(*(tree.step(tree.run_id) for tree in trees))

@@ -52,7 +52,7 @@ class MigrationsConformance(Facet):
         await store.close()
 
     async def test_reopened_store_has_everything(self, factory: StoreFactory) -> None:
-        """Journal, rows, inbox, items and blobs are there after closing and opening again. [CA-K7]"""
+        """Journal, rows, inbox, items and blobs are there after closing and opening again."""
         store = await factory.open()
         tree = await begin(store, tags={"team": "a"})
         await tree.spawn(1)

@@ -56,7 +56,7 @@ class ProcessesConformance(Facet):
     """All writing verbs, called from several processes at once."""
 
     async def test_one_process_wins_each_seq(self, factory: StoreFactory, store: Store) -> None:
-        """The journal has no gap, and a loser leaves neither an event nor anything that hangs on it. [CA-K9]"""
+        """The journal has no gap, and a loser leaves neither an event nor anything that hangs on it."""
         tree = await begin(store)
 
         outcomes = in_processes(factory, append_in_rounds)
@@ -72,7 +72,7 @@ class ProcessesConformance(Facet):
         assert {data.decode() for data in blobs.values()} == set(winners)
 
     async def test_processes_write_different_journals_side_by_side(self, factory: StoreFactory, store: Store) -> None:
-        """Everything lands, in order, and nothing in another journal. [CA-K8]"""
+        """Everything lands, in order, and nothing in another journal."""
         in_processes(factory, write_own_journal)
 
         for number in range(PROCESSES):

@@ -33,7 +33,7 @@ class RowsConformance(Facet):
     # -- Which rows ----------------------------------------------------------------------------------------
 
     async def test_unknown_journal_is_empty(self, store: Store) -> None:
-        """There is nothing to read, and that is no error. [SF-J2 CA-K2]"""
+        """There is nothing to read, and that is no error. [SF-J2]"""
         assert await store.read_journal(1_000) == []
         assert await store.read_journals([1_000]) == {}
 
@@ -106,7 +106,7 @@ class RowsConformance(Facet):
 
     @pytest.mark.parametrize("kind", KINDS, ids=[kind.__name__ for kind in KINDS])
     async def test_every_kind_of_event_survives_the_journal(self, store: Store, kind: type[Any]) -> None:
-        """An event is read back as it was written, with all of its fields and with none. [SF-J10 CA-K12]"""
+        """An event is read back as it was written, with all of its fields and with none. [SF-J10]"""
         events = [created(store, nonce=NONCE), fullest(kind), barest(kind)]
         tree = await begin_with_rows(store, [seal(event, salt=SALT, seq=seq) for seq, event in enumerate(events)])
 
@@ -130,7 +130,7 @@ class RowsConformance(Facet):
         assert stepped(store, result=result) == (await read_events(tree))[1]
 
     async def test_damaged_row_is_given_as_it_lies_and_refused_by_the_codec(self, store: Store) -> None:
-        """The store is no judge of bytes; the error names the run and the seq. [CA-K11]"""
+        """The store is no judge of bytes; the error names the run and the seq."""
         seq, format_, crc, body = seal(stepped(store), salt=SALT, seq=1)
         damaged = (seq, format_, crc, body[:-3] + b"?" + body[-2:])
         tree = await begin_with_rows(store, [first_row(store), damaged])
@@ -143,7 +143,7 @@ class RowsConformance(Facet):
         assert (caught.value.run_id, caught.value.seq) == (tree.run_id, 1)
 
     async def test_event_of_a_later_release_is_given_as_it_lies(self, store: Store) -> None:
-        """A kind that nobody here knows is kept and refused by name, not taken for another kind. [CA-K16]"""
+        """A kind that nobody here knows is kept and refused by name, not taken for another kind."""
         later = sealed(b'{"t":"RunTeleported","at":1}', seq=1)
         tree = await begin_with_rows(store, [first_row(store), later])
 
@@ -154,7 +154,7 @@ class RowsConformance(Facet):
         assert row == later
 
     async def test_formats_of_other_releases_come_back_as_they_were_written(self, store: Store) -> None:
-        """The format is kept with each row, so an old row can be told from a new one. [CA-K14]"""
+        """The format is kept with each row, so an old row can be told from a new one."""
         rows = [first_row(store), *(sealed(b"{}", seq=seq, format_=seq - 1) for seq in range(1, 4))]
         tree = await begin_with_rows(store, rows)
 

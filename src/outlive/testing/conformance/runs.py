@@ -65,7 +65,7 @@ class RunsConformance(Facet):
         assert len(await store.read_journal(tree.journal)) == 1
 
     async def test_every_field_of_a_row_comes_back(self, store: Store) -> None:
-        """A row is what its writer made it, whatever it is made of. [CA-K13]"""
+        """A row is what its writer made it, whatever it is made of."""
         row: Run = replace(
             fullest(Run), id="run-1", root_id="run-1", number=0, nonce=2**64 - 1, status=RunStatus.RUNNING
         )

@@ -2,8 +2,11 @@
 
 from outlive.testing.conformance.blobs import BlobsConformance
 from outlive.testing.conformance.cells import CellsConformance
+from outlive.testing.conformance.checkpoint_processes import CheckpointProcessesConformance
+from outlive.testing.conformance.checkpoints import CheckpointsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
 from outlive.testing.conformance.examine import ExamineConformance
+from outlive.testing.conformance.forgetting import ForgettingConformance
 from outlive.testing.conformance.heirs import HeirsConformance
 from outlive.testing.conformance.inbox import InboxConformance
 from outlive.testing.conformance.items import ItemsConformance
@@ -26,6 +29,7 @@ class LocalStoreConformance(
     RunsConformance,
     StartsConformance,
     HeirsConformance,
+    ForgettingConformance,
     JournalConformance,
     RowsConformance,
     BlobsConformance,
@@ -42,9 +46,10 @@ class LocalStoreConformance(
     JoinsConformance,
     MigrationsConformance,
     ExamineConformance,
+    CheckpointsConformance,
 ):
     """The contract of a store that lives in one process."""
 
 
-class StoreConformance(LocalStoreConformance, ProcessesConformance):
+class StoreConformance(LocalStoreConformance, ProcessesConformance, CheckpointProcessesConformance):
     """The whole contract; a class that derives from it and has a fixture `factory` runs it."""

@@ -7,7 +7,7 @@ For short workflows it dies a second time while it recovers. All this in one pro
 
 What is checked, each time:
 
-* every event that the store had acknowledged is still there;
+* every event that the store had acknowledged is still there, or a snapshot stands for it;
 * the store is whole (`outlive.testing.fsck`), at the crash and at the end;
 * the code replays what the journal had at the crash, and no step had begun that the journal did not ask for;
 * no step runs again whose outcome was in the journal, and no attempt that was;

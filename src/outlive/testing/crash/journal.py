@@ -44,6 +44,28 @@ class Settled:
     """Steps with an outcome."""
     attempts: dict[StepKey, int] = field(default_factory=dict)
     """The last attempt that has failed, or that may not be made again."""
+    failed: dict[StepKey, int] = field(default_factory=dict)
+    """The last attempt that has failed."""
+
+    def take(self, nonce: int, event: AnyEvent) -> None:
+        """What an event says of a step."""
+        if isinstance(event, StepSucceeded | StepFailed):
+            self.ended.add((nonce, event.run, event.call))
+        elif isinstance(event, AttemptFailed):
+            self.attempts[nonce, event.run, event.call] = event.attempt
+            self.failed[nonce, event.run, event.call] = event.attempt
+        elif isinstance(event, StepIntended):
+            self.attempts[nonce, event.run, event.call] = event.attempt
+        elif isinstance(event, StepDelayed):
+            # It was about to begin, and was not begun.
+            key = nonce, event.run, event.call
+            self.attempts[key] = self.failed.get(key, 0)
+
+    def add(self, other: Settled) -> None:
+        """What others know."""
+        self.ended |= other.ended
+        self.attempts |= other.attempts
+        self.failed |= other.failed
 
 
 def event_of(row: Row) -> AnyEvent:
@@ -91,17 +113,8 @@ async def all_journals(store: Store) -> list[Journal]:
 
 def settled_in(journals: Iterable[Journal]) -> Settled:
     """What the steps of these journals have behind them."""
-    settled, failed = Settled(), dict[StepKey, int]()
+    settled = Settled()
     for journal in journals:
         for event in journal.events:
-            key = journal.root.nonce, event.run, getattr(event, "call", "")
-            if isinstance(event, StepSucceeded | StepFailed):
-                settled.ended.add(key)
-            elif isinstance(event, AttemptFailed):
-                settled.attempts[key] = failed[key] = event.attempt
-            elif isinstance(event, StepIntended):
-                settled.attempts[key] = event.attempt
-            elif isinstance(event, StepDelayed):
-                # It was about to begin, and was not begun.
-                settled.attempts[key] = failed.get(key, 0)
+            settled.take(journal.root.nonce, event)
     return settled

@@ -54,6 +54,8 @@ class MortalStore:
         self.died = asyncio.Event()
         self.acknowledged: dict[tuple[int, int], Row] = {}
         """The rows of which the engine heard that they are durable, by journal and seq."""
+        self.given: dict[tuple[int, int], Row] = {}
+        """The rows of journals that were there, whether or not anybody heard what became of them."""
         self.workers: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -74,6 +76,7 @@ class MortalStore:
     ) -> list[tuple[Outcome, int]]:
         """Write changes, if it lives, and note what was acknowledged."""
         what = "commit of " + ", ".join(_title(change) for change in changes)
+        self.given.update(((change.journal, row[0]), row) for change in changes for row in change.rows)
         outcomes: list[tuple[Outcome, int]] = await self._write(verb, what)
         for change, (outcome, journal) in zip(changes, outcomes, strict=True):
             if outcome is Outcome.COMMITTED:

@@ -18,6 +18,7 @@ from outlive._model import RunStatus
 from outlive._store.contract import Change, Claims, Delivery, Message, MessageKind, Outcome, WorkerInfo
 from outlive._store.memory import MemoryStore
 from outlive._store.memory.state import MemoryState
+from outlive.client.closing import is_at_rest
 from outlive.testing.crash.journal import title
 from outlive.testing.simulation.book import Book
 from outlive.testing.simulation.loop import SimulatedLoop
@@ -137,14 +138,14 @@ class Server:
         before = {change.journal: self._owner(change.journal) for change in changes}
         outcomes: list[tuple[Outcome, int]] = at_once(self.store.commit(changes))
         for change, (outcome, journal) in zip(changes, outcomes, strict=True):
-            owner, status = before[change.journal]
+            owner, may_be_ended = before[change.journal]
             is_owner = self._sessions.get(owner) is loop
             if outcome is Outcome.CONFLICT:
                 self._world.note(loop.name, "conflict in journal %s", change.journal)
                 self.happened("writer lost the compare-and-swap")
                 if change.journal and not is_owner:
                     self.happened("zombie refused")
-            elif change.journal and not is_owner and status is not RunStatus.PARKED:
+            elif change.journal and not is_owner and not may_be_ended:
                 who = f"which {owner} owns" if owner else "which nobody owns"
                 self.complain(f"zombie: {loop.name} wrote into the journal of {self.books[journal].root_id}, {who}")
         self._catch_up(loop)
@@ -152,9 +153,10 @@ class Server:
             self._ring()
         return outcomes
 
-    def _owner(self, journal: int) -> tuple[str, RunStatus | None]:
+    def _owner(self, journal: int) -> tuple[str, bool]:
+        """Who owns a tree, and whether anybody else may end it."""
         tree = self.state.trees.get(journal)
-        return ("", None) if tree is None else (tree.root.owner, tree.root.status)
+        return ("", False) if tree is None else (tree.root.owner, is_at_rest(tree.root))
 
     def _claimed(self, loop: SimulatedLoop, worker_id: str, answer: Claims) -> None:
         got = {claim.run.journal for claim in answer.claims}

@@ -252,6 +252,33 @@ BEGIN
 END
 $body$;
 
+-- Events that a snapshot stands for, and the child runs that ended before it.
+CREATE FUNCTION {schema}.forget(p_forgets jsonb) RETURNS void LANGUAGE sql VOLATILE AS $body$
+    DELETE FROM {schema}.events AS event
+    USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, before integer)
+    WHERE event.journal = gone.journal AND event.seq < gone.before;
+
+    DELETE FROM {schema}.items AS item
+    USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer)
+    WHERE item.journal = gone.journal AND item.run > 0 AND item.run < gone.below;
+
+    DELETE FROM {schema}.tags AS tag
+    USING
+        jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer),
+        {schema}.runs AS child,
+        json_each_text(child.tags::json) AS named
+    WHERE
+        child.journal = gone.journal
+        AND child.number > 0
+        AND child.number < gone.below
+        AND child.tags IS NOT NULL
+        AND (tag.name, tag.value, tag.created_at, tag.run_key) = (named.key, named.value, child.created_at, child.key);
+
+    DELETE FROM {schema}.runs AS child
+    USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer)
+    WHERE child.journal = gone.journal AND child.number > 0 AND child.number < gone.below
+$body$;
+
 -- Everything that a batch of changes writes, in one call; what a change conflicts with fails the whole of it.
 --
 -- Each part is a set of arrays of equal length, one per column, NULL when there is nothing of it. The parts are written
@@ -315,7 +342,7 @@ CREATE FUNCTION {schema}.commit_changes(
     p_blob_message integer[],
     p_blob_id text[],
     p_blob_data bytea[],
-    -- What is rare: {must, tagged, consumed, items, renames, heirs, messages, messages_max}.
+    -- What is rare: {must, guarded, tagged, consumed, items, renames, heirs, messages, messages_max, forgets}.
     p_rest jsonb,
     -- Milliseconds to wait for an id that the open transaction of another one takes; NULL: as the session has it.
     p_patience integer,
@@ -344,6 +371,8 @@ BEGIN
             FROM (
                 SELECT unnest(p_root_key)
                 UNION ALL
+                SELECT value::bigint FROM jsonb_array_elements(p_rest -> 'guarded')
+                UNION ALL
                 SELECT (value ->> 'journal')::bigint FROM jsonb_array_elements(p_rest -> 'renames')
                 UNION ALL
                 SELECT (value ->> 'heir_of')::bigint FROM jsonb_array_elements(p_rest -> 'heirs')
@@ -356,6 +385,13 @@ BEGIN
             PERFORM FROM {schema}.runs WHERE key = ANY (v_found) ORDER BY key FOR NO KEY UPDATE;
             v_locked := v_locked || v_found;
         END LOOP;
+    ELSIF v_has_rest AND p_rest ? 'guarded' THEN
+        -- Journals that forget. Where others have written and forgotten, while we look, what would stand in our way, the
+        -- fence below would let us pass: so nobody looks before those who came first are done.
+        PERFORM FROM {schema}.runs
+        WHERE key = ANY (p_root_key || ARRAY(SELECT value::bigint FROM jsonb_array_elements(p_rest -> 'guarded')))
+        ORDER BY key
+        FOR NO KEY UPDATE;
     ELSIF p_root_key IS NOT NULL THEN
         PERFORM FROM {schema}.runs WHERE key = ANY (p_root_key) ORDER BY key FOR NO KEY UPDATE;
     END IF;
@@ -562,6 +598,9 @@ BEGIN
                 v_now, p_rest -> 'messages', (p_rest ->> 'messages_max')::bigint, p_blob_message, p_blob_id, p_blob_data
             );
             v_is_due := v_is_due OR 'accepted' = ANY (verdicts);
+        END IF;
+        IF p_rest ? 'forgets' THEN
+            PERFORM {schema}.forget(p_rest -> 'forgets');
         END IF;
     END IF;
 

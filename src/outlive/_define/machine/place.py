@@ -1,0 +1,148 @@
+"""Where a machine stands, and how a long-lived one forgets the way it came.
+
+Between two states, and between two calls of a state with a cursor, a machine is nothing but data: the state, what it
+carries, how far it has come in the state, and what it would have to undo. When its journal has grown by
+`snapshot_after` events since the last time, it puts that into a snapshot (`outlive._replay.snapshot`) and goes on from
+there.
+
+What it would undo is kept whole: for every completed step the name of its undo and what that is called with. A machine
+that goes round in states with undos owes an ever longer roll-back; so that writing it down does not cost more and more,
+it waits for as many new events as there are undos. A roll-back whose steps this process cannot find by name is a
+mistake in the code: the run is parked, and code that has them can go on.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from outlive._define.machine.asking import park
+from outlive._define.machine.wire import NULL
+from outlive._define.step import NO_RESULT
+from outlive._journal.arguments import Signature
+from outlive._journal.value import Stored
+from outlive._replay.ask import current_execution
+from outlive._replay.command import StepSpec
+from outlive._replay.frame import SCOPE
+from outlive._replay.saga import Saga
+from outlive._replay.snapshot import may_take_snapshot, take_snapshot
+from outlive.errors import OutliveError, UndoNotFoundError
+
+FindUndo = Callable[[str], StepSpec | None]
+
+
+class Owed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that a roll-back would undo."""
+
+    step: str
+    """The call that is undone."""
+    undo: str
+    given: msgspec.Raw
+    """What the undo is called with."""
+    is_given_up: bool = False
+    """Whether nobody has seen its result: it is undone in any case."""
+
+
+class Position(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a machine stands."""
+
+    state: str
+    data: msgspec.Raw
+    cursor: msgspec.Raw = NULL
+    owed: list[Owed] = []
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Position).decode
+
+
+class Place:
+    """The place of one run of a machine."""
+
+    def __init__(self, name: str, saga: Saga, *, snapshot_after: int | None, find_undo: FindUndo) -> None:
+        self.state = ""
+        self._name = name
+        self._saga = saga
+        self._after = snapshot_after
+        self._find_undo = find_undo
+        self._cursor = NULL
+
+    def take_cursor(self) -> msgspec.Raw:
+        """How far the run had come in its state when the snapshot that it begins with was taken; once."""
+        cursor, self._cursor = self._cursor, NULL
+        return cursor
+
+    async def rest(self, data: msgspec.Raw, cursor: msgspec.Raw = NULL) -> None:
+        """Here a snapshot may be taken, and is if it is time."""
+        execution = current_execution()
+        if execution is None or self._after is None or execution.events - execution.base < self._after:
+            return
+        if execution.events - execution.base < len(self._saga.bookings) or not may_take_snapshot(execution):
+            return
+        owed = self._owed()
+        if owed is not None:
+            await take_snapshot(execution, _encode(Position(self.state, data, cursor, owed)))
+
+    async def begin(self, state: str, data: msgspec.Raw) -> tuple[str, msgspec.Raw]:
+        """Where the run begins: there, or where it stood when its snapshot was taken."""
+        execution = current_execution()
+        stored = None if execution is None else SCOPE.get().frame.position
+        if stored is None:
+            return state, data
+        position = _decode(stored)
+        for owed in position.owed:
+            await self._owe(owed)
+        self._cursor = position.cursor
+        return position.state, position.data
+
+    # -- What is owed ----------------------------------------------------------------------------------------
+
+    def _owed(self) -> list[Owed] | None:
+        """What would be undone, oldest first; None if some of it could not be found again."""
+        owed: list[Owed] = []
+        for booking in sorted(self._saga.bookings, key=lambda booking: booking.order):
+            if not booking.order:
+                continue  # It has failed: there is nothing to undo.
+            if self._find_undo(booking.undo.name) is None:
+                return None
+            try:
+                given = booking.undo.signature.encode(booking.args, booking.kwargs)
+            except OutliveError:  # Its roll-back will say so, if it comes to that.
+                return None
+            owed.append(Owed(booking.name, booking.undo.name, msgspec.Raw(given), booking.is_given_up))
+        return owed
+
+    async def _owe(self, owed: Owed) -> None:
+        undo = self._find_undo(owed.undo)
+        if undo is None:
+            await park(UndoNotFoundError(self._name, owed.undo, owed.step))
+        booking = self._saga.book(owed.step, msgspec.structs.replace(undo, signature=AsStored(undo.signature)))
+        booking.is_given_up = owed.is_given_up
+        booking.complete(owed.given)
+
+
+class AsStored(Signature):
+    """Arguments that are given as they were stored."""
+
+    def __init__(self, signature: Signature) -> None:
+        self._inner = signature
+        self.result = NO_RESULT
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """See `Signature`."""
+        return bytes(args[0])
+
+    def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
+        """See `Signature`."""
+        return self._inner.decode(data)
+
+
+def as_found(spec: StepSpec) -> StepSpec:
+    """A step that was found by its name, as what a roll-back calls."""
+    signature = copy.copy(spec.signature)
+    signature.result = NO_RESULT
+    options = msgspec.structs.replace(spec.options, parks=True, undo=None)
+    return msgspec.structs.replace(spec, signature=signature, options=options)

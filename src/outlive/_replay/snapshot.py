@@ -1,0 +1,88 @@
+"""Snapshots: how a run whose state is data puts its whole past into one event, and begins there from then on.
+
+A machine stands between two states, nothing is under way, and all that its code needs to go on is a state and its data.
+If its journal has grown long it asks for a snapshot and waits for it, as for a step. What comes back is an event like
+every other one: live, the code goes on behind it; in a later replay it is the first event of the journal, and the code
+begins there. Both must be in the same place, so a snapshot has everything that the replay of its past would have made:
+
+* where the workflow stands (`Standing.position`, which only the workflow reads), and what it would undo;
+* how often each name was called: the next call of a step must not have the identity, and so the idempotency key, of one
+  that has been; and where its random numbers are;
+* the ways taken at marks of changes, signals that nobody took, what is published, the number of the next child.
+
+What detached runs told of their end is forgotten: whoever asks again is told again.
+
+It is taken only where nothing can be lost: no call, timer, task or child is open, and nobody wants the run to stop. In
+a replay nothing is asked for where the journal goes on: other code, or other settings, saw no need for one there.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from outlive._journal.event import SnapshotTaken
+from outlive._replay.call import RecordCall, SnapshotCall
+from outlive._replay.command import TakeSnapshot
+from outlive._replay.ending import DEADLINE
+from outlive._replay.frame import SCOPE, Frame, Remembered
+from outlive._replay.tree import RunTree
+from outlive.errors import UnreadableError
+
+SNAPSHOT = (0, "@snapshot")
+"""The key of the call; a tree has one at a time."""
+
+
+class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a run stands between two events."""
+
+    position: msgspec.Raw
+    """What the workflow wants to begin with."""
+    scope: Remembered = Remembered()
+    """Of the workflow's own task."""
+    next_number: int = 1
+    """Of the next child."""
+    patches: dict[str, bool] = {}
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Standing).decode
+
+
+def may_take_snapshot(tree: RunTree) -> bool:
+    """Whether the running code, that of the workflow's own task, is all that is under way."""
+    frame = SCOPE.get().frame
+    return (
+        frame.number == 0
+        and tree.events >= tree.foresight.last
+        and len(tree.frames) == 1
+        and all(isinstance(call, RecordCall) for call in tree.calls.values())
+        and all(timer.name == DEADLINE for timer in tree.timers)
+        and not (frame.open_tasks() or frame.approvals or frame.awaited_signals() or frame.unsettled)
+        and frame.cancel_reason is None
+        and not (frame.is_timed_out or frame.is_closing or tree.end_waiters or tree.loop.is_dropped)
+    )
+
+
+async def take_snapshot(tree: RunTree, position: bytes) -> None:
+    """Forget everything but `position`, and go on when that is in the journal."""
+    frame = SCOPE.get().frame
+    standing = Standing(msgspec.Raw(position), frame.scope.remembered(), tree.next_number, frame.patches)
+    command = TakeSnapshot(_encode(standing), tuple(frame.buffered_signals()), tree.next_number)
+    call = SnapshotCall(command, tree.loop.create_future())
+    tree.calls[SNAPSHOT] = call
+    tree.commands.append(command)
+    await call.future
+
+
+def restore(frame: Frame, event: SnapshotTaken, tree: RunTree) -> None:
+    """Put a run where it stood."""
+    try:
+        standing = _decode(tree.unpack(event.payload))
+    except msgspec.MsgspecError as error:
+        raise UnreadableError("a snapshot", "where a run stood", str(error)) from error
+    tree.next_number = standing.next_number
+    frame.position = bytes(standing.position)
+    frame.patches = dict(standing.patches)
+    for signal in event.signals:
+        frame.take_signal(signal.payload, signal.name)
+    frame.scope.go_on(standing.scope)

@@ -1,0 +1,37 @@
+"""The checkpoints of users' programs, not those of the WAL. What each verb promises: `outlive._store.checkpoints`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from outlive._journal.checkpoint import CheckpointRow
+from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.writer import WriteVerb
+
+
+def _append(session: Session, calls: list[tuple[str, CheckpointRow]], *, careful: bool) -> list[bool]:
+    del careful  # The statement itself finds out who is first.
+    return [session.fetch("append_checkpoint", run_id, *row) is not None for run_id, row in calls]
+
+
+def _clear(session: Session, run_ids: list[str], *, careful: bool) -> list[None]:
+    del careful
+    for run_id in run_ids:
+        session.execute("clear_checkpoints", run_id)
+    return [None] * len(run_ids)
+
+
+def read_checkpoints(session: Session, run_id: str) -> list[CheckpointRow]:
+    """The rows of a run."""
+    rows: list[Any] = session.execute("read_checkpoints", run_id).fetchall()
+    return rows
+
+
+def list_checkpoints(session: Session, argument: tuple[bytes, int]) -> list[bytes]:
+    """The ids of runs that have any."""
+    rows: list[Any] = session.execute("list_checkpoints", *argument).fetchall()
+    return [run_id for (run_id,) in rows]
+
+
+APPEND_CHECKPOINT = WriteVerb(_append)
+CLEAR_CHECKPOINTS = WriteVerb(_clear)

@@ -1,0 +1,1 @@
+DELETE FROM outlive_checkpoints WHERE run_id = ?1

@@ -1,0 +1,48 @@
+"""Checkpoints without an engine: a store, and nothing that runs on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from outlive._journal.packing import Packer, PayloadCodec
+from outlive._model import Limits
+from outlive._runtime.clock import SystemClock
+from outlive._store.contract import Store
+from outlive.client.checkpoints import CheckpointStore
+from outlive.engine.url import store_for
+from outlive.errors import StoreError
+
+
+@asynccontextmanager
+async def checkpoints(
+    url: str, *, codecs: Sequence[PayloadCodec] = (), limits: Limits | None = None
+) -> AsyncIterator[CheckpointStore]:
+    """The checkpoints in a store, for programs that want nothing else of it.
+
+        async with outlive.checkpoints("sqlite:app.db") as store:
+            rows = await store.load_run("import-7")
+
+    No worker is started. Engines and other processes may use the same store meanwhile; with an engine at hand,
+    `engine.checkpoints` is the same.
+
+    Args:
+        url: as `Engine` takes it.
+        codecs: compress or encrypt outputs, in this order; names of states and tasks stay readable.
+        limits: only `payload_bytes_max` counts, for one output.
+    """
+    clock = SystemClock()
+    store = store_for(url, clock=clock.now)
+    await store.open()
+    is_open = True
+
+    def usable() -> Store:
+        if not is_open:
+            raise StoreError("these checkpoints were closed; use them inside `async with outlive.checkpoints(...)`")
+        return store
+
+    try:
+        yield CheckpointStore(usable, packer=Packer(limits or Limits(), codecs), nonce=clock.nonce)
+    finally:
+        is_open = False
+        await store.close()

@@ -1,0 +1,29 @@
+"""Journals of machines that were written elsewhere, put into a place as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import outlive
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import AnyEvent, RunClaimed, RunCreated
+from outlive._journal.fold import Fold
+from outlive._store.contract import Change, Outcome
+from tests.engine.support import Place
+
+
+async def put_run(place: Place, machine: outlive.Machine[Any, Any], data: Any, events: Sequence[AnyEvent]) -> None:
+    """A run `run-1` that has these events behind its creation, in one change, of a worker that is gone."""
+    async with place.engine(worker=False) as client:
+        run = await (await client.start(machine, data, id="run-1")).info()
+        fold = Fold("run-1")
+        fold.runs[0] = run
+        change = Change(journal=run.journal, after=0, rows=[], runs=[])
+        claimed = RunClaimed(at=run.created_at, worker="gone", epoch=1)
+        told = [event for event in events if not isinstance(event, RunCreated)]
+        for seq, event in enumerate([claimed, *told], 1):
+            change.rows.append(seal(event, salt=salt_of(run.nonce), seq=seq))
+            fold.apply(event)
+        change.runs.append(fold.root)
+        assert [Outcome.COMMITTED] == [outcome for outcome, _ in await client._store.commit([change])]

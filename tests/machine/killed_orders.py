@@ -1,0 +1,134 @@
+"""The same order process as a function and as a machine, refused by each of its steps or by none; a job of
+`tests.machine.killing`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import outlive
+from outlive import All
+from outlive._define.workflow import Workflow
+from tests.machine.killing import Runs, ledger
+
+REFUSALS = ["", "reserve", "truck", "label", "charge"]
+WHOLE = ["charge", "label", "reserve", "truck"]
+"""What a complete order holds."""
+PAUSE_SECONDS = 0.01
+
+
+@dataclass
+class Order:
+    """Whose it is, and which step refuses it."""
+
+    name: str
+    refused_by: str = ""
+
+
+def enter(order: Order, what: str) -> None:
+    """One entry in the ledger, or a refusal."""
+    if order.refused_by == what:
+        raise ValueError(f"{what} refuses {order.name}")
+    ledger().enter(order.name, what, 1)
+
+
+async def take_back_reserve(order: Order) -> None:
+    """Undo."""
+    ledger().enter(order.name, "reserve", -1)
+
+
+async def take_back_truck(order: Order) -> None:
+    """Undo."""
+    ledger().enter(order.name, "truck", -1)
+
+
+async def take_back_label(order: Order) -> None:
+    """Undo."""
+    ledger().enter(order.name, "label", -1)
+
+
+@outlive.step(undo=take_back_truck)
+async def killed_order_truck(order: Order) -> Order:
+    """A branch of both."""
+    enter(order, "truck")
+    return order
+
+
+@outlive.step(undo=take_back_label)
+async def killed_order_label(order: Order) -> Order:
+    """Another branch of both."""
+    enter(order, "label")
+    return order
+
+
+# -- As a function -----------------------------------------------------------------------------------------------------
+
+
+@outlive.step(undo=take_back_reserve)
+async def killed_order_reserve(order: Order) -> Order:
+    """The first."""
+    enter(order, "reserve")
+    return order
+
+
+@outlive.step
+async def killed_order_charge(order: Order) -> None:
+    """The last."""
+    enter(order, "charge")
+
+
+@outlive.workflow
+async def killed_order_function(order: Order) -> str:
+    """In order, in a saga."""
+    async with outlive.saga():
+        await killed_order_reserve(order)
+        await asyncio.gather(killed_order_truck(order), killed_order_label(order))
+        await asyncio.sleep(PAUSE_SECONDS)
+        await killed_order_charge(order)
+    return "done"
+
+
+# -- As a machine ------------------------------------------------------------------------------------------------------
+
+
+class S(enum.Enum):
+    """The same."""
+
+    RESERVE = "reserve"
+    PACK = "pack"
+    COOL = "cool"
+    CHARGE = "charge"
+    DONE = "done"
+
+
+machine = outlive.Machine("killed.order", S, data=Order, start=S.RESERVE, exits=[S.DONE])
+
+
+@machine.state(S.RESERVE, undo=take_back_reserve)
+async def reserve(data: Order) -> S:
+    """The first."""
+    enter(data, "reserve")
+    return S.PACK
+
+
+machine.split(S.PACK, [killed_order_truck, killed_order_label], join=All(then=S.COOL))
+machine.timer(S.COOL, PAUSE_SECONDS, then=S.CHARGE)
+
+
+@machine.state(S.CHARGE)
+async def charge(data: Order) -> S:
+    """The last."""
+    enter(data, "charge")
+    return S.DONE
+
+
+FORMS: dict[str, Workflow[..., Any]] = {"function": killed_order_function, "machine": machine}
+
+
+def runs(trial: str) -> Runs:
+    """See `tests.machine.killing`."""
+    orders = [(form, Order(f"{trial}-{form}-{refusal}", refusal)) for form in FORMS for refusal in REFUSALS]
+    return [(FORMS[form], order, order.name) for form, order in orders]

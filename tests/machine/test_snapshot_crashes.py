@@ -1,0 +1,53 @@
+"""Machines that take snapshots, killed and recovered at every commit: before, in and behind each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outlive.testing import crash_everywhere
+from tests.engine.support import stage
+from tests.machine.test_snapshots import UNDONE, Data, debt, long, wheel
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Everywhere in memory, and at some of the commits on a file."""
+    return {} if request.param == "memory" else {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 5}
+
+
+async def test_a_machine_of_every_kind_survives_crashes_around_its_snapshots(options: dict[str, Any]) -> None:
+    """No completed step runs again, and the end is the same."""
+    report = await crash_everywhere(long, Data(), **options)
+
+    assert report.points >= 5
+    assert report.result.data.log == ["wrapped", [2, 4, 6, 8]] * 3
+
+
+async def test_random_numbers_and_signals_are_the_same_behind_a_snapshot(options: dict[str, Any]) -> None:
+    """Whoever has lived through it goes on as who begins there does."""
+    answers = [("answer", "one"), ("answer", "two")]
+    report = await crash_everywhere(wheel, Data(until=65, asks=30), signals=answers, **options)
+
+    assert [each for each in report.result.data.log if isinstance(each, str)] == [
+        *("child 30", "loud", "one"),
+        *("child 60", "loud", "two"),
+    ]
+
+
+async def test_a_roll_back_over_snapshots_survives_crashes(options: dict[str, Any]) -> None:
+    """Everything is undone, newest first, whatever dies meanwhile."""
+    stages: list[list[str]] = []
+
+    def check(survivor: object) -> None:
+        undone = [call for call in stage.calls if call.startswith("undo")]
+        stages.append(list(dict.fromkeys(undone)))
+        stage.calls.clear()
+
+    report = await crash_everywhere(debt, Data(until=6), signals=[("well", False)], check=check, **options)
+
+    assert "not well" in report.error
+    assert stages
+    assert all(each == UNDONE for each in stages)

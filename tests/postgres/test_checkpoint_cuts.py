@@ -1,0 +1,53 @@
+"""The line to the server is cut while a checkpoint is appended, before and after the server has done it."""
+
+from __future__ import annotations
+
+import pytest
+
+import outlive
+from outlive import Checkpoint
+from outlive.errors import CommitUnknownError, DuplicateCheckpointError
+from outlive.testing.proxy import Proxy
+from tests.postgres.support import in_time, through
+
+REQUESTS_MAX = 30
+"""No append needs as many."""
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
+async def test_a_cut_at_any_request_is_not_heard_of(postgres_url: str, proxy: Proxy, *, before: bool) -> None:
+    """The store asks again over another line; the row is there once, and it is no duplicate of itself."""
+    async with outlive.checkpoints(through(proxy, postgres_url)) as store:
+        for number in range(1, REQUESTS_MAX):
+            cuts = proxy.cuts
+            proxy.cut_request(number, before=before)
+            await in_time(store.append(f"run-{number}", Checkpoint(1, "S", output=b"x" * 100_000)))
+            assert len(await in_time(store.load_run(f"run-{number}"))) == 1
+            with pytest.raises(DuplicateCheckpointError):
+                await in_time(store.append(f"run-{number}", Checkpoint(1, "S", output=b"x" * 100_000)))
+            if proxy.cuts == cuts:
+                break
+        proxy.cut_request(None)
+
+    assert proxy.cuts > 1, "the proxy cut nothing"
+
+
+async def test_a_server_that_is_gone_in_the_middle_leaves_a_doubt_that_can_be_cleared(
+    postgres_url: str, proxy: Proxy
+) -> None:
+    """Cut off after it was done, and nobody there to be asked again: appending it once more finds it."""
+    row = Checkpoint(1, "S", output=b"receipt")
+    async with outlive.checkpoints(through(proxy, postgres_url)) as store:
+        await store.load_run("run-1")  # Connected, and what is sent next is prepared.
+        await store.append("run-0", row)
+        proxy.cut_request(1)
+        proxy.is_down = True  # For new lines only.
+        with pytest.raises(CommitUnknownError):
+            await in_time(store.append("run-1", row))
+        proxy.come_back()
+
+        await in_time(store.append("run-1", row))
+
+        assert await store.load_run("run-1") == [row]
+        with pytest.raises(DuplicateCheckpointError):
+            await store.append("run-1", row)

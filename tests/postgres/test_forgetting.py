@@ -1,0 +1,73 @@
+"""A journal that forgets has no hole that a paused writer could write into."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+from msgspec.structs import replace
+
+from outlive._store.contract import Change, Forgotten, Outcome
+from outlive._store.postgres import PostgresStore
+from outlive.testing.conformance.builders import Writer, begin, stepped
+from outlive.testing.conformance.forgetting import snapshot
+from tests.postgres.support import connected, in_time, until
+
+LOCK = 4711
+STALL = """
+CREATE FUNCTION {schema}.stall() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF position('late' IN convert_from(NEW.body, 'UTF8')) > 0 THEN
+        PERFORM pg_advisory_xact_lock({lock});
+    END IF;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER stall BEFORE INSERT ON {schema}.events FOR EACH ROW EXECUTE FUNCTION {schema}.stall();
+"""
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+
+async def test_writer_that_pauses_between_looking_and_writing_finds_no_hole(
+    store: PostgresStore, other: PostgresStore, postgres_url: str
+) -> None:
+    """It has seen the event that it builds on. Before it writes, another one wants to take over, go on, and forget both
+    that event and the one that stands in its way: that one has to wait, and comes too late."""
+    tree = await begin(store)
+    late = tree.twin(other)
+    async with connected(postgres_url) as raw:
+        await raw.execute(STALL.format(schema=store._place.schema, lock=LOCK))
+        await raw.execute(f"SELECT pg_advisory_lock({LOCK})")
+        paused = asyncio.create_task(other.commit([guarded(late.change(stepped(store, "late")))]))
+        await is_waiting(raw, 1)
+
+        overtaking = asyncio.create_task(go_on_and_forget(tree))
+        await is_waiting(raw, 2)
+        await raw.execute(f"SELECT pg_advisory_unlock({LOCK})")
+
+        assert [outcome for outcome, _ in await in_time(paused)] == [Outcome.COMMITTED]
+        assert await in_time(overtaking) is Outcome.CONFLICT
+    assert [row[0] for row in await store.read_journal(tree.journal)] == [0, 1]
+
+
+async def go_on_and_forget(tree: Writer) -> Outcome:
+    """What another worker does: an event where the paused one wants to write, and if it may, a snapshot."""
+    ((outcome, _),) = await tree.store.commit([guarded(tree.change(stepped(tree.store, "ahead")))])
+    if outcome is Outcome.COMMITTED:
+        await tree.catch_up()
+        await tree.store.commit([guarded(tree.change(snapshot(tree), forgets=Forgotten(2, 1)))])
+    return outcome
+
+
+def guarded(change: Change) -> Change:
+    """As a machine that takes snapshots writes it."""
+    return replace(change, is_guarded=True)
+
+
+async def is_waiting(raw: asyncpg.Connection, count: int) -> None:
+    """Return when so many wait for a lock."""
+
+    async def are_waiting() -> bool:
+        return bool(await raw.fetchval(WAITING) == count)
+
+    await until(are_waiting)

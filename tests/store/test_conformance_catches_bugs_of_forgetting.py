@@ -1,0 +1,114 @@
+"""Planted defects in journals that forget: each is found by the test that is meant to find it."""
+
+from functools import partial
+from typing import ClassVar
+
+import pytest
+from msgspec.structs import replace
+
+from outlive._store.contract import Change, Forgotten
+from outlive._store.memory import MemoryStore, Tree
+from outlive.testing.conformance import MemoryFactory, find_failures
+
+
+class Defective(MemoryStore):
+    """The oracle with one defect; says which test must find it."""
+
+    found_by: ClassVar[str]
+
+
+class ForgetsNothing(Defective):
+    """Keeps everything for ever."""
+
+    found_by = "test_events_before_a_snapshot_are_gone"
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        """Do nothing."""
+
+
+class ForgetsBeforeTheChange(Defective):
+    """Leaves the events that came with the snapshot."""
+
+    found_by = "test_events_of_the_same_change_before_the_snapshot_are_gone"
+
+    def _write(self, tree: Tree, change: Change) -> None:
+        self._forget(tree, change.forgets)
+        super()._write(tree, replace(change, forgets=None))
+
+
+class CountsRows(Defective):
+    """Takes the number of rows for the seq of the last one."""
+
+    found_by = "test_writer_whose_last_event_is_forgotten_conflicts"
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        tree = self._state.trees.get(change.journal)
+        if tree is not None and len(tree.rows) == change.after + 1:
+            return tree
+        return super()._find_writable(change)
+
+
+class KeepsChildren(Defective):
+    """Forgets events alone."""
+
+    found_by = "test_ended_children_are_gone_with_their_items"
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        super()._forget(tree, None if forgotten is None else Forgotten(forgotten.before, 0))
+
+
+class KeepsItems(Defective):
+    """Forgets the child, and not what became of its items."""
+
+    found_by = "test_ended_children_are_gone_with_their_items"
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        items = dict(tree.items)
+        super()._forget(tree, forgotten)
+        tree.items = items
+
+    async def read_items(self, run_id: str, **options: int) -> list:  # type: ignore[type-arg]
+        """By the number in the id."""
+        number = int(run_id.partition("~")[2] or 0)
+        return [item for tree in self._state.trees.values() for item in tree.items.values() if item.run == number]
+
+
+class ForgetsAllChildren(Defective):
+    """Also those that came later."""
+
+    found_by = "test_ended_children_are_gone_with_their_items"
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        super()._forget(tree, None if forgotten is None else Forgotten(forgotten.before, 1_000))
+
+
+class ForgetsKeys(Defective):
+    """Takes a repeated message for a new one."""
+
+    found_by = "test_messages_and_their_keys_are_kept"
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        super()._forget(tree, forgotten)
+        if forgotten is not None:
+            tree.keys = set()
+
+
+class ForgetsTooEarly(Defective):
+    """Before it knows whether the change can be written."""
+
+    found_by = "test_conflicting_change_forgets_nothing"
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        tree = self._state.trees.get(change.journal)
+        if tree is not None:
+            self._forget(tree, change.forgets)
+        return super()._find_writable(change)
+
+
+@pytest.mark.parametrize("defect", Defective.__subclasses__(), ids=lambda defect: defect.__name__)
+def test_defect_is_found(defect: type[Defective]) -> None:
+    """By the test that is meant to, and not because nothing works."""
+    failures = find_failures(partial(MemoryFactory, defect))
+
+    assert defect.found_by in failures
+    assert len(failures) < 60
