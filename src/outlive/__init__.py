@@ -29,7 +29,9 @@ from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
 from outlive.errors import (
     ApprovalExpired,
+    CircuitOpenError,
     OutliveError,
+    RateLimitedError,
     RunCancelled,
     RunFailed,
     RunTimedOut,
@@ -46,7 +48,9 @@ if TYPE_CHECKING:
     from outlive._define.machine.machine import Machine
     from outlive._define.machine.observer import Observer
     from outlive._define.machine.wire import MachineResult
+    from outlive._model.breaker import Breaker
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
+    from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.checkpoints import CheckpointStore
     from outlive.client.handle import RunHandle
@@ -63,10 +67,13 @@ __all__ = [
     "ApprovalNotice",
     "Batch",
     "BatchItem",
+    "Breaker",
     "Checkpoint",
     "CheckpointKind",
     "CheckpointStore",
+    "CircuitOpenError",
     "Engine",
+    "FixedWindow",
     "Limits",
     "Machine",
     "MachineResult",
@@ -78,6 +85,8 @@ __all__ = [
     "Pending",
     "Percentage",
     "Quorum",
+    "RateLimit",
+    "RateLimitedError",
     "Recovery",
     "Retry",
     "Run",
@@ -91,6 +100,7 @@ __all__ = [
     "StepInterrupted",
     "StepSkipped",
     "StepTimeoutError",
+    "TokenBucket",
     "Tolerance",
     "ToleranceExceededError",
     "Workflow",
@@ -119,10 +129,12 @@ _ON_DEMAND = {
     "Any": "outlive._define.machine.joins",
     "Batch": "outlive.client.batch",
     "BatchItem": "outlive.client.batch",
+    "Breaker": "outlive._model.breaker",
     "Checkpoint": "outlive._model.checkpoint",
     "CheckpointKind": "outlive._model.checkpoint",
     "CheckpointStore": "outlive.client.checkpoints",
     "Engine": "outlive.engine",
+    "FixedWindow": "outlive._model.limit",
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
     "More": "outlive._define.machine.answer",
@@ -132,7 +144,9 @@ _ON_DEMAND = {
     "Pending": "outlive._define.machine.answer",
     "Percentage": "outlive._define.machine.joins",
     "Quorum": "outlive._define.machine.joins",
+    "RateLimit": "outlive._model.limit",
     "RunHandle": "outlive.client.handle",
+    "TokenBucket": "outlive._model.limit",
     "checkpoints": "outlive.engine.checkpoints",
 }
 """Loaded when they are first asked for: a module that only defines workflows should import in no time."""

@@ -50,6 +50,10 @@ class Counters:
     """Steps that a person had skipped."""
     steps_started: int = 0
     steps_retried: int = 0
+    steps_delayed: int = 0
+    """Attempts that had to wait for a rate limit or a breaker so long that the journal says so."""
+    breakers_opened: int = 0
+    """How often an outcome of this engine opened a breaker."""
     transactions: int = 0
     """Transactions of steps that were committed with the journal, or refused."""
     processes_begun: int = 0

@@ -249,6 +249,7 @@ async def crash(engine: outlive.Engine) -> None:
     assert engine._waiters is not None
     tasks = [task for task in (claimer._task, engine._committer._pump) if task is not None]
     engine._committer.abandon()
+    station._gate.abandon()
     worker.stop()
     for task in tasks:
         task.cancel()

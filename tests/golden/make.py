@@ -9,6 +9,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
 from tests.golden.stories import STORIES
@@ -18,7 +19,7 @@ FOLDER = Path(__file__).parent
 
 def main() -> None:
     """Tell every story that has no file."""
-    for name, tell in (STORIES | MORE_STORIES | MACHINE_STORIES).items():
+    for name, tell in (STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES).items():
         path = FOLDER / f"{name}.jsonl"
         if not path.exists():
             with tempfile.TemporaryDirectory() as folder:

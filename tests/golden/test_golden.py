@@ -11,6 +11,7 @@ from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
 from outlive._journal.history import read_history
 from outlive.testing import replay
+from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
 from tests.golden.stories import STORIES
@@ -35,7 +36,7 @@ def test_golden_histories_hold_every_kind_of_event() -> None:
 
 def test_every_story_has_its_file() -> None:
     """`python -m tests.golden.make` writes those that are missing."""
-    assert set(STORIES | MORE_STORIES | MACHINE_STORIES) <= {path.stem for path in FILES}
+    assert set(STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES) <= {path.stem for path in FILES}
 
 
 def events_of(path: Path) -> list[AnyEvent]:

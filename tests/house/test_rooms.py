@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # These two rooms hold a contract that many may see and backends that few may see. A module of theirs belongs
 # to the contract only when it stands here; any other is a backend, which is a room of its own.
 CONTRACT_MODULES = {
-    "_store": {"change", "checkpoints", "contract", "examine", "handle"},
+    "_store": {"cell", "change", "checkpoints", "contract", "examine", "handle"},
     "_lease": {"contract", "process", "sessions"},
 }
 

@@ -14,7 +14,7 @@ import outlive
 from outlive import RunStatus
 from outlive.errors import RunFailed
 from outlive.testing import RecordingObserver, TestEngine
-from tests.engine.support import Place, crash, hold, in_time, parks, registry_of, stage, until, waits
+from tests.engine.support import Place, crash, in_time, parks, registry_of, stage, until, waits
 
 recorder = RecordingObserver()
 
@@ -215,33 +215,31 @@ class Gate(enum.Enum):
     DONE = "done"
 
 
-guarded = outlive.Machine("observed.guarded", Gate, start=Gate.CALL, exits=[Gate.DONE])
+guarded = outlive.Machine("observed.guarded", Gate, data=str, start=Gate.CALL, exits=[Gate.DONE])
 guarded.observe(recorder)
 
 
-@guarded.workflow(Gate.CALL)
-async def call() -> Gate:
-    """Held by the test."""
-    await hold("call")
+@guarded.state(Gate.CALL, breaker=outlive.Breaker("observed.bank", failures=1, reset=60))
+async def call(data: str) -> Gate:
+    """Answers the second one."""
+    if data == "first":
+        raise ConnectionError("no answer")
     return Gate.DONE
 
 
 async def test_a_breaker_that_is_open_is_told() -> None:
-    """Whoever keeps the breakers says so to the hearing of the run."""
+    """Once for an attempt that has to wait for it, and before that is made."""
     async with TestEngine() as engine:
-        run = await engine.start(guarded)
-        await stage.gate("call").reached()
-        assert engine._station is not None
-        assert engine._station._worker is not None
-        (live,) = engine._station._worker.list_held()
-        assert live.hearing is not None
-        (attempt,) = live.attempts.values()
-        live.hearing.circuit_open(attempt.command, "bank", until_at=engine.clock.now() + 60_000_000)
-        stage.gate("call").open()
-        await run.result()
-    fact = recorder.facts("circuit_open")[0]
-    assert [fact.breaker, fact.step, fact.attempt, fact.state] == ["bank", "hold", 1, "CALL"]
-    assert fact.until - fact.at == timedelta(seconds=60)
+        with pytest.raises(outlive.RunFailed):
+            await (await engine.start(guarded, "first", id="first")).result()
+        await (await engine.start(guarded, "second", id="second")).result()
+
+    assert recorder.facts("circuit_open", "first") == []
+    (fact,) = recorder.facts("circuit_open", "second")
+    assert [fact.breaker, fact.step, fact.attempt, fact.state] == ["observed.bank", "observed.guarded.CALL", 1, "CALL"]
+    assert timedelta(seconds=59) < fact.until - fact.at <= timedelta(seconds=60)
+    hooks = recorder.hooks("second")
+    assert hooks.index("circuit_open") < hooks.index("attempt_started")
 
 
 class Reader(outlive.Observer):

@@ -11,7 +11,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 import msgspec
 
@@ -24,6 +24,11 @@ from outlive._model.policy import NO_RETRY
 from outlive._replay.ask import current_execution, run_step
 from outlive._replay.command import StepKind, StepOptions, StepSpec
 from outlive.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from outlive._model.breaker import Breaker
+    from outlive._model.guard import Cost, Guard
+    from outlive._model.limit import RateLimit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,11 +74,19 @@ class Step(Generic[P, R]):
         return self._options != self.spec.options
 
     def options(
-        self, *, retry: Retry | None = None, timeout: float | None = None, undo: Step[..., Any] | None = None
+        self,
+        *,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        undo: Step[..., Any] | None = None,
+        breaker: Breaker | None = None,
+        limit: RateLimit | None = None,
+        cost: Cost | None = None,
     ) -> Step[P, R]:
         """The same step with other options, for one call. An `undo` must be a step here: a plain one has no name."""
         changed = msgspec.structs.replace(
             self._options,
+            guard=_guard(self.name, breaker, limit, cost, own=self._options.guard),
             retry=self._options.retry if retry is None else retry,
             timeout_seconds=self._options.timeout_seconds if timeout is None else timeout,
             undo=self._options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
@@ -99,6 +112,9 @@ def step(
     once: bool = False,
     process: bool = False,
     transaction: Literal[False] = False,
+    breaker: Breaker | None = None,
+    limit: RateLimit | None = None,
+    cost: Cost | None = None,
 ) -> _StepDecorator: ...
 @overload
 def step(
@@ -109,6 +125,9 @@ def step(
     raises: tuple[type[BaseException], ...] = (),
     undo: Step[..., Any] | Callable[[Any], Any] | None = None,
     transaction: Literal[True],
+    breaker: Breaker | None = None,
+    limit: RateLimit | None = None,
+    cost: Cost | None = None,
 ) -> _TransactionStepDecorator: ...
 
 
@@ -124,6 +143,9 @@ def step(
     once: bool = False,
     process: bool = False,
     transaction: bool = False,
+    breaker: Breaker | None = None,
+    limit: RateLimit | None = None,
+    cost: Cost | None = None,
 ) -> Any:
     """Make a function a step.
 
@@ -137,6 +159,9 @@ def step(
         once: call it at most once; after a crash the workflow gets `StepInterrupted`, not a second call.
         process: run it in a process of its own, which is killed when the step is cancelled or takes too long.
         transaction: run it in a transaction of the store's database, its first argument, that commits with the journal.
+        breaker: stops calling it while it fails again and again.
+        limit: how often it may be called.
+        cost: of one call, for `limit`: a number, or a plain function of the arguments; 1 unless given.
     """
 
     def define(fn: Callable[..., Any]) -> Step[..., Any]:
@@ -145,7 +170,8 @@ def step(
         kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)
         policy = retry or NO_RETRY
         undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
-        options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing))
+        guard = _guard(own_name, breaker, limit, cost)
+        options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing, guard=guard))
         spec = StepSpec(
             name=own_name,
             fn=fn,
@@ -159,6 +185,21 @@ def step(
         return Step(spec, options)
 
     return define if fn is None else define(fn)
+
+
+def _guard(
+    name: str, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None, *, own: Guard | None = None
+) -> Guard | None:
+    """What stands before the step; `own` is what does already."""
+    if breaker is None and limit is None and cost is None:
+        return own
+    from outlive._model.guard import guard_of  # Most programs need none of it.
+
+    if own is not None:
+        breaker = breaker or own.breaker
+        cost = own.cost if cost is None and own.limit is not None else cost
+        limit = limit or own.limit
+    return guard_of(f"step {name}", breaker, limit, cost)
 
 
 class _NoResult:

@@ -5,7 +5,8 @@ its tree, 0 for the root, left out of the bytes then). Two families:
 
 * **facts the workflow sees**: they resolve what it awaits (`StepSucceeded`, `TimerFired`, `SignalReceived`, ...);
 * **book-keeping** (`RunClaimed`, `RunSuspended`, `RunReleased`, `RunParked`, `RunResumed`, `AttemptFailed`,
-  `StepProgressed`): they say who runs it and what it waits for, move no workflow code and no workflow clock.
+  `StepDelayed`, `StepProgressed`): they say who runs it and what it waits for, move no workflow code and no workflow
+  clock.
 
 Adding an event kind or an optional field needs nothing else. Changing the meaning of a stored field needs a new
 `FORMAT` and an upcast in `outlive._journal.codec`.
@@ -108,6 +109,19 @@ class AttemptFailed(Event, frozen=True, tag=True):
     failure: Failure
     attempt: int
     retry_at: int
+    digest: int = 0
+
+
+class StepDelayed(Event, frozen=True, tag=True):
+    """An attempt of a step was not begun: a rate limit or a breaker lets it ask again at `until_at`. No attempt is used
+    up, and an intent is taken back."""
+
+    call: str
+    until_at: int
+    by: str
+    """What it waits for, for people."""
+    has_turn: bool = False
+    """Whether it is lined up in its rate limit: nobody who comes later goes first."""
     digest: int = 0
 
 
@@ -293,6 +307,7 @@ AnyEvent = (
     | StepSucceeded
     | StepFailed
     | AttemptFailed
+    | StepDelayed
     | StepProgressed
     | StepIntended
     | TimerFired

@@ -19,7 +19,9 @@ import msgspec
 from outlive._journal.tagged import from_plain, to_plain
 from outlive._model import Failure
 from outlive.errors import (
+    CircuitOpenError,
     ProcessDiedError,
+    RateLimitedError,
     StepFailed,
     StepInterrupted,
     StepSkipped,
@@ -211,5 +213,7 @@ OWN_ERRORS: tuple[type[BaseException], ...] = (
     TransactionOverError,
     TransactionRefusedError,
     UnserialisableError,
+    CircuitOpenError,
+    RateLimitedError,
 )
 """Errors of ours that reach a workflow as themselves."""

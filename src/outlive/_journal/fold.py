@@ -39,6 +39,7 @@ from outlive._journal.event import (
     SignalReceived,
     SnapshotTaken,
     StateLeft,
+    StepDelayed,
     StepFailed,
     StepIntended,
     StepProgressed,
@@ -209,6 +210,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     ApprovalClosed: None,
     PatchTaken: None,
     StateLeft: None,
+    StepDelayed: None,
     StepProgressed: None,
     StepIntended: None,
 }

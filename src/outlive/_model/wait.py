@@ -13,6 +13,7 @@ class WaitKind(enum.Enum):
     TIMER = "timer"
     SIGNAL = "signal"
     RETRY = "retry"
+    LIMIT = "limit"
     CHILD = "child"
     APPROVAL = "approval"
 

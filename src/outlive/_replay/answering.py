@@ -39,6 +39,7 @@ from outlive._journal.event import (
     SignalReceived,
     SnapshotTaken,
     StateLeft,
+    StepDelayed,
     StepFailed,
     StepIntended,
     StepProgressed,
@@ -132,6 +133,16 @@ def _on_attempt_failed(tree: RunTree, event: AttemptFailed) -> None:
     tree.check_digest(event, call.command.digest, event.digest, event.call)
     call.command.attempt = event.attempt + 1
     call.command.not_before_at = event.retry_at
+    call.command.delayed_by, call.command.has_turn = "", False
+    tree.commands.append(call.command)
+
+
+def _on_delayed(tree: RunTree, event: StepDelayed) -> None:
+    call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} has to wait for {event.by}")
+    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    call.command.intended = 0
+    call.command.not_before_at = event.until_at
+    call.command.delayed_by, call.command.has_turn = event.by, event.has_turn
     tree.commands.append(call.command)
 
 
@@ -285,6 +296,7 @@ HANDLERS: dict[type, Callable[[RunTree, Any], None] | None] = {
     StepSucceeded: _on_step_succeeded,
     StepFailed: _on_step_failed,
     AttemptFailed: _on_attempt_failed,
+    StepDelayed: _on_delayed,
     StepProgressed: _on_progressed,
     TimerFired: _on_timer,
     SignalReceived: _on_signal,

@@ -8,7 +8,7 @@ they may join the transaction of the event that caused them.
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,6 +24,9 @@ from outlive._journal.event import (
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
 from outlive._replay.audience import Audience
+
+if TYPE_CHECKING:
+    from outlive._model.guard import Guard
 
 Recorded = (
     ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished | StateLeft
@@ -51,6 +54,8 @@ class StepOptions(msgspec.Struct, frozen=True, gc=False):
     """The step that takes its effect back, with the options it is to be called with."""
     parks: bool = False
     """When its attempts are used up the run is parked, and the step does not fail: an undo."""
+    guard: Guard | None = None
+    """Asked before every attempt."""
 
 
 class StepSpec(msgspec.Struct, frozen=True):
@@ -104,6 +109,10 @@ class RunStep(msgspec.Struct, gc=False):
     """For a step that is called once: the attempt that the journal says was about to begin."""
     begun: int = 0
     """For a step that is called once: the attempt that was begun here."""
+    delayed_by: str = ""
+    """What this attempt waits for, if it is not its back-off."""
+    has_turn: bool = False
+    """Whether it is lined up in its rate limit."""
 
     @property
     def lacks_intent(self) -> bool:

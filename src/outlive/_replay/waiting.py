@@ -20,7 +20,8 @@ def waits_of(
         if isinstance(call, StepCall):
             step = call.command
             until_at = step.not_before_at or None
-            waits.append(Wait(kind=WaitKind.RETRY, name=step.call, until_at=until_at, run=step.run))
+            kind = WaitKind.LIMIT if step.delayed_by else WaitKind.RETRY
+            waits.append(Wait(kind=kind, name=step.call, until_at=until_at, run=step.run, told=step.delayed_by))
     for frame in frames:
         waits += [Wait(kind=WaitKind.SIGNAL, name=name, run=frame.number) for name in frame.awaited_signals()]
         waits += [asking.wait(frame.number) for asking in frame.approvals.values()]

@@ -9,6 +9,7 @@ from typing import Any
 from outlive._journal.value import TAGGED
 from outlive._model import Run
 from outlive._replay.command import RunStep
+from outlive._runtime.ticket import Ticket
 from outlive._store.contract import Transaction
 from outlive.errors import PayloadTooLargeError
 
@@ -39,6 +40,7 @@ class Attempt:
         "is_wanted",
         "progress",
         "task",
+        "ticket",
         "transaction",
         "unpublished",
     )
@@ -57,6 +59,8 @@ class Attempt:
     ) -> None:
         self.command = command
         self.task: asyncio.Task[None] | None = None
+        self.ticket: Ticket | None = None
+        """From the gate, if there is one before the step."""
         self.transaction: Transaction | None = None
         """What it wrote into the store's database, until that is committed with its outcome."""
         self.is_wanted = True

@@ -22,12 +22,14 @@ from outlive._runtime.attempt import Attempt
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import rolled_back
+from outlive._runtime.gate import Door, Gate, end_of
 from outlive._runtime.judging import describe, is_worth_another
 from outlive._runtime.lane import in_context
 from outlive._runtime.live import LiveRun
 from outlive._runtime.process_child import Job, Progressed, Published
 from outlive._runtime.processes import ProcessLane
 from outlive._runtime.threads import ThreadLane
+from outlive._runtime.ticket import End
 from outlive._runtime.transactions import TransactionSteps
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Transaction
@@ -59,6 +61,7 @@ class Executor:
         steps_max: int,
         progress_bytes_max: int,
         trust: Trust,
+        gate: Gate,
         begin: Callable[[], Awaitable[Transaction]],
         report: Report,
         save_progress: Callable[[LiveRun, Attempt], None],
@@ -71,6 +74,7 @@ class Executor:
         self._steps_max = steps_max
         self._progress_bytes_max = progress_bytes_max
         self._trust = trust
+        self._gate = gate
         self._monotonic = clock.monotonic
         self._report = report
         self._save_progress = save_progress
@@ -97,26 +101,55 @@ class Executor:
             progress_bytes_max=self._progress_bytes_max,
         )
         live.attempts[command.run, command.call] = attempt
+        if command.options.guard is None:
+            self._begin(live, attempt)
+        else:
+            door = Door(
+                passed=partial(self._begin, live, attempt),
+                delayed=partial(self._turn_away, live, attempt),
+                refused=lambda error: self._turn_away(live, attempt, self.failed(command, error)),
+                found_open=partial(_tell_open, live, command),
+            )
+            attempt.ticket = self._gate.admit(command, door)
+
+    def _begin(self, live: LiveRun, attempt: Attempt) -> None:
         self._queue.append((live, attempt))
         if not self._is_opening:
             self._open_lane()
 
+    def _turn_away(self, live: LiveRun, attempt: Attempt, event: AnyEvent) -> None:
+        """The gate does not let it through, now or at all."""
+        del live.attempts[attempt.command.run, attempt.command.call]
+        self._report(live, attempt, None, event)
+
     @property
     def is_resting(self) -> bool:
         """Whether every attempt that can begin has begun."""
-        return not self._is_opening and (not self._queue or self.running >= self._steps_max)
+        can_begin = self._queue and self.running < self._steps_max
+        return not self._is_opening and not can_begin and self._gate.is_resting
 
     def cancel(self, live: LiveRun, run: int, call: str) -> None:
         """Stop an attempt that nobody waits for."""
         attempt = live.attempts.pop((run, call), None)
         if attempt is not None:
             attempt.cancel()
+            if attempt.ticket is not None:
+                attempt.ticket.cancel()
+        if (waiting := live.turns.pop((run, call), None)) is not None:
+            self._gate.give_back(waiting)
 
     def cancel_all(self, live: LiveRun) -> None:
-        """Stop everything that a tree has running."""
+        """Stop everything that a tree has running: others will run it, or nobody for now."""
         for attempt in live.attempts.values():
             attempt.cancel()
+            if attempt.ticket is not None:
+                attempt.ticket.end(End.UNTOLD)
         live.attempts.clear()
+
+    def cancel_rest(self, live: LiveRun) -> None:
+        """A tree has ended: nobody waits for what it still has running, or lined up."""
+        for run, call in [*live.attempts, *live.turns]:
+            self.cancel(live, run, call)
 
     # -- Lanes -----------------------------------------------------------------------------------------------
 
@@ -144,7 +177,10 @@ class Executor:
                 break
             live, attempt = self._queue.popleft()
             # What its run has given up while it waited here is not begun any more, also if that is not durable yet.
-            if attempt.is_wanted and live.execution.expects(attempt.command.run, attempt.command.call):
+            if not attempt.is_wanted or not live.execution.expects(attempt.command.run, attempt.command.call):
+                if attempt.ticket is not None:
+                    attempt.ticket.end(End.UNTOLD)
+            else:
                 await self._run(live, attempt, lane[0])
                 if lane[0].cancelling():
                     # A cancelled task is of no use to another step.
@@ -153,10 +189,13 @@ class Executor:
             self._open_lanes_soon()
 
     async def _run(self, live: LiveRun, attempt: Attempt, task: asyncio.Task[None]) -> None:
-        command = attempt.command
+        command, ticket = attempt.command, attempt.ticket
         result: bytes | None = None
         failure: AnyEvent | None = None
+        raised: BaseException | None = None
         self.running += 1
+        if ticket is not None:
+            ticket.is_begun = True
         self._counters.step_started(attempt)
         if live.hearing is not None:
             live.hearing.started(command)
@@ -169,15 +208,17 @@ class Executor:
                 result = await self._call_kind(live, attempt, command.step.kind)
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
-            failure = self.failed(command, error) if attempt.is_wanted else None
+            raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
         except KeyboardInterrupt:
             raise  # Somebody at the keyboard wants the process to end, and not this step to fail.
         except BaseException as error:  # The user's code may raise anything; its failure is data.
-            failure = self.failed(command, error) if attempt.is_wanted else None
+            raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
         finally:
             # The lane goes on, and whoever cancels this attempt from now on must not hit the next one.
             attempt.task = None
             self.running -= 1
+        if ticket is not None:
+            ticket.end(end_of(ticket.guard.breaker, raised))
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
             self._report(live, attempt, result, failure)
@@ -327,3 +368,8 @@ class Executor:
         return StepFailed(
             at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt
         )
+
+
+def _tell_open(live: LiveRun, command: RunStep, breaker: str, until_at: int) -> None:
+    if live.hearing is not None:
+        live.hearing.circuit_open(command, breaker, until_at=until_at)

@@ -65,16 +65,7 @@ WISHES = (MessageKind.RESUME, MessageKind.SKIP)
 class LiveRun(DraftedRun):
     """One tree that this worker owns."""
 
-    __slots__ = (
-        "_history_max",
-        "_todo",
-        "attempts",
-        "deferred",
-        "is_lost",
-        "moving",
-        "retries",
-        "skipped",
-    )
+    __slots__ = ("_history_max", "_todo", "attempts", "deferred", "is_lost", "moving", "retries", "skipped", "turns")
 
     def __init__(
         self,
@@ -104,6 +95,8 @@ class LiveRun(DraftedRun):
         """Steps asked for that have neither ended nor wait for a later attempt."""
         self.attempts: dict[tuple[int, str], Attempt] = {}
         self.retries: dict[tuple[int, str], RunStep] = {}
+        self.turns: dict[tuple[int, str], RunStep] = {}
+        """Steps that were lined up in a rate limit and that the run has given up since."""
         self.deferred: list[Command] = []
         """Asked for in the change that creates the tree, and possible only when its journal has a handle."""
         self.is_lost = False
@@ -371,8 +364,11 @@ class LiveRun(DraftedRun):
                         return
                 self.open_draft().effects.append(command)
             case CancelStep():
-                if self.retries.pop((command.run, command.call), None) is None:
+                waiting = self.retries.pop((command.run, command.call), None)
+                if waiting is None:
                     self.moving -= 1
+                elif waiting.has_turn:
+                    self.turns[command.run, command.call] = waiting
                 self.open_draft().effects.append(command)
             case EndRun(heir=Heir()) if not self._journal:
                 self.deferred.append(command)

@@ -24,6 +24,7 @@ from outlive._runtime.committer import Committer, Within
 from outlive._runtime.draft import Draft
 from outlive._runtime.executor import Executor
 from outlive._runtime.fact import fact_of_success
+from outlive._runtime.gate import Gate
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.news import News, publish_pending
@@ -50,6 +51,7 @@ class Mover:
         limits: Limits,
         counters: Counters,
         trust: Trust,
+        gate: Gate,
         ended: Callable[[Run], None],
         look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
@@ -77,6 +79,7 @@ class Mover:
             steps_max=limits.steps_running_max,
             progress_bytes_max=limits.payload_bytes_max,
             trust=trust,
+            gate=gate,
             begin=partial(committer.begin, seconds_max=limits.transaction_seconds_max),
             report=self._on_outcome,
             save_progress=news.save_progress,
@@ -332,10 +335,12 @@ class Mover:
 
     def _let_go(self, live: LiveRun) -> None:
         """The tree has ended, is parked, suspended or released: it is in motion no longer."""
+        status = live.fold.root.status
+        if status.is_terminal:
+            self._executor.cancel_rest(live)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
         self._holdings.remove(live)
-        status = live.fold.root.status
         if status.is_terminal:
             live.is_lost = True
             live.execution.drop()

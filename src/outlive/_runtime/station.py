@@ -24,6 +24,7 @@ from outlive._runtime.bell import Bell
 from outlive._runtime.claimer import Claimer
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import Answer, Committer
+from outlive._runtime.gate import Gate
 from outlive._runtime.herald import Herald
 from outlive._runtime.keeper import Keeper
 from outlive._runtime.live import LiveRun
@@ -78,6 +79,7 @@ class Station:
         self._exits_when_stalled = exits_when_stalled
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
+        self._gate = Gate(store, clock=clock, counters=counters)
         self._worker: Worker | None = None
         self._claimer: Claimer | None = None
         self._keeper: Keeper | None = None
@@ -105,6 +107,7 @@ class Station:
             ended=self._announce,
             trust=trust,
             herald=self._herald,
+            gate=self._gate,
             look_up=self._look_up,
             ring=self.ring,
             has_room=self._has_room,
@@ -215,6 +218,7 @@ class Station:
         if (worker := self._worker) is not None:
             await self._stop_worker(worker, grace_seconds)
         await self._herald.close(patience_seconds=grace_seconds)
+        await self._gate.close(patience_seconds=grace_seconds)
         try:
             # More than one if it stops while a session that was lost is being followed by another.
             await self._end_sessions()
@@ -258,6 +262,7 @@ class Station:
     def abandon(self) -> None:
         """Die, as a killed process does: nothing is released and nothing is written, the session just goes silent."""
         self._is_stopping = True
+        self._gate.abandon()
         if self._renewal is not None:
             self._renewal.cancel()
         self._herald.abandon()

@@ -26,6 +26,7 @@ from outlive._runtime.clock import Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.draft import Draft
 from outlive._runtime.found import Found, blob_ids
+from outlive._runtime.gate import Gate
 from outlive._runtime.herald import Herald
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
@@ -55,6 +56,7 @@ class Worker:
         ended: Callable[[Run], None],
         trust: Trust,
         herald: Herald,
+        gate: Gate,
         look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
         has_room: Callable[[], None],
@@ -80,6 +82,7 @@ class Worker:
             limits=limits,
             counters=counters,
             trust=trust,
+            gate=gate,
             ended=ended,
             look_up=look_up,
             ring=ring,

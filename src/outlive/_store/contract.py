@@ -30,6 +30,7 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
+from outlive._store.cell import CellStore
 from outlive._store.change import (
     Change,
     Delivery,
@@ -148,7 +149,7 @@ class Transaction(Protocol):
         """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
 
 
-class Store(CheckpointTable, Protocol):
+class Store(CellStore, CheckpointTable, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:

@@ -66,6 +66,8 @@ def _wait(wait: Wait) -> str:
             return f"signal {wait.name!r}"
         case WaitKind.RETRY:
             return f"the next attempt of {wait.name}{until}"
+        case WaitKind.LIMIT:
+            return f"{wait.told}, for {wait.name}{until}"
         case WaitKind.CHILD:
             return f"run {wait.name}"
         case WaitKind.APPROVAL:

@@ -24,6 +24,7 @@ from outlive.errors.definition import (
 )
 from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
 from outlive.errors.lease import LeaseUrlError, NotOwnerError
+from outlive.errors.limit import CircuitOpenError, RateLimitedError
 from outlive.errors.machine import (
     MachineError,
     SplitFailedError,
@@ -88,6 +89,7 @@ __all__ = [
     "ApprovalFormError",
     "ApprovalNotFoundError",
     "BatchFailedError",
+    "CircuitOpenError",
     "CommitUnknownError",
     "ConfigurationError",
     "CorruptCheckpointError",
@@ -116,6 +118,7 @@ __all__ = [
     "OutliveError",
     "PayloadTooLargeError",
     "ProcessDiedError",
+    "RateLimitedError",
     "ResultTimeoutError",
     "RunCancelled",
     "RunContinuedError",

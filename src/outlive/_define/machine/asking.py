@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -13,6 +14,7 @@ from outlive._define.plain import plain_saga
 from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo
 from outlive._journal.value import Stored, ValueCodec
 from outlive._model import Retry
+from outlive._model.guard import Guard
 from outlive._model.policy import NO_RETRY
 from outlive._replay.ask import current_execution, read_or_park, run_step
 from outlive._replay.command import StepKind, StepOptions, StepSpec
@@ -40,6 +42,7 @@ def own_step(
     raises: tuple[type[BaseException], ...] = (),
     kind: StepKind | None = None,
     keeps_raw: bool = False,
+    guard: Guard | None = None,
 ) -> StepSpec:
     """A function of the user as a step of a machine.
 
@@ -57,10 +60,18 @@ def own_step(
         fn=_called(name, fn, ends, len(codecs), extra=kind is StepKind.TRANSACTION),
         signature=Pieces(reader(name, codecs, keeps_raw=keeps_raw), result),
         is_async=inspect.iscoroutinefunction(fn),
-        options=StepOptions(retry=policy, timeout_seconds=timeout, undo=undo),
+        options=StepOptions(retry=policy, timeout_seconds=timeout, undo=undo, guard=_given(name, guard, len(codecs))),
         registered=(*raises, *(policy.on if retry else ())),
         kind=kind,
     )
+
+
+def _given(name: str, guard: Guard | None, given: int) -> Guard | None:
+    """The guard of a state, whose cost is a function of what its handler is given, or of the first part of that."""
+    if guard is None or not callable(guard.cost):
+        return guard
+    cost, takes = guard.cost, count_taken(name, guard.cost, given)
+    return replace(guard, cost=lambda *values: cost(*values[:takes]))
 
 
 def _called(name: str, fn: Function, ends: Callable[[list[Any], Any], Any], given: int, *, extra: bool) -> Function:

@@ -20,6 +20,9 @@ from outlive._define.step import Step, check_name
 from outlive._journal.arguments import Signature
 from outlive._journal.value import ValueCodec, codec_for
 from outlive._model import Retry
+from outlive._model.breaker import Breaker
+from outlive._model.guard import Cost, Guard
+from outlive._model.limit import RateLimit
 from outlive._model.policy import NO_RETRY
 from outlive._replay.command import StepKind, StepOptions, StepSpec
 
@@ -112,6 +115,7 @@ class Builder:
         tolerate: int | Literal["all"],
         retry: Retry | None,
         timeout: float | None,
+        guard: Guard | None,
     ) -> Kind:
         """A state that takes a source in windows."""
         name, answer = self.name_of(state), self._answer(state, flush, to)
@@ -136,6 +140,7 @@ class Builder:
             retry=retry,
             timeout=timeout,
             keeps_raw=True,
+            guard=guard,
         )
         return StreamState(step, answer, flush, then=then.name, items=items, seconds=seconds)
 
@@ -169,6 +174,9 @@ class Builder:
         retry: Retry | None,
         item_retry: Retry | None,
         item_timeout: float | None,
+        breaker: Breaker | None,
+        limit: RateLimit | None,
+        cost: Cost | None,
     ) -> Kind:
         """A state with items."""
         name, answer = self.name_of(state), self._answer(state, finish, to)
@@ -176,8 +184,9 @@ class Builder:
             f"{name}.load", self._bind(load), codecs=[self._data], result=result_codec(load), retry=retry
         )
         item = process if isinstance(process, Step) else _plain_step(f"{name}.item", self._bind(process))
-        if item_retry is not None or item_timeout is not None:
-            item = item.options(retry=item_retry, timeout=item_timeout)
+        options = {"retry": item_retry, "timeout": item_timeout, "breaker": breaker, "limit": limit, "cost": cost}
+        if any(option is not None for option in options.values()):
+            item = item.options(**options)  # type: ignore[arg-type]
         slots = SlotsCodec(item.spec, registered=item_retry.on if item_retry is not None else ())
         finishing = own_step(
             name,

@@ -19,6 +19,9 @@ from outlive._define.registry import where
 from outlive._define.step import Step
 from outlive._journal.value import ValueCodec
 from outlive._model import Retry
+from outlive._model.breaker import Breaker
+from outlive._model.guard import Cost, Guard, guard_of
+from outlive._model.limit import RateLimit
 from outlive._replay.audience import Audience
 from outlive._replay.command import StepKind
 from outlive.errors import DefinitionError, MachineError
@@ -60,6 +63,9 @@ class Definition(Generic[S, D]):
         raises: tuple[type[BaseException], ...] = (),
         once: bool = False,
         transaction: bool = False,
+        breaker: Breaker | None = None,
+        limit: RateLimit | None = None,
+        cost: Cost | None = None,
     ) -> Callable[[F], F]:
         """A state whose handler is a step: given the data, it returns the next state, or that and other data.
 
@@ -72,17 +78,21 @@ class Definition(Generic[S, D]):
             raises: exception classes that are kept as themselves.
             once: call it at most once; after a crash the machine fails with `StepInterrupted`.
             transaction: run it in a transaction of the store's database, its first argument.
+            breaker: stops calling it while it fails again and again.
+            limit: how often it may be called.
+            cost: of one call, for `limit`: a number, or a plain function of the data.
         """
         if once and transaction:
             raise DefinitionError(
                 f"state {state} of {self._plan.name}: once=True and transaction=True exclude each other"
             )
         kind = StepKind.ONCE if once else StepKind.TRANSACTION if transaction else None
+        guard = self._guard(state, breaker, limit, cost)
 
         return self._defining(
             state,
             lambda fn: self._builder.step(
-                state, fn, to, undo=undo, kind=kind, retry=retry, timeout=timeout, raises=raises
+                state, fn, to, undo=undo, kind=kind, retry=retry, timeout=timeout, raises=raises, guard=guard
             ),
         )
 
@@ -101,12 +111,17 @@ class Definition(Generic[S, D]):
         to: Collection[S] | None = None,
         retry: Retry | None = None,
         timeout: float | None = None,
+        breaker: Breaker | None = None,
+        limit: RateLimit | None = None,
+        cost: Cost | None = None,
     ) -> Callable[[F], F]:
         """A state that asks again and again: its handler returns `Pending(delay)`, or where to go.
 
         Each poll is a step and each pause is durable. `retry` is for one poll: that many errors in a row are borne.
+        So are `breaker`, `limit` and `cost`.
         """
-        return self._defining(state, lambda fn: self._builder.poll(state, fn, to, retry=retry, timeout=timeout))
+        options = {"retry": retry, "timeout": timeout, "guard": self._guard(state, breaker, limit, cost)}
+        return self._defining(state, lambda fn: self._builder.poll(state, fn, to, **options))
 
     def stepped(
         self,
@@ -115,12 +130,17 @@ class Definition(Generic[S, D]):
         to: Collection[S] | None = None,
         retry: Retry | None = None,
         timeout: float | None = None,
+        breaker: Breaker | None = None,
+        limit: RateLimit | None = None,
+        cost: Cost | None = None,
     ) -> Callable[[F], F]:
         """A state that works its way through something, given the data and a cursor, which is None at first.
 
-        Its handler returns `More(cursor)`, or where to go. Each cursor is journaled: a crash costs one step.
+        Its handler returns `More(cursor)`, or where to go. Each cursor is journaled: a crash costs one step. The
+        options, `breaker` and `limit` too, are for one step.
         """
-        return self._defining(state, lambda fn: self._builder.stepped(state, fn, to, retry=retry, timeout=timeout))
+        options = {"retry": retry, "timeout": timeout, "guard": self._guard(state, breaker, limit, cost)}
+        return self._defining(state, lambda fn: self._builder.stepped(state, fn, to, **options))
 
     def timer(self, state: S, delay: Delay | Callable[[D], Delay], *, then: S | None = None) -> None:
         """A state that only waits, durably.
@@ -172,6 +192,9 @@ class Definition(Generic[S, D]):
         retry: Retry | None = None,
         item_retry: Retry | None = None,
         item_timeout: float | None = None,
+        breaker: Breaker | None = None,
+        limit: RateLimit | None = None,
+        cost: Cost | None = None,
     ) -> None:
         """A state that works on many items, each a step of its own.
 
@@ -185,6 +208,9 @@ class Definition(Generic[S, D]):
             retry: for `load` and `finish`.
             item_retry: for each item.
             item_timeout: seconds that one attempt of an item may take.
+            breaker: for the items.
+            limit: for the items.
+            cost: of one item, for `limit`: a number, or a plain function of the item.
         """
         kind = self._builder.batch(
             state,
@@ -196,6 +222,9 @@ class Definition(Generic[S, D]):
             retry=retry,
             item_retry=item_retry,
             item_timeout=item_timeout,
+            breaker=breaker,
+            limit=limit,
+            cost=cost,
         )
         self._add(state, kind)
 
@@ -213,6 +242,9 @@ class Definition(Generic[S, D]):
         tolerate: int | Literal["all"] = 0,
         retry: Retry | None = None,
         timeout: float | None = None,
+        breaker: Breaker | None = None,
+        limit: RateLimit | None = None,
+        cost: Cost | None = None,
     ) -> None:
         """A state that takes items of a source in windows; each window is a step, journaled with its cursor.
 
@@ -228,6 +260,9 @@ class Definition(Generic[S, D]):
             tolerate: how many items in a row may fail and are dropped; "all" for any number.
             retry: for a window.
             timeout: seconds that one attempt of a window may take.
+            breaker: for the windows.
+            limit: for the windows.
+            cost: of one window, for `limit`: a number, or a plain function of the data.
         """
         kind = self._builder.stream(
             state,
@@ -241,6 +276,7 @@ class Definition(Generic[S, D]):
             tolerate=tolerate,
             retry=retry,
             timeout=timeout,
+            guard=self._guard(state, breaker, limit, cost),
         )
         self._add(state, kind)
 
@@ -276,6 +312,9 @@ class Definition(Generic[S, D]):
             wanted = f"define at least one of {', '.join(HOOKS)}"
             raise DefinitionError(f"{self._plan.name}.observe({observer!r}): it has no hook; {wanted}")
         self._audience.add(observer, hooks)
+
+    def _guard(self, state: S, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
+        return guard_of(f"state {state} of {self._plan.name}", breaker, limit, cost)
 
     def _defining(self, state: S, build: Callable[[Function], Kind]) -> Callable[[F], F]:
         def define(fn: F) -> F:

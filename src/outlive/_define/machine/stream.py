@@ -27,7 +27,8 @@ from outlive._define.machine.kinds import Kind
 from outlive._define.machine.place import Place
 from outlive._define.machine.wire import NULL, Outcome
 from outlive._journal.value import ValueCodec
-from outlive._replay.ask import current_execution
+from outlive._replay.ask import current_execution, this_execution
+from outlive._replay.call import StepCall
 from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE
 from outlive.errors import DefinitionError
@@ -230,9 +231,18 @@ class StreamState(Kind):
         try:
             outcome: Outcome = await asyncio.shield(window)
         except asyncio.CancelledError:
-            await self._stop(window)
+            if self._has_begun():
+                await self._stop(window)
+            window.cancel()
             raise
         return outcome
+
+    def _has_begun(self) -> bool:
+        """Whether the window under way may have read something: not while it waits for a limit or a breaker."""
+        execution, frame = this_execution("a stream"), SCOPE.get().frame
+        asked = [call.command for call in execution.calls.values() if isinstance(call, StepCall)]
+        mine = [command for command in asked if command.step is self._step and command.run == frame.number]
+        return not any(command.delayed_by and command.not_before_at > execution.loop.now_at for command in mine)
 
     async def _stop(self, window: asyncio.Future[Any]) -> None:
         """Wait for what the window under way still has, however often somebody cancels the wait."""

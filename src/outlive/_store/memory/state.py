@@ -23,6 +23,7 @@ class MemoryState:
         """The trees that have not ended: only they can be claimed, so only they are searched for it."""
         self.runs: dict[str, Run] = {}
         self.blobs: dict[str, bytes] = {}
+        self.cells: dict[str, bytes] = {}
         self.workers: dict[str, WorkerInfo] = {}
         self.retired: set[str] = set()
         self.checkpoints: dict[str, dict[int, CheckpointRow]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import asdict, replace
 
@@ -18,6 +18,7 @@ from outlive._journal.claiming import claim_of
 from outlive._journal.codec import Row, salt_of, seal
 from outlive._model import Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
+from outlive._store.cell import CellChange
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
@@ -38,6 +39,8 @@ from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import Cursor, MemoryState, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
 from outlive.errors import ConfigurationError
+
+T = TypeVar("T")
 
 
 class MemoryBeat:
@@ -207,6 +210,11 @@ class MemoryStore(MemoryCheckpoints):
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """Equal content has an equal id."""
         self._state.blobs.update((blob.id, blob.data) for blob in blobs)
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        """Nothing can happen in the middle of it."""
+        self._state.cells[name], answer = change(self._state.cells.get(name), self.now())
+        return answer
 
     def watch(self, ring: Callable[[], None]) -> None:
         """Never rings: there is no other process that could make something due."""

@@ -21,6 +21,7 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
+from outlive._store.cell import CellChange
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     Change,
@@ -34,6 +35,7 @@ from outlive._store.contract import (
 )
 from outlive._store.postgres import checkpoints, claim, commit, held, join, read
 from outlive._store.postgres.beat import PostgresBeat
+from outlive._store.postgres.cells import CellQueue
 from outlive._store.postgres.connection import USER_SETTINGS, Session
 from outlive._store.postgres.examine import PostgresExaminer
 from outlive._store.postgres.listen import Listener
@@ -80,6 +82,7 @@ class PostgresStore:
         self._time = StoreTime(local, is_given=clock is not None)
         channel = None if self._place.pgbouncer else self._place.schema
         self._writing = commit.Writing(self._time.given, channel, [])
+        self._cells = CellQueue(self._write, self._time.given)
         self._verbs: set[asyncio.Task[Any]] = set()
         self._commits: set[asyncio.Task[Any]] = set()
         self._writer: Pool | None = None
@@ -213,6 +216,15 @@ class PostgresStore:
             # What is there already is left as it is, so putting it there twice does no harm.
             shared = self._pool(self._shared)
             await asyncio.shield(self._spawn(shared.do_repeatable(commit.put_blobs, blobs, is_write=True)))
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        """See `Store`."""
+        self._pool(self._shared)
+        answer: asyncio.Future[T] = self._cells.add(name, change)
+        if not self._cells.is_busy:
+            self._cells.is_busy = True
+            self._spawn(self._cells.run())
+        return await answer
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
+from outlive._store.cell import CellChange
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
@@ -28,6 +29,7 @@ from outlive._store.contract import (
 )
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
+from outlive._store.sqlite.cell import CHANGE_CELL
 from outlive._store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOINTS, read_checkpoints
 from outlive._store.sqlite.claim import Claiming, Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
@@ -40,6 +42,8 @@ from outlive._store.sqlite.thread import Reader, ReadVerb
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.writer import Writer, WriteVerb
 from outlive.errors import ConfigurationError, StoreError
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -166,6 +170,11 @@ class SqliteStore:
         """See `Store`."""
         if blobs:
             await self._write(PUT_BLOBS, blobs)
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        """See `Store`. On the thread of the writer."""
+        answer: T = await self._write(CHANGE_CELL, (name, change))
+        return answer
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""

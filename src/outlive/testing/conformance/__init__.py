@@ -26,6 +26,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     journal      appending: compare-and-swap, nothing left of a loser
     rows         reading: bytes as they were written, every kind of event, damage
     blobs        content-addressed bytes
+    cells        what all workers share, changed one after the other
     items        outcomes of a batch
     inbox        messages: accepted, refused, once
     mail         messages between trees, starting by message, mail of a worker
@@ -51,6 +52,7 @@ import pytest
 
 FACETS = (
     "blobs",
+    "cells",
     "checkpoint_processes",
     "checkpoints",
     "claims",

@@ -29,6 +29,7 @@ from outlive.testing.conformance.builders import (
     send,
     stepped,
 )
+from outlive.testing.conformance.cells import add
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.factory import StoreFactory
 from outlive.testing.conformance.transactions import ADD_NOTE, read_notes, write_note
@@ -103,6 +104,12 @@ class ProcessesConformance(Facet):
         assert names.count("keyed") == 1
         assert names.count("plain") == PROCESSES
 
+    async def test_processes_change_one_cell_in_turn(self, factory: StoreFactory, store: Store) -> None:
+        """No change is lost, and each has seen the one before it."""
+        numbers = in_processes(factory, count_in_rounds)
+
+        assert sorted(number for mine in numbers for number in mine) == list(range(1, PROCESSES * ROUNDS + 1))
+
     async def test_processes_open_a_new_place_at_once(self, factory: StoreFactory) -> None:
         """The schema is made by one of them, and all can write."""
         assert in_processes(factory, write_own_journal, count=8) == [Outcome.COMMITTED.value] * 8
@@ -176,6 +183,12 @@ async def deliver_same_key(store: Store, meeting: Meeting, number: int) -> int:
     meeting.wait()
     await send(store, message(store, "run-1", "keyed", key="k"), message(store, "run-1", "plain"))
     return number
+
+
+async def count_in_rounds(store: Store, meeting: Meeting, number: int) -> list[int]:
+    """Add one to a cell again and again."""
+    meeting.wait()
+    return [await store.change_cell("counter", add) for _ in range(ROUNDS)]
 
 
 def write_and_die(factory: StoreFactory) -> None:

@@ -1,6 +1,7 @@
 """All facets, in two classes: what every store keeps, and what only a store that processes share can keep."""
 
 from outlive.testing.conformance.blobs import BlobsConformance
+from outlive.testing.conformance.cells import CellsConformance
 from outlive.testing.conformance.checkpoint_processes import CheckpointProcessesConformance
 from outlive.testing.conformance.checkpoints import CheckpointsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
@@ -32,6 +33,7 @@ class LocalStoreConformance(
     JournalConformance,
     RowsConformance,
     BlobsConformance,
+    CellsConformance,
     ItemsConformance,
     InboxConformance,
     MailConformance,

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from outlive._journal.codec import Row, open_journal
-from outlive._journal.event import AnyEvent, AttemptFailed, RunCreated, StepFailed, StepIntended, StepSucceeded
+from outlive._journal.event import (
+    AnyEvent,
+    AttemptFailed,
+    RunCreated,
+    StepDelayed,
+    StepFailed,
+    StepIntended,
+    StepSucceeded,
+)
 from outlive._model import Run, RunFilter
 from outlive._store.contract import PAGE_SIZE_MAX, Store
 
@@ -36,18 +44,28 @@ class Settled:
     """Steps with an outcome."""
     attempts: dict[StepKey, int] = field(default_factory=dict)
     """The last attempt that has failed, or that may not be made again."""
+    failed: dict[StepKey, int] = field(default_factory=dict)
+    """The last attempt that has failed."""
 
     def take(self, nonce: int, event: AnyEvent) -> None:
         """What an event says of a step."""
         if isinstance(event, StepSucceeded | StepFailed):
             self.ended.add((nonce, event.run, event.call))
-        elif isinstance(event, AttemptFailed | StepIntended):
+        elif isinstance(event, AttemptFailed):
             self.attempts[nonce, event.run, event.call] = event.attempt
+            self.failed[nonce, event.run, event.call] = event.attempt
+        elif isinstance(event, StepIntended):
+            self.attempts[nonce, event.run, event.call] = event.attempt
+        elif isinstance(event, StepDelayed):
+            # It was about to begin, and was not begun.
+            key = nonce, event.run, event.call
+            self.attempts[key] = self.failed.get(key, 0)
 
     def add(self, other: Settled) -> None:
         """What others know."""
         self.ended |= other.ended
         self.attempts |= other.attempts
+        self.failed |= other.failed
 
 
 def event_of(row: Row) -> AnyEvent:

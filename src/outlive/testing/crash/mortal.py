@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from outlive._journal.codec import Row
+from outlive._store.cell import CellChange
 from outlive._store.contract import Change, Claims, Message, Outcome, Store, Transaction, WorkerInfo
 from outlive.testing.crash.journal import event_of, title
 from outlive.testing.watched_store import LIFE, SYNC_VERBS
@@ -86,6 +87,10 @@ class MortalStore:
         """See `Store`."""
         what = "delivery of " + ", ".join(f"{it.kind.value} {it.name}".strip() for it in messages)
         return await self._write(partial(self.inner.deliver, messages, **options), what)
+
+    async def change_cell(self, name: str, change: CellChange[Any]) -> Any:
+        """See `CellStore`."""
+        return await self._write(partial(self.inner.change_cell, name, change), f"change of cell {name}")
 
     async def claim_runs(self, *args: Any, **options: Any) -> Claims:
         """See `Store`."""

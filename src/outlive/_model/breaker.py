@@ -1,0 +1,192 @@
+"""Circuit breakers: whether what a step calls is worth a call, as a pure state machine.
+
+    closed ---failures in a row---> open ---reset seconds---> half open ---a trial succeeds---> closed
+                                      ^                           |
+                                      +----a trial fails, or is never heard of again
+
+Whoever wants to call is given a permit, and says how it went. Every change between these three is a new *epoch*, and a
+permit knows the epoch it was given in: an outcome that comes late, from before the breaker opened, or of a trial that
+was given up, says nothing about now and is ignored.
+
+A permit whose process dies is never heard of again. While the breaker is closed that does not matter. A trial has a
+deadline, moved on while it runs; when it has passed, the trial has failed at that instant.
+
+All instants are microseconds since 1970 UTC.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from outlive.errors import ConfigurationError
+
+_MICROSECONDS = 1_000_000
+SPACING = 50_000
+"""Those who are refused come back one after the other, this far apart, and so find out how the first of them fared."""
+TRIAL_LOOK = 1_000_000
+"""How soon one who finds all trials taken looks again."""
+NEVER = 1 << 62
+NAME_CHARACTERS_MAX = 200
+
+
+class Phase(enum.Enum):
+    """What a breaker does with those who want to call."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half open"
+
+
+class BreakerState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a breaker remembers."""
+
+    phase: Phase = Phase.CLOSED
+    epoch: int = 0
+    failures: int = 0
+    """In a row, while it is closed."""
+    until_at: int = 0
+    """While it is open."""
+    refused: int = 0
+    """How many were told to come back since it opened."""
+    trials: dict[str, int] = {}
+    """While it is half open: the permits under way, and when each has failed if nobody hears of it."""
+
+
+class Permit(NamedTuple):
+    """The call may be made."""
+
+    id: str
+    epoch: int
+    is_trial: bool
+
+
+class Refusal(NamedTuple):
+    """The call may not be made."""
+
+    at: int
+    """When it is worth asking again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """Stops calling what fails again and again, and tries carefully whether it works again.
+
+    Args:
+        name: steps with breakers of the same name share one.
+        failures: so many in a row open it.
+        reset: seconds, or a timedelta, for which it stays open.
+        trials: how many calls may be under way when it tries again; the first that succeeds closes it.
+        on: which exceptions count; any other means that there was an answer. A timeout always counts.
+        shared: whether all workers of a store share it, or each engine has its own.
+        when_open: whether a step waits, durably, or fails with `CircuitOpenError`.
+    """
+
+    name: str
+    failures: int
+    reset: float
+    trials: int
+    on: tuple[type[BaseException], ...]
+    shared: bool
+    when_open: Literal["wait", "fail"]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        failures: int = 5,
+        reset: float | timedelta = 30,
+        trials: int = 1,
+        on: tuple[type[BaseException], ...] = (Exception,),
+        shared: bool = False,
+        when_open: Literal["wait", "fail"] = "wait",
+    ) -> None:
+        seconds = reset.total_seconds() if isinstance(reset, timedelta) else reset
+        if not 0 < len(name) <= NAME_CHARACTERS_MAX:
+            raise ConfigurationError(
+                f"Breaker({name!r}): give it a name of up to {NAME_CHARACTERS_MAX} characters; steps with the same one "
+                f"share it"
+            )
+        if failures < 1 or trials < 1:
+            raise ConfigurationError(f"Breaker({name!r}): failures and trials are at least 1")
+        if not seconds * _MICROSECONDS >= 1:
+            raise ConfigurationError(f"Breaker({name!r}): reset={reset!r} must be more than 0 seconds")
+        if when_open not in ("wait", "fail"):
+            raise ConfigurationError(f"Breaker({name!r}): when_open={when_open!r} must be 'wait' or 'fail'")
+        for field, value in {
+            "name": name,
+            "failures": failures,
+            "reset": seconds,
+            "trials": trials,
+            "on": on,
+            "shared": shared,
+            "when_open": when_open,
+        }.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def _reset(self) -> int:
+        return round(self.reset * _MICROSECONDS)
+
+    def ask(
+        self, state: BreakerState, *, permit_id: str, now_at: int, lapse: int | None = None
+    ) -> tuple[BreakerState, Permit | Refusal]:
+        """A permit, or when to ask again. Asking twice with one id is asking once.
+
+        A trial has failed `lapse` microseconds from now if nobody hears of it; without, nobody waits for that.
+        """
+        state = self.settle(state, now_at=now_at)
+        match state.phase:
+            case Phase.CLOSED:
+                return state, Permit(permit_id, state.epoch, is_trial=False)
+            case Phase.OPEN:
+                at = state.until_at + min(state.refused * SPACING, self._reset)
+                return replace(state, refused=state.refused + 1), Refusal(at)
+            case Phase.HALF_OPEN:
+                if permit_id not in state.trials and len(state.trials) >= self.trials:
+                    return state, Refusal(now_at + min(TRIAL_LOOK, self._reset))
+                trials = state.trials | {permit_id: NEVER if lapse is None else now_at + lapse}
+                return replace(state, trials=trials), Permit(permit_id, state.epoch, is_trial=True)
+
+    def hear(self, state: BreakerState, permit: Permit, *, is_good: bool, now_at: int) -> BreakerState:
+        """How a call went. What belongs to an earlier epoch is ignored."""
+        state = self.settle(state, now_at=now_at)
+        if permit.epoch != state.epoch:
+            return state
+        if is_good:
+            if state.phase is Phase.HALF_OPEN:
+                return BreakerState(Phase.CLOSED, state.epoch + 1)
+            return replace(state, failures=0)
+        if state.phase is Phase.CLOSED and state.failures + 1 < self.failures:
+            return replace(state, failures=state.failures + 1)
+        return self._opened(state, now_at)
+
+    def withdraw(self, state: BreakerState, permit_id: str, *, now_at: int) -> BreakerState:
+        """The call was not made, or nobody will know how it went: that says nothing about what is called."""
+        state = self.settle(state, now_at=now_at)
+        left = {id: until_at for id, until_at in state.trials.items() if id != permit_id}
+        return state if len(left) == len(state.trials) else replace(state, trials=left)
+
+    def renew(self, state: BreakerState, permit: Permit, *, now_at: int, lapse: int) -> BreakerState:
+        """A trial is still under way."""
+        state = self.settle(state, now_at=now_at)
+        if permit.id not in state.trials:
+            return state
+        return replace(state, trials=state.trials | {permit.id: now_at + lapse})
+
+    def settle(self, state: BreakerState, *, now_at: int) -> BreakerState:
+        """What time alone has made of it."""
+        while True:
+            if state.phase is Phase.OPEN and state.until_at <= now_at:
+                state = BreakerState(Phase.HALF_OPEN, state.epoch + 1)
+            if state.phase is not Phase.HALF_OPEN or min(state.trials.values(), default=NEVER) > now_at:
+                return state
+            state = self._opened(state, min(state.trials.values()))
+
+    def _opened(self, state: BreakerState, at: int) -> BreakerState:
+        return BreakerState(Phase.OPEN, state.epoch + 1, until_at=at + self._reset)

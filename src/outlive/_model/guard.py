@@ -1,0 +1,55 @@
+"""What stands before the calls of a step: a breaker, a rate limit, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from outlive._model.breaker import Breaker
+from outlive._model.limit import RateLimit
+from outlive.errors import ConfigurationError, DefinitionError
+
+Cost = int | Callable[..., int]
+"""What a call costs: a number, or a plain function of the arguments of the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Asked before every attempt."""
+
+    breaker: Breaker | None = None
+    limit: RateLimit | None = None
+    cost: Cost = 1
+
+    def cost_of(self, args: list[Any], kwargs: dict[str, Any]) -> int:
+        """What a call with these arguments costs.
+
+        Raises:
+            ConfigurationError: it is more than can ever fit.
+        """
+        if self.limit is None:
+            return 0
+        return self.limit.check_cost(self.cost(*args, **kwargs) if callable(self.cost) else self.cost)
+
+
+def guard_of(what: str, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
+    """A guard, if there is anything to ask.
+
+    Raises:
+        DefinitionError: this cannot be one.
+    """
+    if breaker is not None and not isinstance(breaker, Breaker):
+        raise DefinitionError(f"{what}: breaker={breaker!r} must be an outlive.Breaker")
+    if limit is not None and not isinstance(limit, RateLimit):
+        raise DefinitionError(f"{what}: limit={limit!r} must be an outlive.RateLimit; put the tier into one")
+    if limit is None:
+        if cost is not None:
+            raise DefinitionError(f"{what}: cost={cost!r} without limit= costs nobody anything")
+        return None if breaker is None else Guard(breaker)
+    if cost is not None and not callable(cost):
+        try:
+            limit.check_cost(cost)
+        except ConfigurationError as error:
+            raise DefinitionError(f"{what}: {error}") from error
+    return Guard(breaker, limit, 1 if cost is None else cost)

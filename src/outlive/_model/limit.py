@@ -1,0 +1,279 @@
+"""Rate limits: how often a step may be called, as pure arithmetic on small states.
+
+A limit has tiers, and a call must fit into all of them at the same instant. Either every tier is charged or none is:
+nothing has to be given back. A tier is a bucket or a window, and knows two things: the earliest instant at which a
+call of some cost fits (`earliest`), and what it looks like when that call was let through (`charge`).
+
+Two books
+---------
+*Spent* is the truth: what was let through, at which instant. No call begins that is not booked there, so there are
+never more calls than the tiers allow, whatever crashes.
+
+*Lined up* is a plan: everybody who has to wait long is booked there at the instant of their turn, and so each of a
+thousand waiters comes back at an instant of their own and not all of them at the next free one. Who comes back on
+their turn is looked up in the first book only; who is new must fit into both, and so does not push in. The plan is
+not to be trusted (waiters die, and come late): a waiter who finds no room on their turn is lined up again.
+
+A wait of up to `patience` is a reservation: the call is booked as spent at that later instant and must not begin
+before it.
+
+All instants are microseconds since 1970 UTC.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
+
+from outlive._model.breaker import NAME_CHARACTERS_MAX
+from outlive.errors import ConfigurationError
+
+_MICROSECONDS = 1_000_000
+_NANOSECONDS = 1_000_000_000
+_FINE = _NANOSECONDS // _MICROSECONDS
+
+Level = tuple[int, int]
+"""What a tier remembers: for a bucket the nanosecond at which it is full again; for a window its beginning, and what
+was spent in it."""
+EMPTY: Level = (0, 0)
+
+
+class Tier(Protocol):
+    """One of the things that a limit limits."""
+
+    @property
+    def label(self) -> str:
+        """What people, errors and stored states call it."""
+
+    @property
+    def capacity(self) -> int:
+        """The largest cost that can ever fit."""
+
+    def earliest(self, level: Level, cost: int, now_at: int) -> int:
+        """The first instant from now on at which this fits."""
+
+    def charge(self, level: Level, cost: int, at: int) -> Level:
+        """What it looks like when this was let through at an instant at which it fits."""
+
+    def refund(self, level: Level, cost: int) -> Level:
+        """What it looks like when this was not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBucket:
+    """So many calls a second in the long run, and so many at once: a bucket of `burst` tokens, refilled at `rate`.
+
+    Args:
+        rate: tokens a second; may be less than one.
+        burst: how many tokens the bucket holds; the rate rounded up unless given.
+    """
+
+    rate: float
+    burst: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= _NANOSECONDS:
+            raise ConfigurationError(f"TokenBucket(rate={self.rate!r}): tokens a second, more than 0")
+        if self.burst < 0:
+            raise ConfigurationError(f"TokenBucket(burst={self.burst!r}): how many tokens it holds, at least 1")
+        if not self.burst:
+            object.__setattr__(self, "burst", math.ceil(self.rate))
+
+    @property
+    def label(self) -> str:
+        """See `Tier`."""
+        return f"{self.rate:g} a second, {self.burst} at once"
+
+    @property
+    def capacity(self) -> int:
+        """See `Tier`."""
+        return self.burst
+
+    @property
+    def _token(self) -> int:
+        """Nanoseconds that a token takes to come: rounded up, so that there are never too many."""
+        return math.ceil(_NANOSECONDS / self.rate)
+
+    def earliest(self, level: Level, cost: int, now_at: int) -> int:
+        """See `Tier`."""
+        fits_at = level[0] + (cost - self.burst) * self._token
+        return max(now_at, -(-fits_at // _FINE))
+
+    def charge(self, level: Level, cost: int, at: int) -> Level:
+        """See `Tier`."""
+        return max(level[0], at * _FINE) + cost * self._token, 0
+
+    def refund(self, level: Level, cost: int) -> Level:
+        """See `Tier`."""
+        return level[0] - cost * self._token, 0
+
+
+@dataclass(frozen=True, slots=True)
+class FixedWindow:
+    """So many calls in each window of so many seconds; a window of 60 seconds begins with every minute (UTC).
+
+    Args:
+        limit: calls in one window.
+        seconds: how long a window is.
+    """
+
+    limit: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise ConfigurationError(f"FixedWindow(limit={self.limit!r}): calls in one window, at least 1")
+        if not self.seconds * _MICROSECONDS >= 1:
+            raise ConfigurationError(f"FixedWindow(seconds={self.seconds!r}): how long a window is, more than 0")
+
+    @property
+    def label(self) -> str:
+        """See `Tier`."""
+        return f"{self.limit} in {self.seconds:g} s"
+
+    @property
+    def capacity(self) -> int:
+        """See `Tier`."""
+        return self.limit
+
+    def _begin(self, at: int) -> int:
+        return at - at % round(self.seconds * _MICROSECONDS)
+
+    def earliest(self, level: Level, cost: int, now_at: int) -> int:
+        """See `Tier`."""
+        began_at, spent = level
+        # Somebody may have been let through for a later window: nobody overtakes them.
+        window_at = max(self._begin(now_at), began_at)
+        if window_at > began_at or spent + cost <= self.limit:
+            return max(now_at, window_at)
+        return window_at + round(self.seconds * _MICROSECONDS)
+
+    def charge(self, level: Level, cost: int, at: int) -> Level:
+        """See `Tier`."""
+        began_at, spent = level
+        window_at = self._begin(at)
+        return window_at, cost + (spent if window_at == began_at else 0)
+
+    def refund(self, level: Level, cost: int) -> Level:
+        """See `Tier`. Whoever has a place in a window had found those before it full."""
+        windows, spent = divmod(level[1] - cost, self.limit)
+        return level[0] + windows * round(self.seconds * _MICROSECONDS), spent
+
+
+class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a limit remembers, by the labels of its tiers: a tier that was changed begins anew."""
+
+    spent: dict[str, Level] = {}
+    lined_up: dict[str, Level] = {}
+
+
+class Room(NamedTuple):
+    """A call fits, at once or in a moment."""
+
+    at: int
+    """It must not begin before."""
+
+
+class Turn(NamedTuple):
+    """A call has to wait."""
+
+    at: int
+    """When it is its turn, or would be."""
+    tier: str
+    """What has no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """How often the steps that have it may be called, all together.
+
+    Args:
+        name: steps with limits of the same name share one.
+        tiers: all of them hold at once.
+        shared: whether all workers of a store share it, or each engine counts for itself.
+        when_full: whether a step waits for its turn, durably, or fails with `RateLimitedError`.
+    """
+
+    name: str
+    tiers: tuple[Tier, ...]
+    shared: bool
+    when_full: Literal["wait", "fail"]
+
+    def __init__(
+        self, name: str, *tiers: Tier, shared: bool = False, when_full: Literal["wait", "fail"] = "wait"
+    ) -> None:
+        if not 0 < len(name) <= NAME_CHARACTERS_MAX:
+            raise ConfigurationError(
+                f"RateLimit({name!r}): give it a name of up to {NAME_CHARACTERS_MAX} characters; steps with the same "
+                f"one share it"
+            )
+        if not tiers:
+            raise ConfigurationError(f"RateLimit({name!r}) limits nothing: give it a TokenBucket or a FixedWindow")
+        if len({tier.label for tier in tiers}) < len(tiers):
+            raise ConfigurationError(f"RateLimit({name!r}) has the same tier twice")
+        if when_full not in ("wait", "fail"):
+            raise ConfigurationError(f"RateLimit({name!r}): when_full={when_full!r} must be 'wait' or 'fail'")
+        for field, value in (("name", name), ("tiers", tiers), ("shared", shared), ("when_full", when_full)):
+            object.__setattr__(self, field, value)
+
+    def check_cost(self, cost: int) -> int:
+        """Give a cost back if a call can have it.
+
+        Raises:
+            ConfigurationError: it is no number, or more than can ever fit.
+        """
+        if type(cost) is not int or cost < 0:
+            raise ConfigurationError(f"rate limit {self.name}: a cost is a whole number from 0 on, not {cost!r}")
+        for tier in self.tiers:
+            if cost > tier.capacity:
+                raise ConfigurationError(
+                    f"rate limit {self.name}: a call that costs {cost} never fits into its tier of {tier.label}; "
+                    f"make the call smaller or the tier larger"
+                )
+        return cost
+
+    def ask(
+        self, state: LimitState, *, cost: int, now_at: int, patience: int = 0, has_turn: bool = False
+    ) -> tuple[LimitState, Room | Turn]:
+        """Let a call through within `patience` microseconds, or say when it is its turn and line it up.
+
+        `has_turn` is for one who was lined up and comes back.
+        """
+        at, tier = self._latest(state.spent, cost, now_at)
+        if not has_turn or at > now_at + patience:
+            planned_at, planned_tier = self._latest(state.lined_up, cost, now_at)
+            at, tier = (planned_at, planned_tier) if planned_at > at else (at, tier)
+        lined_up = self._charged(state.lined_up, cost, at)
+        if at > now_at + patience:
+            return LimitState(state.spent, lined_up), Turn(at, tier)
+        # Whoever comes back is in the plan already.
+        return LimitState(self._charged(state.spent, cost, at), state.lined_up if has_turn else lined_up), Room(at)
+
+    def try_now(self, state: LimitState, *, cost: int, now_at: int) -> tuple[LimitState, Room | Turn]:
+        """Let a call through at once, or say when that could be; it does not line up."""
+        after, answer = self.ask(state, cost=cost, now_at=now_at)
+        return (after if isinstance(answer, Room) else state), answer
+
+    def give_back(self, state: LimitState, *, cost: int) -> LimitState:
+        """Somebody who was lined up does not come."""
+        lined_up = {
+            tier.label: tier.refund(state.lined_up[tier.label], cost)
+            for tier in self.tiers
+            if tier.label in state.lined_up
+        }
+        return LimitState(state.spent, lined_up)
+
+    def _latest(self, levels: dict[str, Level], cost: int, now_at: int) -> tuple[int, str]:
+        """When all tiers have room, and which of them is the last."""
+        return max(
+            ((tier.earliest(levels.get(tier.label, EMPTY), cost, now_at), tier.label) for tier in self.tiers),
+            key=lambda found: found[0],
+        )
+
+    def _charged(self, levels: dict[str, Level], cost: int, at: int) -> dict[str, Level]:
+        tiers: Sequence[Tier] = self.tiers
+        return {tier.label: tier.charge(levels.get(tier.label, EMPTY), cost, at) for tier in tiers}

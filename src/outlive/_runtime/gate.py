@@ -1,0 +1,326 @@
+"""The gate before a step: its breaker and its rate limit are asked, and the attempt begins when both agree.
+
+An attempt that waits here is not an attempt yet. It holds no slot, its timeout has not begun, and it uses up no retry.
+A short wait is in memory only. For a long one the attempt leaves: the journal says until when (`StepDelayed`), and from
+then on it waits like one in its back-off, so its run may be suspended, and a crash loses nothing. On its turn it asks
+again. Only attempts that are about to begin ask; a replay never does.
+
+What the breakers and limits remember is in `cells`, and what they decide in `_model.breaker` and `_model.limit`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, NamedTuple
+
+from outlive._journal.event import StepDelayed
+from outlive._model.breaker import Breaker, BreakerState, Permit, Phase, Refusal
+from outlive._model.guard import Guard
+from outlive._model.limit import LimitState, RateLimit, Room, Turn
+from outlive._replay.command import RunStep
+from outlive._runtime.cells import Cells
+from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.judging import is_worth_another
+from outlive._runtime.ticket import End, Ticket
+from outlive._store.contract import Store
+from outlive.errors import (
+    CircuitOpenError,
+    CommitUnknownError,
+    OutliveError,
+    RateLimitedError,
+    StepInterrupted,
+    StepTimeoutError,
+)
+from outlive.telemetry import Counters, log
+
+PATIENCE_SECONDS = 2.0
+"""Who has to wait longer leaves, and waits in the journal."""
+TRIAL_SECONDS = 30.0
+"""A trial of a shared breaker has failed when nobody has heard of it for so long: its process died."""
+LATER_SECONDS = 10.0
+"""Who was told again and again to wait a moment, and has used up that patience, leaves for so long."""
+AGAIN_SECONDS = 1.0
+RENEW_SECONDS = TRIAL_SECONDS / 3
+
+_PATIENCE = round(PATIENCE_SECONDS * MICROSECONDS)
+_TRIAL = round(TRIAL_SECONDS * MICROSECONDS)
+
+
+class _Wait(NamedTuple):
+    """An attempt may not begin yet."""
+
+    seconds: float
+    by: str
+    error: OutliveError | None
+    """What it fails with, if it does not want to wait."""
+    has_turn: bool = False
+    breaker: str = ""
+    """The name of the breaker, if that is why."""
+
+
+class Door(NamedTuple):
+    """What becomes of an attempt at the gate: exactly one of the first three is called, unless it gives up."""
+
+    passed: Callable[[], None]
+    delayed: Callable[[StepDelayed], None]
+    refused: Callable[[BaseException], None]
+    found_open: Callable[[str, int], None]
+    """Called before, and once, if its breaker is open: with the breaker's name, and until when at least."""
+
+
+class Gate:
+    """Lets the attempts of one engine through."""
+
+    def __init__(self, store: Store, *, clock: Clock, counters: Counters) -> None:
+        self._cells = Cells(store, clock)
+        self._clock = clock
+        self._counters = counters
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asleep = 0
+        self._reports: dict[str, asyncio.Task[None]] = {}
+        """The last outcome on its way to a shared breaker: who asks next asks behind it."""
+        self._is_closed = False
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether everybody here waits for the clock."""
+        return len(self._tasks) == self._asleep
+
+    def admit(self, command: RunStep, door: Door) -> Ticket:
+        """Let an attempt through as soon as it may begin."""
+        assert command.options.guard is not None
+        ticket = Ticket(command.options.guard, self._clock.new_id(), over=self._on_over)
+        self._spawn(self._pass(ticket, command, door))
+        return ticket
+
+    def give_back(self, command: RunStep) -> None:
+        """One that was lined up is not wanted any more."""
+        guard = command.options.guard
+        if guard is not None and guard.limit is not None and not self._is_closed:
+            self._spawn(self._give_back(guard, guard.limit, command))
+
+    async def close(self, *, patience_seconds: float) -> None:
+        """Stop. What is on its way to the store gets there, if that does not take too long."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience_seconds)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Stop at once, and tell nobody."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+
+    def _spawn(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(doing, name="outlive-gate")
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a gate could not do its work", exc_info=error)
+
+    # -- Asking ----------------------------------------------------------------------------------------------
+
+    async def _pass(self, ticket: Ticket, command: RunStep, door: Door) -> None:
+        try:
+            cost = _cost_of(ticket.guard, command)
+        except Exception as error:  # The user's code may raise anything; its failure is data.
+            if not ticket.is_over:
+                door.refused(error)
+            return
+        waited = 0.0
+        was_open = False
+        while not ticket.has_ended():
+            try:
+                wait = await self._ask(ticket, command, cost)
+            except Exception:  # Whatever is wrong with the store is not the failure of the step.
+                log.exception("step %s cannot be let through; that is tried again", command.call)
+                wait = _Wait(AGAIN_SECONDS, "the store", None)
+            if ticket.has_ended():
+                break
+            if wait is None:
+                ticket.is_passed = True
+                self._renew_later(ticket)
+                door.passed()
+                return
+            if wait.breaker and not was_open:
+                was_open = True
+                door.found_open(wait.breaker, self._clock.now() + round(wait.seconds * MICROSECONDS))
+            if wait.error is not None and not command.options.parks:
+                door.refused(wait.error)
+                return
+            waited += wait.seconds
+            if waited > PATIENCE_SECONDS:
+                self._counters.steps_delayed += 1
+                seconds = wait.seconds if wait.seconds > PATIENCE_SECONDS else LATER_SECONDS
+                door.delayed(self._delay_of(command, wait, seconds))
+                return
+            await self._sleep(ticket, wait.seconds)
+        await self._withdraw(ticket)
+
+    def _delay_of(self, command: RunStep, wait: _Wait, seconds: float) -> StepDelayed:
+        now_at = self._clock.now()
+        return StepDelayed(
+            at=now_at,
+            run=command.run,
+            call=command.call,
+            until_at=now_at + round(seconds * MICROSECONDS),
+            by=wait.by,
+            has_turn=wait.has_turn or command.has_turn,
+            digest=command.digest,
+        )
+
+    async def _ask(self, ticket: Ticket, command: RunStep, cost: int) -> _Wait | None:
+        """None if the attempt may begin now, else why not. The breaker comes first: who may not call pays nothing."""
+        breaker, limit = ticket.guard.breaker, ticket.guard.limit
+        if breaker is not None and (wait := await self._ask_breaker(ticket, breaker)) is not None:
+            return wait
+        if limit is None or not cost or ticket.is_over:
+            return None
+        wait = await self._ask_limit(ticket, limit, cost, command)
+        if wait is not None:
+            await self._withdraw(ticket)
+        return wait
+
+    async def _ask_breaker(self, ticket: Ticket, breaker: Breaker) -> _Wait | None:
+        if (report := self._reports.get(breaker.name)) is not None:
+            await asyncio.wait([report])
+
+        def ask(state: BreakerState, now_at: int) -> tuple[BreakerState, tuple[Permit | Refusal, int]]:
+            lapse = _TRIAL if breaker.shared else None
+            after, answer = breaker.ask(state, permit_id=ticket.permit_id, now_at=now_at, lapse=lapse)
+            return after, (answer, now_at)
+
+        answer, now_at = await self._cells.change(breaker, ask)
+        if isinstance(answer, Permit):
+            ticket.permit = answer
+            return None
+        seconds = (answer.at - now_at) / MICROSECONDS
+        error = CircuitOpenError(breaker.name, seconds) if breaker.when_open == "fail" else None
+        return _Wait(seconds, f"breaker {breaker.name}", error, breaker=breaker.name)
+
+    async def _ask_limit(self, ticket: Ticket, limit: RateLimit, cost: int, command: RunStep) -> _Wait | None:
+        may_wait = limit.when_full == "wait" or command.options.parks
+
+        def ask(state: LimitState, now_at: int) -> tuple[LimitState, tuple[Room | Turn, int]]:
+            if may_wait:
+                after, answer = limit.ask(
+                    state, cost=cost, now_at=now_at, patience=_PATIENCE, has_turn=command.has_turn
+                )
+            else:
+                after, answer = limit.try_now(state, cost=cost, now_at=now_at)
+            return after, (answer, now_at)
+
+        answer, now_at = await self._cells.change(limit, ask)
+        seconds = (answer.at - now_at) / MICROSECONDS
+        if isinstance(answer, Room):
+            await self._sleep(ticket, seconds)
+            return None
+        error = None if may_wait else RateLimitedError(limit.name, answer.tier, seconds)
+        return _Wait(seconds, f"rate limit {limit.name} ({answer.tier})", error, has_turn=True)
+
+    async def _give_back(self, guard: Guard, limit: RateLimit, command: RunStep) -> None:
+        cost = _cost_of(guard, command)
+        await self._cells.change(limit, lambda state, now_at: (limit.give_back(state, cost=cost), None))
+
+    async def _sleep(self, ticket: Ticket, seconds: float) -> None:
+        self._asleep += 1
+        try:
+            await ticket.sleep(self._clock, seconds)
+        finally:
+            self._asleep -= 1
+
+    # -- Outcomes --------------------------------------------------------------------------------------------
+
+    def _on_over(self, ticket: Ticket, end: End) -> None:
+        breaker = ticket.guard.breaker
+        # Who has not passed gives its permit back by itself.
+        if breaker is None or ticket.permit is None or not ticket.is_passed or self._is_closed:
+            return
+        if not breaker.shared:
+            has_opened = self._cells.change_own(breaker, partial(_heard, breaker, ticket, end))
+            self._note(breaker, has_opened=has_opened)
+            return
+        report = self._spawn(self._report(ticket, breaker, end, after=self._reports.get(breaker.name)))
+        self._reports[breaker.name] = report
+        report.add_done_callback(partial(self._reported, breaker.name))
+
+    def _reported(self, name: str, report: asyncio.Task[None]) -> None:
+        if self._reports.get(name) is report:
+            del self._reports[name]
+
+    async def _report(self, ticket: Ticket, breaker: Breaker, end: End, *, after: asyncio.Task[None] | None) -> None:
+        if after is not None:
+            await asyncio.wait([after])
+        step = partial(_heard, breaker, ticket, end)
+        try:
+            self._note(breaker, has_opened=await self._cells.change(breaker, step, is_repeatable=False))
+        except CommitUnknownError:
+            log.warning("nobody knows whether breaker %s has heard of an outcome", breaker.name)
+
+    def _note(self, breaker: Breaker, *, has_opened: bool) -> None:
+        if has_opened:
+            self._counters.breakers_opened += 1
+            log.warning("breaker %s is open for %g s", breaker.name, breaker.reset)
+
+    async def _withdraw(self, ticket: Ticket) -> None:
+        breaker = ticket.guard.breaker
+        if breaker is not None and ticket.permit is not None:
+            ticket.permit = None
+            await self._cells.change(breaker, partial(_withdrawn, breaker, ticket))
+
+    def _renew_later(self, ticket: Ticket) -> None:
+        """A shared trial says now and then that it is under way."""
+        breaker = ticket.guard.breaker
+        if breaker is not None and breaker.shared and ticket.permit is not None and ticket.permit.is_trial:
+            ticket.alarm = self._clock.call_later(RENEW_SECONDS, lambda: self._renew_soon(ticket, breaker))
+
+    def _renew_soon(self, ticket: Ticket, breaker: Breaker) -> None:
+        if not ticket.is_over and not self._is_closed:
+            self._spawn(self._renew(ticket, breaker))
+
+    async def _renew(self, ticket: Ticket, breaker: Breaker) -> None:
+        permit = ticket.permit
+        assert permit is not None
+
+        def renew(state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
+            return breaker.renew(state, permit, now_at=now_at, lapse=_TRIAL), None
+
+        await self._cells.change(breaker, renew)
+        if not ticket.is_over:
+            self._renew_later(ticket)
+
+
+def end_of(breaker: Breaker | None, error: BaseException | None) -> End:
+    """What a breaker makes of an attempt that raised this, or returned."""
+    if breaker is None or error is None:
+        return End.GOOD
+    if isinstance(error, StepTimeoutError | StepInterrupted) or not isinstance(error, Exception):
+        return End.BAD
+    return End.BAD if is_worth_another(error, breaker.on) else End.GOOD
+
+
+def _cost_of(guard: Guard, command: RunStep) -> int:
+    if not callable(guard.cost):
+        return guard.cost_of([], {})
+    args, kwargs = command.step.signature.decode(command.arguments)
+    return guard.cost_of(args, kwargs)
+
+
+def _heard(breaker: Breaker, ticket: Ticket, end: End, state: BreakerState, now_at: int) -> Any:
+    """The state after an outcome, and whether that has opened the breaker."""
+    if end is End.UNTOLD:
+        return breaker.withdraw(state, ticket.permit_id, now_at=now_at), False
+    assert ticket.permit is not None
+    before = breaker.settle(state, now_at=now_at)
+    after = breaker.hear(before, ticket.permit, is_good=end is End.GOOD, now_at=now_at)
+    return after, after.phase is Phase.OPEN and after.epoch != before.epoch
+
+
+def _withdrawn(breaker: Breaker, ticket: Ticket, state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
+    return breaker.withdraw(state, ticket.permit_id, now_at=now_at), None

@@ -1,0 +1,2 @@
+-- What cell ?1 holds.
+SELECT data FROM outlive_cells WHERE name = ?1

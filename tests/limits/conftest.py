@@ -1,0 +1,30 @@
+"""Limits are tried in memory, on a file and on a server, by a clock that skips."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from outlive.testing.fsck import check_store
+from tests.engine.conftest import nobody_left
+from tests.engine.support import stage
+from tests.limits.world import World
+
+__all__ = ["nobody_left", "world"]
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def world(request: pytest.FixtureRequest, tmp_path: Path, nobody_left: None) -> AsyncIterator[World]:
+    """Where the engines of a test live; whole when the test has ended."""
+    urls = {"memory": "memory:", "sqlite": f"sqlite:{tmp_path / 'limits.db'}"}
+    url = urls[request.param] if request.param in urls else request.getfixturevalue("postgres_url")
+    world = World(url)
+    stage.values["world"] = world
+    yield world
+    store = world.engine()._store
+    await store.open()
+    problems = await check_store(store)
+    await store.close()
+    assert [] == problems

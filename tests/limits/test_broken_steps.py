@@ -1,0 +1,471 @@
+"""Steps with breakers: who is called, who waits, and whose outcomes count."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Breaker, CircuitOpenError, FixedWindow, RateLimit, Retry, RunFailed, RunStatus
+from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.testing import TestEngine
+from outlive.testing.watched_store import WatchedStore
+from tests.engine.support import events_of, stage, until
+from tests.limits.world import HOUR, World, call, die, give_up, noted
+
+
+class NoAnswerError(Exception):
+    """The bank is away."""
+
+
+class NoMoneyError(Exception):
+    """The bank answered."""
+
+
+async def bank(what: str) -> str:
+    """What the steps call: as good as the test says."""
+    call(what)
+    if what in stage.values.get("hangs", ()):
+        await stage.gate(what).pass_through()
+    if stage.values.get("is_away") or what == "no answer" or (what == "twice" and outlive.current_step().attempt == 1):
+        raise NoAnswerError(what)
+    if what == "no money":
+        raise NoMoneyError(what)
+    return what
+
+
+THREE = Retry(attempts=3, first=0, jitter=0)
+STUBBORN = Retry(attempts=100, first=0, jitter=0)
+
+
+@outlive.step(breaker=Breaker("own", failures=2, reset=60), retry=THREE)
+async def pay(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(breaker=Breaker("shared", failures=2, reset=60, shared=True), retry=THREE)
+async def pay_together(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(breaker=Breaker("quick", failures=2, reset=60, when_open="fail"), retry=STUBBORN)
+async def pay_or_not(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(breaker=Breaker("picky", failures=1, reset=60, on=(NoAnswerError,)), timeout=0.01)
+async def pay_picky(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(breaker=Breaker("careful", failures=1, reset=60, shared=True), retry=THREE)
+async def pay_carefully(what: str) -> str:
+    return await bank(what)
+
+
+BOTH = Breaker("both", failures=1, reset=60)
+
+
+@outlive.step(breaker=BOTH, limit=RateLimit("both", FixedWindow(1, HOUR)), retry=THREE)
+async def pay_rarely(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(breaker=BOTH, retry=THREE)
+async def pay_often(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step
+async def reserve(what: str) -> str:
+    return what
+
+
+@outlive.step(breaker=Breaker("undo", failures=1, reset=60, when_open="fail"), retry=STUBBORN)
+async def release(what: str) -> str:
+    return await bank(what)
+
+
+STEPS = {step.name: step for step in (pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_often, pay_carefully)}
+
+
+@outlive.workflow
+async def paying(step: str, what: str) -> str:
+    return await STEPS[step](what)
+
+
+@outlive.workflow
+async def failing(step: str) -> str:
+    return await STEPS[step].options(retry=Retry(attempts=1))("no answer")
+
+
+@outlive.workflow
+async def paying_or_not(what: str) -> Any:
+    try:
+        return await pay_or_not(what)
+    except CircuitOpenError as error:
+        return [error.name, error.retry_after]
+
+
+@outlive.workflow
+async def undoing(what: str) -> str:
+    async with outlive.saga():
+        await reserve.options(undo=release)(what)
+        raise ValueError("no")
+
+
+def away(*, is_away: bool) -> None:
+    """Whether the bank answers."""
+    stage.values["is_away"] = is_away
+
+
+async def break_it(engine: TestEngine, step: str = "pay") -> None:
+    """Fail until the breaker is open; nobody waits for it yet."""
+    while not engine.counters.breakers_opened:
+        with pytest.raises(RunFailed, match="NoAnswerError"):
+            await (await engine.start(failing, step)).result()
+        await engine.settle()
+    noted().clear()
+
+
+@pytest.mark.parametrize("step", ["pay", "pay_together"])
+async def test_an_open_breaker_uses_up_no_retry(world: World, step: str) -> None:
+    """Two attempts open it; the third waits, suspended, for the reset time and no longer, and succeeds."""
+    away(is_away=True)
+    async with world.engine() as engine:
+        run = await engine.start(paying, step, "rent")
+        await engine.settle()
+
+        assert [("rent", 0), ("rent", 0)] == noted()
+        assert RunStatus.WAITING is await run.status()
+        assert f"breaker {'own' if step == 'pay' else 'shared'}, for {step} at" in await run.why()
+
+        away(is_away=False)
+        assert "rent" == await run.result()
+        assert [3] == [event.attempt for event in await events_of(run, StepSucceeded)]
+        assert [1, 2] == [event.attempt for event in await events_of(run, AttemptFailed)]
+        assert 1 == len(await events_of(run, StepDelayed))
+        assert 1 == engine.counters.breakers_opened
+    assert [("rent", 0), ("rent", 0), ("rent", 60)] == noted()
+
+
+@pytest.mark.parametrize("step", ["pay", "pay_together"])
+async def test_one_trial_goes_first_and_the_others_follow(world: World, step: str) -> None:
+    """When the bank is back, everybody who waited is called within a moment."""
+    async with world.engine() as engine:
+        await break_it(engine, step)
+        runs = [await engine.start(paying, step, f"{number}") for number in range(5)]
+        for run in runs:
+            await run.result()
+
+    first, *others = noted()
+    assert ("0", 60) == first
+    assert all(60 < at < 63 for _, at in others)
+    assert 4 == len(others)
+
+
+@pytest.mark.parametrize("step", ["pay", "pay_together"])
+async def test_while_the_trial_runs_nobody_else_is_called(world: World, step: str) -> None:
+    """However long it takes: it is not given up while its engine lives. The others wait in the journal."""
+    stage.values["hangs"] = ["trial"]
+    async with world.engine(patience_seconds=0.05) as engine:
+        await break_it(engine, step)
+        trial = await engine.start(paying, step, "trial")
+        other = await engine.start(paying, step, "other")
+        await engine.skip(seconds=300)
+
+        assert [("trial", 60)] == noted()
+        assert RunStatus.WAITING is await other.status()
+
+        stage.gate("trial").open()
+        assert ["trial", "other"] == [await trial.result(), await other.result()]
+        assert world.seconds <= 370
+
+
+async def test_a_failed_trial_opens_it_again(world: World) -> None:
+    """The others wait for another reset time."""
+    async with world.engine() as engine:
+        await break_it(engine)
+        away(is_away=True)
+        trial = await engine.start(paying, "pay", "trial")
+        await engine.skip(seconds=61)
+        assert [("trial", 60)] == noted()
+
+        away(is_away=False)
+        await trial.result()
+
+    assert [("trial", 60), ("trial", 120)] == noted()
+
+
+async def test_a_late_outcome_of_an_old_epoch_is_ignored(world: World) -> None:
+    """A call from before the breaker opened succeeds while it is open: it stays open."""
+    stage.values["hangs"] = ["slow"]
+    async with world.engine(patience_seconds=0.05) as engine:
+        slow = await engine.start(paying, "pay", "slow")
+        await stage.gate("slow").reached()
+        await break_it(engine)
+        stage.gate("slow").open()
+        await slow.result()
+
+        await (await engine.start(paying, "pay", "next")).result()
+
+    assert ("next", 60) == noted()[-1]
+
+
+async def test_a_timeout_counts_as_a_failure(world: World) -> None:
+    """Whatever exceptions count."""
+    stage.values["hangs"] = ["slow"]
+    async with world.engine(patience_seconds=0.05) as engine:
+        with pytest.raises(RunFailed, match="StepTimeoutError"):
+            await (await engine.start(paying, "pay_picky", "slow")).result()
+
+        assert 1 == engine.counters.breakers_opened
+
+
+async def test_an_exception_that_does_not_count_is_an_answer(world: World) -> None:
+    """The bank works; only this customer has no money."""
+    async with world.engine() as engine:
+        for _ in range(3):
+            with pytest.raises(RunFailed, match="NoMoneyError"):
+                await (await engine.start(paying, "pay_picky", "no money")).result()
+        assert 0 == engine.counters.breakers_opened
+
+        with pytest.raises(RunFailed, match="NoAnswerError"):
+            await (await engine.start(paying, "pay_picky", "no answer")).result()
+        assert 1 == engine.counters.breakers_opened
+
+
+async def test_an_open_breaker_may_fail_the_step_at_once(world: World) -> None:
+    """The error can be caught and says when to come back; of a hundred attempts two were made."""
+    away(is_away=True)
+    async with world.engine() as engine:
+        run = await engine.start(paying_or_not, "rent")
+
+        assert ["quick", 60] == await run.result()
+        assert [3] == [event.attempt for event in await events_of(run, StepFailed)]
+    assert [("rent", 0), ("rent", 0)] == noted()
+
+
+async def test_a_roll_back_waits_whatever_the_breaker_says(world: World) -> None:
+    """An undo that gives up would leave half of it done."""
+    away(is_away=True)
+    async with world.engine() as engine:
+        run = await engine.start(undoing, "seat")
+        await engine.skip(seconds=30)
+        away(is_away=False)
+
+        with pytest.raises(RunFailed, match="ValueError: no"):
+            await run.result()
+    assert [("seat", 0), ("seat", 60)] == noted()
+
+
+@pytest.mark.parametrize("step", ["pay", "pay_together"])
+async def test_a_call_that_is_cancelled_counts_as_a_failure(world: World, step: str) -> None:
+    """Who is cancelled in the middle of a call was too slow for somebody."""
+    stage.values["hangs"] = ["slow 1", "slow 2"]
+    async with world.engine(patience_seconds=0.05) as engine:
+        for what in ("slow 1", "slow 2"):
+            run = await engine.start(paying, step, what)
+            await stage.gate(what).reached()
+            assert RunStatus.CANCELLED is await give_up(run, engine)
+
+        assert 1 == engine.counters.breakers_opened
+
+
+async def test_a_step_that_is_cancelled_while_it_waits_says_nothing(world: World) -> None:
+    """It was not called: the next one is the trial."""
+    async with world.engine() as engine:
+        await break_it(engine)
+        waiting = await engine.start(paying, "pay", "waiting")
+        await engine.settle()
+        assert RunStatus.CANCELLED is await give_up(waiting, engine)
+        await engine.skip(seconds=60)
+
+        await (await engine.start(paying, "pay", "next")).result()
+    assert [("next", 60)] == noted()
+
+
+async def test_an_engine_that_stops_counts_against_nobody(world: World) -> None:
+    """It was the engine that cancelled those calls; another one makes them again."""
+    stage.values["hangs"] = ["1", "2", "3"]
+    async with world.engine(patience_seconds=0.05) as engine:
+        for what in ("1", "2", "3"):
+            await engine.start(paying, "pay_together", what, id=what)
+            await stage.gate(what).reached()
+    stage.values["hangs"] = []
+    noted().clear()
+
+    async with world.engine() as engine:
+        assert ["1", "2", "3"] == [await engine.get(what).result() for what in ("1", "2", "3")]
+        assert 0 == world.seconds
+
+
+async def test_a_permit_is_given_back_when_the_limit_has_no_room(world: World) -> None:
+    """The trial of a breaker is not lost in the line of a rate limit: another step may be the one."""
+    async with world.engine() as engine:
+        await break_it(engine, "pay_rarely")
+        rare = await engine.start(paying, "pay_rarely", "rare")
+        await engine.skip(seconds=60)
+
+        assert "often" == await (await engine.start(paying, "pay_often", "often")).result()
+        assert "rare" == await rare.result()
+    assert [("often", 60), ("rare", HOUR)] == noted()
+
+
+async def test_a_turn_is_kept_when_the_breaker_is_open_on_it(world: World) -> None:
+    """It goes on to wait for the breaker, and is lined up all the same."""
+    async with world.engine() as engine:
+        await engine.start(paying, "pay_rarely", "first")
+        run = await engine.start(paying, "pay_rarely", "rare")
+        await engine.skip(seconds=HOUR - 30)
+        await break_it(engine, "pay_often")
+        assert "rare" == await run.result()
+
+        delays = await events_of(run, StepDelayed)
+        assert [delay.by for delay in delays] == ["rate limit both (1 in 3600 s)", "breaker both"]
+        assert [True, True] == [delay.has_turn for delay in delays]
+    assert [("rare", HOUR + 30)] == noted()
+
+
+async def test_a_turn_is_over_with_the_attempt_that_had_it(world: World) -> None:
+    """The next attempt is one like any other."""
+    async with world.engine() as engine:
+        await (await engine.start(paying, "pay_rarely", "first")).result()
+        run = await engine.start(paying, "pay_rarely", "twice")
+        await engine.skip(seconds=HOUR + 1)
+        assert [("first", 0), ("twice", HOUR)] == noted()
+        await engine.settle()
+
+        (_, delay) = await events_of(run, StepDelayed)
+        assert ("breaker both", False) == (delay.by, delay.has_turn)
+        await give_up(run, engine)
+
+
+# -- Together ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_shared_breaker_is_open_for_all(world: World) -> None:
+    """What one engine has learned the other need not find out."""
+    async with world.engine() as one, world.engine() as two:
+        await break_it(one, "pay_together")
+        await (await two.start(paying, "pay_together", "rent")).result()
+
+    assert [("rent", 60)] == noted()
+
+
+async def test_a_trial_whose_process_dies_does_not_block_for_ever(world: World) -> None:
+    """Nobody hears of it for half a minute: it has failed, and after the reset time there is another trial."""
+    stage.values["hangs"] = ["trial"]
+    engine = await world.engine(patience_seconds=0.05).__aenter__()
+    await break_it(engine, "pay_together")
+    await engine.start(paying, "pay_together", "trial", id="trial")
+    await engine.skip(seconds=60)
+    await stage.gate("trial").reached()
+    await die(engine)
+    stage.values["hangs"] = []
+
+    async with world.engine() as engine:
+        await (await engine.start(paying, "pay_together", "other")).result()
+        await engine.get("trial").result()
+
+    assert [("trial", 60)] == noted()[:1]
+    assert 60 + 30 + 60 == round(noted()[1][1])
+
+
+class Moody(WatchedStore):
+    """A store whose cells cannot be had for a while."""
+
+    def __init__(self, inner: Any, errors: Sequence[Exception]) -> None:
+        super().__init__(inner)
+        self.errors = list(errors)
+        self.told = asyncio.Event()
+
+    async def change_cell(self, name: str, change: Any) -> Any:
+        """As the mood is."""
+        if self.errors:
+            self.told.set()
+            raise self.errors.pop(0)
+        return await self.inner.change_cell(name, change)
+
+
+class Slow(WatchedStore):
+    """A store that takes its time for the second change: the news of the first call."""
+
+    changes = 0
+
+    async def change_cell(self, name: str, change: Any) -> Any:
+        """Now or later."""
+        self.changes += 1
+        self.under_way += 1
+        for _ in range(2_000 if self.changes == 2 else 0):
+            await asyncio.sleep(0)
+        self.under_way -= 1
+        return await self.inner.change_cell(name, change)
+
+
+async def test_whoever_asks_next_asks_behind_what_was_heard_before(world: World) -> None:
+    """The second attempt does not overtake the news of the first failure."""
+    away(is_away=True)
+    engine = world.engine()
+    engine._store = engine._watched = Slow(engine._watched.inner)
+    async with engine:
+        run = await engine.start(paying, "pay_carefully", "rent")
+        await engine.settle()
+
+        assert [("rent", 0)] == noted()
+        assert RunStatus.WAITING is await run.status()
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError, CommitUnknownError])
+async def test_a_store_that_is_away_is_waited_for(world: World, error: type[StoreUnavailableError]) -> None:
+    """Nobody is called who was not counted, and nothing is lost."""
+    engine = world.engine()
+    engine._watched = moody = Moody(engine._watched.inner, [error("the cells", "it is away") for _ in range(2)])
+    engine._store = moody
+    async with engine:
+        run = await engine.start(paying, "pay_together", "rent")
+        await moody.told.wait()
+        assert [] == noted()
+
+        assert "rent" == await run.result()
+    assert [("rent", 0)] == noted()
+
+
+async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None:
+    """What is wrong with the store is not the failure of what is called."""
+    engine = world.engine()
+    engine._watched = moody = Moody(engine._watched.inner, [LookupError("a bug")])
+    engine._store = moody
+    async with engine:
+        assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
+
+
+async def test_a_cell_that_cannot_be_read_begins_anew(world: World) -> None:
+    """Another release may have written it; nobody can wait for that."""
+    async with world.engine() as engine:
+        await engine._store.change_cell("breaker/shared", lambda data, now_at: (b'{"phase": 7}', None))
+
+        assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
+
+
+async def test_who_is_cancelled_while_the_store_is_away_is_cancelled_at_once(world: World) -> None:
+    """The answer of the store is not waited for."""
+    engine = world.engine()
+    away_for_long = [StoreUnavailableError("the cells", "it is away") for _ in range(3)]
+    engine._watched = moody = Moody(engine._watched.inner, away_for_long)
+    engine._store = moody
+    async with engine:
+        run = await engine.start(paying, "pay_together", "rent")
+        await moody.told.wait()
+        await run.cancel()
+
+        async def is_cancelled() -> bool:
+            return await run.status() is RunStatus.CANCELLED
+
+        await until(is_cancelled)
+        assert moody.errors
+    assert [] == noted()

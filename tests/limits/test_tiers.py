@@ -1,0 +1,286 @@
+"""Rate limits as arithmetic: never more than the tiers allow, whoever asks when, and everybody gets a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlive import FixedWindow, RateLimit, TokenBucket
+from outlive._model.limit import LimitState, Room, Tier, Turn
+from outlive.errors import ConfigurationError
+
+SECOND = 1_000_000
+AT = 1_700_000_000 * SECOND
+"""The beginning of a window of 10 or 100 seconds."""
+
+
+class Began(NamedTuple):
+    """A call that was let through."""
+
+    at: int
+    cost: int
+
+
+def take(
+    limit: RateLimit, state: LimitState, now_at: int, *, cost: int = 1, patience: int = 0, has_turn: bool = False
+) -> tuple[LimitState, int | str]:
+    """Ask; the instant of a room, or which tier has none."""
+    state, answer = limit.ask(state, cost=cost, now_at=now_at, patience=patience, has_turn=has_turn)
+    return state, answer.at if isinstance(answer, Room) else answer.tier
+
+
+def test_a_bucket_lets_its_burst_through_at_once_and_then_one_at_a_time() -> None:
+    """Three at once, and then one in every half second."""
+    limit, state = RateLimit("api", TokenBucket(2, burst=3)), LimitState()
+
+    found = []
+    for _ in range(5):
+        state, answer = limit.ask(state, cost=1, now_at=AT, patience=10 * SECOND)
+        found.append((answer.at - AT) / SECOND)
+
+    assert [0, 0, 0, 0.5, 1] == found
+
+
+def test_a_bucket_never_holds_more_than_its_burst() -> None:
+    """A day without calls does not make a day's worth of calls."""
+    limit, state = RateLimit("api", TokenBucket(1, burst=2)), LimitState()
+    state, _ = take(limit, state, AT)
+
+    later_at = AT + 86_400 * SECOND
+    answers = []
+    for _ in range(3):
+        state, answer = take(limit, state, later_at)
+        answers.append(answer)
+
+    assert [later_at, later_at, "1 a second, 2 at once"] == answers
+
+
+def test_a_window_is_empty_again_when_the_next_one_begins() -> None:
+    """And tells when that is."""
+    limit, state = RateLimit("api", FixedWindow(2, 10)), LimitState()
+    state, _ = take(limit, state, AT + SECOND)
+    state, _ = take(limit, state, AT + 9 * SECOND)
+
+    _, answer = limit.try_now(state, cost=1, now_at=AT + 9 * SECOND)
+    state, next_answer = take(limit, state, AT + 10 * SECOND)
+
+    assert Turn(AT + 10 * SECOND, "2 in 10 s") == answer
+    assert AT + 10 * SECOND == next_answer
+
+
+def test_a_costly_call_takes_as_much_as_it_costs() -> None:
+    """Weights are counted, and nothing is free unless it costs 0."""
+    limit, state = RateLimit("api", TokenBucket(1, burst=10)), LimitState()
+    state, first = take(limit, state, AT, cost=7)
+    _, second = limit.try_now(state, cost=4, now_at=AT)
+    state, third = take(limit, state, AT, cost=3)
+
+    assert [AT, AT] == [first, third]
+    assert AT + SECOND == second.at
+
+
+def test_a_call_that_one_tier_refuses_costs_no_tier_anything() -> None:
+    """All tiers are charged, or none; the one that has no room is named."""
+    limit = RateLimit("api", TokenBucket(100, burst=10), FixedWindow(1, 10))
+    state, _ = limit.try_now(LimitState(), cost=1, now_at=AT)
+
+    after, answer = limit.try_now(state, cost=1, now_at=AT)
+
+    assert after == state
+    assert Turn(AT + 10 * SECOND, "1 in 10 s") == answer
+
+
+def test_those_who_wait_long_have_turns_of_their_own() -> None:
+    """A thousand waiters do not come back at the same instant."""
+    limit, state = RateLimit("api", TokenBucket(1, burst=1)), LimitState()
+    turns = []
+    for _ in range(5):
+        state, answer = limit.ask(state, cost=1, now_at=AT, patience=0)
+        turns.append((answer.at - AT) // SECOND)
+
+    assert [0, 1, 2, 3, 4] == turns
+
+
+def test_who_comes_later_does_not_push_in() -> None:
+    """The one who was lined up finds room on the turn; a newcomer at that instant is lined up behind."""
+    limit, state = RateLimit("api", TokenBucket(1, burst=1)), LimitState()
+    state, _ = take(limit, state, AT)
+    state, _ = take(limit, state, AT)
+
+    state, newcomer = limit.ask(state, cost=1, now_at=AT + SECOND)
+    state, on_turn = limit.ask(state, cost=1, now_at=AT + SECOND, has_turn=True)
+
+    assert Turn(AT + 2 * SECOND, "1 a second, 1 at once") == newcomer
+    assert Room(AT + SECOND) == on_turn
+
+
+def test_late_comers_do_not_begin_all_at_once() -> None:
+    """Everybody who waited was away for an hour: the limit holds all the same, and they are lined up again."""
+    limit, state = RateLimit("api", TokenBucket(1, burst=2)), LimitState()
+    for _ in range(12):
+        state, _ = take(limit, state, AT)
+
+    back_at = AT + 3600 * SECOND
+    answers = []
+    for _ in range(10):
+        state, answer = limit.ask(state, cost=1, now_at=back_at, has_turn=True)
+        answers.append(answer)
+
+    assert [Room(back_at)] * 2 == answers[:2]
+    turns = [answer.at - back_at for answer in answers[2:]]
+    assert sorted(turns) == turns
+    assert turns[-1] >= 6 * SECOND
+
+
+def test_a_turn_that_is_given_back_is_given_to_the_next() -> None:
+    """Who is cancelled does not keep those behind waiting."""
+    limit, state = RateLimit("api", TokenBucket(1, burst=1), FixedWindow(100, 100)), LimitState()
+    for _ in range(4):
+        state, _ = take(limit, state, AT)
+    for _ in range(3):
+        state = limit.give_back(state, cost=1)
+
+    _, answer = limit.ask(state, cost=1, now_at=AT)
+
+    assert AT + SECOND == answer.at
+
+
+def test_turns_that_are_given_back_empty_one_window_after_the_other() -> None:
+    """Two in each window; five of six who were lined up give up."""
+    limit, state = RateLimit("api", FixedWindow(2, 10)), LimitState()
+    for _ in range(8):
+        state, _ = take(limit, state, AT)
+    for _ in range(5):
+        state = limit.give_back(state, cost=1)
+
+    turns = []
+    for _ in range(3):
+        state, answer = limit.ask(state, cost=1, now_at=AT)
+        turns.append((answer.at - AT) // SECOND)
+
+    assert [10, 20, 20] == turns
+
+
+def test_a_limit_with_another_tier_than_before_begins_that_one_anew() -> None:
+    """What is remembered of a tier that is gone says nothing about the new one."""
+    state, _ = take(RateLimit("api", FixedWindow(1, 10)), LimitState(), AT)
+
+    _, answer = take(RateLimit("api", FixedWindow(2, 10)), state, AT)
+
+    assert AT == answer
+
+
+# -- For any asking ----------------------------------------------------------------------------------------------------
+
+TIERS = st.one_of(
+    st.builds(TokenBucket, st.sampled_from([0.5, 1, 3, 7, 1000]), st.integers(3, 8)),
+    st.builds(FixedWindow, st.integers(3, 8), st.sampled_from([1, 2.5, 10])),
+)
+
+
+class Asks(NamedTuple):
+    """Somebody comes so many microseconds later."""
+
+    later: int
+    cost: int
+    patience: int
+    back: int
+    """Which of the waiters comes instead, if there is one."""
+
+
+ASKS = st.builds(
+    Asks,
+    st.one_of(st.integers(0, 400_000), st.integers(0, 20 * SECOND)),
+    st.integers(0, 3),
+    st.sampled_from([0, 300_000, 2 * SECOND]),
+    st.integers(0, 20),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TIERS, min_size=1, max_size=3, unique_by=lambda tier: tier.label), st.lists(ASKS, max_size=60))
+def test_never_more_begin_than_all_tiers_allow(tiers: list[Tier], asks: list[Asks]) -> None:
+    """In no window and in no stretch of time; newcomers, waiters on their turn, too early or an hour late alike."""
+    limit, state, now_at = RateLimit("any", *tiers), LimitState(), AT
+    began: list[Began] = []
+    waiting: list[int] = []
+    for ask in asks:
+        now_at += ask.later
+        has_turn = ask.back < len(waiting)
+        cost = waiting.pop(ask.back) if has_turn else ask.cost
+        state, answer = limit.ask(state, cost=cost, now_at=now_at, patience=ask.patience, has_turn=has_turn)
+        assert answer.at >= now_at
+        if isinstance(answer, Room):
+            assert answer.at <= now_at + ask.patience
+            began.append(Began(answer.at, cost))
+        else:
+            assert answer.at > now_at + ask.patience
+            waiting.append(cost)
+
+    for tier in tiers:
+        check(tier, sorted(began))
+
+
+def check(tier: Tier, began: list[Began]) -> None:
+    """What a tier allows, said in another way than it is computed."""
+    if isinstance(tier, FixedWindow):
+        width = round(tier.seconds * SECOND)
+        windows: dict[int, int] = {}
+        for call in began:
+            windows[call.at // width] = windows.get(call.at // width, 0) + call.cost
+        assert max(windows.values(), default=0) <= tier.limit
+    else:
+        assert isinstance(tier, TokenBucket)
+        for first in range(len(began)):
+            spent = 0
+            for call in began[first:]:
+                spent += call.cost
+                assert spent <= tier.burst + tier.rate * (call.at - began[first].at) / SECOND + 1e-6
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(TIERS, min_size=1, max_size=3, unique_by=lambda tier: tier.label), st.lists(st.integers(1, 3)))
+def test_whoever_comes_back_on_the_turn_finds_room(tiers: list[Tier], costs: list[int]) -> None:
+    """When all are on time: the plan is one that can be kept."""
+    limit, state = RateLimit("any", *tiers), LimitState()
+    turns: list[tuple[int, int]] = []
+    for cost in costs:
+        state, answer = limit.ask(state, cost=cost, now_at=AT)
+        if isinstance(answer, Turn):
+            turns.append((answer.at, cost))
+
+    for turn_at, cost in turns:
+        state, answer = limit.ask(state, cost=cost, now_at=turn_at, has_turn=True)
+        assert Room(turn_at) == answer
+
+
+WRONG: dict[str, Callable[[], object]] = {
+    "no rate": lambda: TokenBucket(0),
+    "a negative burst": lambda: TokenBucket(1, burst=-1),
+    "nothing in a window": lambda: FixedWindow(0, 60),
+    "a window without time": lambda: FixedWindow(1, 0),
+    "no tier": lambda: RateLimit("api"),
+    "no name": lambda: RateLimit("", TokenBucket(1)),
+    "too long a name": lambda: RateLimit("x" * 201, TokenBucket(1)),
+    "the same tier twice": lambda: RateLimit("api", TokenBucket(1), TokenBucket(1)),
+    "an unknown wish": lambda: RateLimit("api", TokenBucket(1), when_full="drop"),  # type: ignore[arg-type]
+    "a cost that never fits": lambda: RateLimit("api", TokenBucket(1)).check_cost(2),
+    "a negative cost": lambda: RateLimit("api", TokenBucket(1)).check_cost(-1),
+    "half a call": lambda: RateLimit("api", TokenBucket(5)).check_cost(0.5),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_cannot_be_a_limit_is_refused(wrong: str) -> None:
+    """When it is written down, and not when the first step waits for ever."""
+    with pytest.raises(ConfigurationError):
+        WRONG[wrong]()
+
+
+def test_a_bucket_without_a_burst_holds_a_second() -> None:
+    """Rounded up, so that it holds something."""
+    assert [1, 3, 10] == [TokenBucket(rate).burst for rate in (0.2, 2.5, 10)]
