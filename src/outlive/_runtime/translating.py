@@ -57,7 +57,8 @@ def snapshot_of(live: DraftedRun, command: TakeSnapshot) -> SnapshotTaken | RunP
     """The event that stands for everything recorded so far; to be recorded next."""
     root, created = live.fold.root, live.execution.created
     assert created is not None
-    at = live.clock.now()
+    # Whoever begins here has no other clock; that of the run may be ahead of this worker's.
+    at = max(live.clock.now(), live.execution.loop.now_at)
     try:
         payload = live.pack(command.data, "a snapshot")
     except Exception as error:  # The same.
