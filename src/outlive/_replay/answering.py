@@ -234,6 +234,7 @@ def _on_snapshot(tree: RunTree, event: SnapshotTaken) -> None:
         call = tree.calls.pop(SNAPSHOT, None)
         if not isinstance(call, SnapshotCall):
             raise unasked(tree, event, "a snapshot was taken")
+        tree.loop.count_tasks_anew()
         call.future.set_result(None)
         return
     tree.events = event.events

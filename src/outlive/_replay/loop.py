@@ -224,6 +224,10 @@ class RunLoop(asyncio.AbstractEventLoop):
         self._tasks_made += 1
         return (self.nonce & 0xF_FFFF_FFFF) << 24 | (self._tasks_made & 0xFF_FFFF)
 
+    def count_tasks_anew(self) -> None:
+        """Only the first task is left; go on as a loop does that begins with it."""
+        self._tasks_made = 1
+
     def get_debug(self) -> bool:
         """asyncio's debug mode reads clocks and stacks; a replay has no use for it."""
         return False

@@ -10,7 +10,8 @@ begins there. Both must be in the same place, so a snapshot has everything that 
   that has been; and where its random numbers are;
 * the ways taken at marks of changes, signals that nobody took, what is published, the number of the next child.
 
-What detached runs told of their end is forgotten: whoever asks again is told again.
+What detached runs told of their end is forgotten: whoever asks again is told again (`client.message_key`). Tasks are
+counted from the first one on again, as their order in sets hangs on their number.
 
 It is taken only where nothing can be lost: no call, timer, task or child is open, and nobody wants the run to stop. In
 a replay nothing is asked for where the journal goes on: other code, or other settings, saw no need for one there.
