@@ -284,9 +284,12 @@ class Claimer:
         while self._lookups:
             # Taken off the list only when it is answered: a store that is away must be asked again.
             live, run_ids = self._lookups[0]
-            now_at = self._clock.now()
+            now_at, asker = self._clock.now(), live.execution
             runs = await self._store.find_runs(run_ids)
-            ends = [end_of(run, live.id, generation=live.execution.generation, at=now_at) for run in runs.values()]
+            ends = [
+                end_of(run, live.id, generation=asker.generation, forgotten=asker.base, at=now_at)
+                for run in runs.values()
+            ]
             messages = [message for message in ends if message is not None]
             if messages:
                 await self._store.deliver(messages, inbox_messages_max=self._limits.inbox_messages_max)

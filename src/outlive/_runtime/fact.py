@@ -144,13 +144,13 @@ def message_to_starter(root: Run, event: Ending) -> Message | None:
     return _told(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce))
 
 
-def end_of(run: Run, starter_id: str, *, generation: int, at: int) -> Message | None:
+def end_of(run: Run, starter_id: str, *, generation: int, forgotten: int, at: int) -> Message | None:
     """What a tree must be told of a run that it started detached and that will not tell it; None if it will.
 
     It will not if it has ended before, or if its id was taken when the tree asked for it: then it is somebody else's
     run.
     """
-    key = key_of_end(run.id, run.nonce, generation=generation)
+    key = key_of_end(run.id, run.nonce, generation=generation, forgotten=forgotten)
     if run.status.is_terminal:
         return _told(starter_id, Ended(run.id, run.status, result=run.result, failure=run.failure), at=at, key=key)
     if run.parent_id == starter_id:

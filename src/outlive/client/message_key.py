@@ -33,13 +33,17 @@ def key_of_decision(nonce: int, number: int, call: str) -> str:
     return f"@decision/{nonce:016x}/{number}/{call}"
 
 
-def key_of_end(run_id: str, nonce: int, *, generation: int = 0) -> str:
+def key_of_end(run_id: str, nonce: int, *, generation: int = 0, forgotten: int = 0) -> str:
     """One key for all who may tell a run of the end of one that it started detached: it is told once.
 
-    A generation of the starter that asks anew must hear what an earlier one, whose keys it has, was told; and another
-    run under the same id has an end of its own.
+    A generation of the starter that asks anew must hear what an earlier one, whose keys it has, was told; so must one
+    that has put so many events into a snapshot, what it was told among them. And another run under the same id has an
+    end of its own.
     """
-    return f"@ended/{run_id}/{nonce:x}" + (f"/{generation}" if generation else "")
+    key = f"@ended/{run_id}/{nonce:x}"
+    if forgotten:
+        return f"{key}/{generation}/{forgotten}"
+    return f"{key}/{generation}" if generation else key
 
 
 def sender_key(message_key: str, name: str) -> str:

@@ -1,0 +1,174 @@
+"""Who has lived through a snapshot and who begins with it are in the same place: what one does, the other repeats."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass, field
+
+import outlive
+from outlive._journal.event import SnapshotTaken
+from tests.engine.support import Place, crash, in_time, stage, until, waits
+
+
+class S(enum.Enum):
+    """A snapshot stands between any two of these."""
+
+    FIRST = "first"
+    LAST = "last"
+    DONE = "done"
+
+
+@dataclass
+class Data:
+    """What it has seen."""
+
+    log: list[str] = field(default_factory=list)
+
+
+@outlive.step(name="behind.note")
+async def note(text: str) -> str:
+    """A fact that a replay must ask for in the same words."""
+    return stage.call(text) or text
+
+
+# -- The order of tasks ------------------------------------------------------------------------------------------------
+
+fans = outlive.Machine("behind.fans", S, data=Data, start=S.FIRST, exits=[S.DONE], snapshot_after=3)
+
+
+@fans.workflow(S.FIRST)
+async def open_fan(data: Data) -> S:
+    """Tasks that are over before the snapshot."""
+    await asyncio.gather(note("a"), note("b"), note("c"))
+    return S.LAST
+
+
+@fans.workflow(S.LAST)
+async def walk_through_fan(data: Data) -> S:
+    """Tasks behind it, in the order of a set."""
+    tasks = [asyncio.create_task(note(text)) for text in "wxyz"]
+    done, _ = await asyncio.wait(tasks)
+    for task in done:
+        data.log.append(await note(f"after {task.result()}"))
+    await outlive.wait_for_signal("go", bool)
+    return S.DONE
+
+
+async def test_sets_of_tasks_have_the_same_order_behind_a_snapshot(place: Place) -> None:
+    """However many tasks there were before it."""
+    first = await place.engine().__aenter__()
+    run = await first.start(fans, Data(), id="fans")
+    await waits(run)
+    assert isinstance((await run.history())[0], SnapshotTaken)
+    await crash(first)
+
+    async with place.engine() as second:
+        found = second.get("fans")
+        await found.signal("go", True)
+        result = await in_time(found.result())
+
+        assert result.data.log == [f"after {text}" for text in "wxyz"]
+
+
+# -- The clock ---------------------------------------------------------------------------------------------------------
+
+clocks = outlive.Machine("behind.clocks", S, data=Data, start=S.FIRST, exits=[S.DONE], snapshot_after=3)
+
+
+@clocks.workflow(S.FIRST)
+async def wait(data: Data) -> S:
+    """On a machine whose clock is ahead."""
+    await note("ahead")
+    await outlive.wait_for_signal("go", bool)
+    return S.LAST
+
+
+@clocks.workflow(S.LAST)
+async def look_at_clock(data: Data) -> S:
+    """On others."""
+    data.log.append(await note(str(outlive.now())))
+    await outlive.wait_for_signal("go", bool)
+    return S.DONE
+
+
+async def test_the_clock_of_a_run_does_not_go_back_at_a_snapshot(place: Place) -> None:
+    """The clock of the worker that takes it may be behind that of the one before."""
+    place.clock.skip(seconds=3_600)
+    engine = await place.engine().__aenter__()
+    run = await engine.start(clocks, Data(), id="clocks")
+    await waits(run)
+    await crash(engine)
+    place.clock.skip(seconds=-3_600)
+    engine = await place.engine().__aenter__()
+    run = engine.get("clocks")
+    await run.signal("go", True)
+
+    async def has_looked() -> bool:
+        return len(stage.calls) == 2
+
+    await until(has_looked)
+    await waits(run)
+    assert isinstance((await run.history())[0], SnapshotTaken)
+    await crash(engine)
+
+    async with place.engine() as last:
+        found = last.get("clocks")
+        await found.signal("go", True)
+        result = await in_time(found.result())
+
+        assert len(result.data.log) == 1
+
+
+# -- Detached runs -----------------------------------------------------------------------------------------------------
+
+class Ask(enum.Enum):
+    """Something, and the same again."""
+
+    FIRST = "first"
+    TURN = "turn"
+    LAST = "last"
+    DONE = "done"
+
+
+asks = outlive.Machine("behind.asks", Ask, data=Data, start=Ask.FIRST, exits=[Ask.DONE], snapshot_after=3)
+
+
+@outlive.workflow(name="behind.job")
+async def job() -> str:
+    """A tree of its own."""
+    return await note("job")
+
+
+@asks.workflow(Ask.FIRST)
+async def start_job(data: Data) -> Ask:
+    """And hear of its end."""
+    child = await outlive.start(job, detached=True, id="job")
+    data.log.append(await child.result())
+    return Ask.TURN
+
+
+@asks.state(Ask.TURN)
+async def turn(data: Data) -> Ask:
+    """Until a snapshot has been taken."""
+    data.log.append("turn")
+    return Ask.TURN if len(data.log) < 6 else Ask.LAST
+
+
+@asks.workflow(Ask.LAST)
+async def ask_again(data: Data) -> Ask:
+    """The run is there, and has ended long ago."""
+    child = await outlive.start(job, detached=True, id="job")
+    data.log.append(await child.result())
+    return Ask.DONE
+
+
+async def test_a_detached_run_that_told_of_its_end_before_a_snapshot_tells_it_again(place: Place) -> None:
+    """Whoever asks again is told again."""
+    async with place.engine() as engine:
+        run = await engine.start(asks, Data(), id="asks")
+        result = await in_time(run.result())
+
+        assert isinstance((await run.history())[0], SnapshotTaken)
+        assert result.data.log == ["job", *["turn"] * 5, "job"]
+        assert stage.calls == ["job"]
