@@ -102,7 +102,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     before: int
     """The seq of the snapshot: events before it go."""
     below: int
-    """Child runs with a number below this one go, with their items and tags. They have ended."""
+    """Child runs with a number below this one go, with their items, tags and mail. They have ended."""
 
 
 class Change(msgspec.Struct, kw_only=True):

@@ -167,6 +167,7 @@ class MemoryStore(MemoryCheckpoints):
         if forgotten is not None:
             tree.rows = [row for row in tree.rows if row[0] >= forgotten.before]
             tree.items = {key: item for key, item in tree.items.items() if not 0 < key[0] < forgotten.below}
+            tree.inbox = {id: mail for id, mail in tree.inbox.items() if not 0 < mail.run < forgotten.below}
             for number in [number for number in tree.runs if 0 < number < forgotten.below]:
                 del self._state.runs[tree.runs.pop(number).id]
 

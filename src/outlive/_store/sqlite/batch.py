@@ -185,7 +185,7 @@ class Batch:
     def _forget(self, journal: int, forgotten: Forgotten) -> None:
         self._session.execute("forget_events", journal, forgotten.before)
         if forgotten.below > 1:
-            for verb in ("forget_items", "forget_tags", "forget_runs"):
+            for verb in ("forget_items", "forget_messages", "forget_tags", "forget_runs"):
                 self._session.execute(verb, journal, forgotten.below)
 
     def _put_tree_rows(self) -> None:

@@ -149,6 +149,18 @@ class ForgettingConformance(Facet):
         again = await send(store, message(store, "run-1", key="k"))
         assert [delivery.value for delivery in again] == ["duplicate"]
 
+    async def test_messages_for_children_that_are_gone_are_gone(self, store: Store) -> None:
+        """They came when their run had ended, and nobody is left to read them. [OL-F13]"""
+        tree = await begin(store)
+        for number in (1, 2):
+            await tree.spawn(number)
+        await send(store, *(message(store, run_id) for run_id in ("run-1~1", "run-1", "run-1~2")))
+        await tree.succeed(run=1)
+
+        await forget(tree, below=2)
+
+        assert [mail.run for mail in (await store.read_inbox([tree.journal]))[tree.journal]] == [0, 2]
+
     async def test_tree_that_forgot_is_claimed_behind_its_snapshot(self, store: Store) -> None:
         """With the next seq and the next epoch. [OL-F10]"""
         await hire(store, "worker-1")

@@ -262,6 +262,10 @@ CREATE FUNCTION {schema}.forget(p_forgets jsonb) RETURNS void LANGUAGE sql VOLAT
     USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer)
     WHERE item.journal = gone.journal AND item.run > 0 AND item.run < gone.below;
 
+    DELETE FROM {schema}.inbox AS mail
+    USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer)
+    WHERE mail.journal = gone.journal AND mail.run > 0 AND mail.run < gone.below;
+
     DELETE FROM {schema}.tags AS tag
     USING
         jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer),
