@@ -6,8 +6,11 @@ import asyncio
 import enum
 from dataclasses import dataclass, field
 
+import pytest
+
 import outlive
 from outlive._journal.event import SnapshotTaken
+from outlive.errors import RunNotFoundError
 from tests.engine.support import Place, crash, in_time, stage, until, waits
 
 
@@ -29,7 +32,8 @@ class Data:
 @outlive.step(name="behind.note")
 async def note(text: str) -> str:
     """A fact that a replay must ask for in the same words."""
-    return stage.call(text) or text
+    stage.call(text)
+    return text
 
 
 # -- The order of tasks ------------------------------------------------------------------------------------------------
@@ -122,6 +126,7 @@ async def test_the_clock_of_a_run_does_not_go_back_at_a_snapshot(place: Place) -
 
 # -- Detached runs -----------------------------------------------------------------------------------------------------
 
+
 class Ask(enum.Enum):
     """Something, and the same again."""
 
@@ -172,3 +177,57 @@ async def test_a_detached_run_that_told_of_its_end_before_a_snapshot_tells_it_ag
         assert isinstance((await run.history())[0], SnapshotTaken)
         assert result.data.log == ["job", *["turn"] * 5, "job"]
         assert stage.calls == ["job"]
+
+
+# -- Who waits for a child ---------------------------------------------------------------------------------------------
+
+parents = outlive.Machine("behind.parents", S, data=Data, start=S.FIRST, exits=[S.DONE], snapshot_after=3)
+
+
+@outlive.workflow(name="behind.child")
+async def child_of_machine() -> str:
+    """Ends in the very change that forgets it."""
+    return await outlive.wait_for_signal("end", str)
+
+
+@parents.workflow(S.FIRST)
+async def have_child(data: Data) -> S:
+    """And go on as soon as it has ended."""
+    data.log.append(await child_of_machine())
+    return S.LAST
+
+
+@parents.workflow(S.LAST)
+async def be_alone(data: Data) -> S:
+    """Behind the snapshot."""
+    await outlive.wait_for_signal("go", bool)
+    return S.DONE
+
+
+async def test_whoever_waits_for_a_child_hears_of_its_end_when_a_snapshot_puts_it_away(place: Place) -> None:
+    """In the process that moves it; it is counted too."""
+    async with place.engine() as engine:
+        run = await engine.start(parents, Data(), id="parents")
+        await waits(run)
+        waiting = asyncio.create_task(engine.get("parents~1").result())
+        await asyncio.sleep(0)
+        await engine.signal("parents~1", "end", "well")
+
+        assert await in_time(waiting) == "well"
+        assert isinstance((await run.history())[0], SnapshotTaken)
+        assert engine.counters.runs_ended == 1
+        await run.cancel()
+
+
+async def test_whoever_waits_for_a_run_that_has_gone_is_told(place: Place) -> None:
+    """Another process has put it away between two looks at the store."""
+    async with place.engine() as engine, place.engine(worker=False) as onlooker:
+        run = await engine.start(parents, Data(), id="parents")
+        await waits(run)
+        waiting = asyncio.create_task(onlooker.get("parents~1").result())
+        await asyncio.sleep(0)
+        await engine.signal("parents~1", "end", "well")
+
+        with pytest.raises(RunNotFoundError, match="parents~1"):
+            await in_time(waiting)
+        await run.cancel()

@@ -16,12 +16,14 @@ Effect = RunStep | CancelStep | Callable[[], None]
 class Draft:
     """A change, and the effects that wait for it to be durable."""
 
-    __slots__ = ("change", "effects", "runs", "told")
+    __slots__ = ("change", "effects", "forgotten", "runs", "told")
 
     def __init__(self, journal: int, after: int, *, is_guarded: bool = False) -> None:
         self.change = Change(journal=journal, after=after, rows=[], is_guarded=is_guarded)
         self.runs: dict[int, Run] = {}
         """The latest row of each run that changed."""
+        self.forgotten: list[Run] = []
+        """Rows of children that ended in here and are not written: somebody may wait for them."""
         self.effects: list[Effect] = []
         self.told: list[Told] = []
         """What observers hear of it; empty if nobody listens."""
@@ -30,6 +32,7 @@ class Draft:
         """Everything before the snapshot with this seq, and children before this number, also those in here."""
         self.change.forgets = Forgotten(before, below)
         self.change.items = [item for item in self.change.items if not 0 < item.run < below]
+        self.forgotten += [run for number, run in self.runs.items() if 0 < number < below]
         self.runs = {number: run for number, run in self.runs.items() if not 0 < number < below}
 
     def close(self) -> Change:

@@ -297,7 +297,7 @@ class Mover:
             self._let_go(live)
 
     def _announce_ends(self, draft: Draft) -> None:
-        for run in draft.runs.values():
+        for run in (*draft.forgotten, *draft.runs.values()):
             if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self._counters.runs_ended += 1
                 self._ended(run)

@@ -161,6 +161,7 @@ class LookingClient:
                     raise
                 if run.status.is_terminal:
                     return run
+                self._waiters.saw(run_id)
             await self._wait(end, timeout)
             if end.done():
                 return end.result()

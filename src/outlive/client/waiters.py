@@ -13,7 +13,7 @@ from typing import Any
 
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
-from outlive.errors import EngineClosedError, StoreUnavailableError
+from outlive.errors import EngineClosedError, RunNotFoundError, StoreUnavailableError
 
 POLLED_MAX = 200
 
@@ -26,6 +26,9 @@ class Waiters:
         self.pause = pause
         """Waits a moment between two looks."""
         self._waiting: dict[str, list[asyncio.Future[Run]]] = {}
+        self._seen: dict[str, bool] = {}
+        """Those of them that were there, and whether they were when last looked for. One that was never there may be on
+        its way into the store; one that was has gone."""
         self._poller: asyncio.Task[None] | None = None
 
     def announce(self, run: Run) -> None:
@@ -33,6 +36,11 @@ class Waiters:
         for future in self._waiting.pop(run.id, ()):
             if not future.done():
                 future.set_result(run)
+
+    def saw(self, run_id: str) -> None:
+        """A run that somebody waits for is there."""
+        if run_id in self._waiting:
+            self._seen[run_id] = True
 
     @contextmanager
     def waiting(self, run_id: str) -> Iterator[asyncio.Future[Run]]:
@@ -50,6 +58,8 @@ class Waiters:
                 waiting.remove(future)
                 if not waiting:
                     del self._waiting[run_id]
+            if run_id not in self._waiting:
+                self._seen.pop(run_id, None)
 
     def close(self) -> None:
         """Let everybody go: the engine stops."""
@@ -71,17 +81,24 @@ class Waiters:
         ids = list(self._waiting)[:POLLED_MAX]
         try:
             runs = await self._store.find_runs(ids)
+            gone = {*ids} - {*runs}
         except StoreUnavailableError:
             return
         except Exception:  # One row that cannot be read must not leave the others waiting.
-            runs = await self._find_each(ids)
+            runs, gone = await self._find_each(ids), set()
         for run_id in ids:
             run = runs.get(run_id)
             if run is not None and run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self.announce(run)
+            elif run_id in gone and self._seen.get(run_id) is False:
+                # A snapshot has put it away, or it was deleted, or its tree has another name now. Looked for twice: if
+                # that happened in this process, its worker is about to announce how it ended.
+                self._fail(run_id, RunNotFoundError(run_id))
             elif run_id in self._waiting:
                 # To the end of the line.
                 self._waiting[run_id] = self._waiting.pop(run_id)
+                if run is not None or (run_id in gone and run_id in self._seen):
+                    self._seen[run_id] = run is not None
 
     async def _find_each(self, ids: list[str]) -> dict[str, Run]:
         """Look for one run at a time; who waits for one that cannot be looked at is told."""
