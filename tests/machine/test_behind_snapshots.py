@@ -10,7 +10,7 @@ import pytest
 
 import outlive
 from outlive._journal.event import SnapshotTaken
-from outlive.errors import RunNotFoundError
+from outlive.errors import RunFailed, RunNotFoundError
 from tests.engine.support import Place, crash, in_time, stage, until, waits
 
 
@@ -231,3 +231,55 @@ async def test_whoever_waits_for_a_run_that_has_gone_is_told(place: Place) -> No
         with pytest.raises(RunNotFoundError, match="parents~1"):
             await in_time(waiting)
         await run.cancel()
+
+
+# -- Undos -------------------------------------------------------------------------------------------------------------
+
+
+@outlive.step(name="behind.unbook")
+async def unbook(text: str) -> None:
+    """Goes well the third time."""
+    stage.call("unbook")
+    if stage.calls.count("unbook") < 3:
+        raise ConnectionError("not yet")
+
+
+@outlive.step(name="behind.book", undo=unbook.options(retry=outlive.Retry(attempts=3, first=0.001)))
+async def book(text: str) -> str:
+    """Undone with more patience than an undo has by itself."""
+    return text
+
+
+books = outlive.Machine("behind.books", S, data=Data, start=S.FIRST, exits=[S.DONE], snapshot_after=2)
+
+
+@books.workflow(S.FIRST)
+async def book_twice(data: Data) -> S:
+    """Once by itself and once in a task."""
+    await asyncio.gather(book("a"))
+    await book("b")
+    return S.LAST
+
+
+@books.workflow(S.LAST)
+async def regret(data: Data) -> S:
+    """Behind the snapshot."""
+    await outlive.wait_for_signal("go", bool)
+    raise ValueError("regretted")
+
+
+async def test_an_undo_has_the_options_behind_a_snapshot_that_its_step_gave_it(place: Place) -> None:
+    """As many attempts as whoever lives through it."""
+    first = await place.engine().__aenter__()
+    run = await first.start(books, Data(), id="books")
+    await waits(run)
+    assert isinstance((await run.history())[0], SnapshotTaken)
+    await crash(first)
+
+    async with place.engine() as second:
+        found = second.get("books")
+        await found.signal("go", True)
+        with pytest.raises(RunFailed, match="regretted"):
+            await in_time(found.result())
+
+    assert stage.calls == ["unbook"] * 4

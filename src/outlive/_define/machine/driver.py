@@ -11,7 +11,7 @@ import msgspec
 from outlive._define.machine.asking import data_of, park
 from outlive._define.machine.kinds import Kind
 from outlive._define.machine.moving import move
-from outlive._define.machine.place import Place, as_found
+from outlive._define.machine.place import Place, as_found, step_of
 from outlive._define.machine.wire import NULL, Outcome
 from outlive._define.registry import REGISTRY
 from outlive._define.saga import saga
@@ -43,11 +43,14 @@ class Plan:
         self.check: Callable[[], None] = lambda: None
         """Raises `MachineError`."""
 
-    def find_undo(self, name: str) -> StepSpec | None:
-        """A step that undoes: one of a state, or one that workflow code of the machine has called."""
+    def find_undo(self, name: str, call: str) -> StepSpec | None:
+        """The step of this name as what undoes `call`: that of a state, or of a step that workflow code has called."""
         for kind in self.kinds.values():
             if kind.undo is not None and kind.undo.name == name:
                 return kind.undo
+        undone = REGISTRY.find_step(step_of(call))
+        if undone is not None and undone.options.undo is not None and undone.options.undo.name == name:
+            return undone.options.undo
         spec = REGISTRY.find_step(name)
         return None if spec is None else as_found(spec)
 

@@ -31,7 +31,8 @@ from outlive._replay.saga import Saga
 from outlive._replay.snapshot import may_take_snapshot, take_snapshot
 from outlive.errors import OutliveError, UndoNotFoundError
 
-FindUndo = Callable[[str], StepSpec | None]
+FindUndo = Callable[[str, str], StepSpec | None]
+"""By its name, and by the call that it undoes."""
 
 
 class Owed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -106,7 +107,7 @@ class Place:
         for booking in sorted(self._saga.bookings, key=lambda booking: booking.order):
             if not booking.order:
                 continue  # It has failed: there is nothing to undo.
-            if self._find_undo(booking.undo.name) is None:
+            if self._find_undo(booking.undo.name, booking.name) is None:
                 return None
             try:
                 given = booking.undo.signature.encode(booking.args, booking.kwargs)
@@ -116,7 +117,7 @@ class Place:
         return owed
 
     async def _owe(self, owed: Owed) -> None:
-        undo = self._find_undo(owed.undo)
+        undo = self._find_undo(owed.undo, owed.step)
         if undo is None:
             await park(UndoNotFoundError(self._name, owed.undo, owed.step))
         booking = self._saga.book(owed.step, msgspec.structs.replace(undo, signature=AsStored(undo.signature)))
@@ -138,6 +139,11 @@ class AsStored(Signature):
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
         """See `Signature`."""
         return self._inner.decode(data)
+
+
+def step_of(call: str) -> str:
+    """The name of the step in the identity of a call, as `2/charge#3` has it."""
+    return call.rpartition("/")[2].partition("#")[0]
 
 
 def as_found(spec: StepSpec) -> StepSpec:
