@@ -11,6 +11,7 @@ import pytest
 import outlive
 from outlive._journal.event import SnapshotTaken
 from outlive.errors import RunFailed, RunNotFoundError
+from outlive.testing import TestEngine
 from tests.engine.support import Place, crash, in_time, stage, until, waits
 
 
@@ -283,3 +284,32 @@ async def test_an_undo_has_the_options_behind_a_snapshot_that_its_step_gave_it(p
             await in_time(found.result())
 
     assert stage.calls == ["unbook"] * 4
+
+
+class Round(enum.Enum):
+    """Something to undo, again and again."""
+
+    BOOK = "book"
+    DONE = "done"
+
+
+rounds = outlive.Machine("behind.rounds", Round, data=Data, start=Round.BOOK, exits=[Round.DONE], snapshot_after=4)
+
+
+@rounds.workflow(Round.BOOK)
+async def book_again(data: Data) -> Round:
+    """Two events each time."""
+    data.log.append(await book("again"))
+    return Round.BOOK if len(data.log) < 100 else Round.DONE
+
+
+async def test_what_cannot_be_put_into_a_snapshot_is_not_tried_at_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longer the roll-back that is owed, the dearer is a try."""
+    tries: list[str] = []
+    monkeypatch.setattr(rounds._plan, "find_undo", lambda name, call: tries.append(call))
+    async with TestEngine() as engine:
+        run = await engine.start(rounds, Data())
+        await run.result()
+
+        assert not isinstance((await run.history())[0], SnapshotTaken)
+        assert 2 <= len(tries) <= 10

@@ -70,6 +70,8 @@ class Place:
         self._after = snapshot_after
         self._find_undo = find_undo
         self._cursor = NULL
+        self._tried = 0
+        """The seq at which no snapshot could be taken, as not all that is owed could be written down."""
 
     def take_cursor(self) -> msgspec.Raw:
         """How far the run had come in its state when the snapshot that it begins with was taken; once."""
@@ -79,12 +81,15 @@ class Place:
     async def rest(self, data: msgspec.Raw, cursor: msgspec.Raw = NULL) -> None:
         """Here a snapshot may be taken, and is if it is time."""
         execution = current_execution()
-        if execution is None or self._after is None or execution.events - execution.base < self._after:
+        if execution is None or self._after is None:
             return
-        if execution.events - execution.base < len(self._saga.bookings) or not may_take_snapshot(execution):
+        grown = execution.events - max(execution.base, self._tried)
+        if grown < self._after or grown < len(self._saga.bookings) or not may_take_snapshot(execution):
             return
         owed = self._owed()
-        if owed is not None:
+        if owed is None:
+            self._tried = execution.events
+        else:
             await take_snapshot(execution, _encode(Position(self.state, data, cursor, owed)))
 
     async def begin(self, state: str, data: msgspec.Raw) -> tuple[str, msgspec.Raw]:
