@@ -91,6 +91,7 @@ async def _drive(plan: Plan, place: Place, data: msgspec.Raw) -> Outcome:
         else:
             routed[state] = None
         outcome = await kind.leave(data, place)
+        place.take_cursor()  # Of a state that had one when the snapshot was taken, and has none in this code.
         move(outcome.to, came_from=state, is_written=not kind.is_pure)
         state, data = outcome.to, data_of(outcome, data)
     return Outcome(to=state, data=data)
