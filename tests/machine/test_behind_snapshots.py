@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 import pytest
 
 import outlive
-from outlive._journal.event import SnapshotTaken
+from outlive._journal.codec import Row, seal
+from outlive._journal.event import Event, RunCreated, SnapshotTaken
+from outlive._runtime import drafted
 from outlive.errors import RunFailed, RunNotFoundError
 from outlive.testing import TestEngine
-from tests.engine.support import Place, crash, in_time, stage, until, waits
+from tests.engine.support import Place, crash, in_time, parks, stage, until, waits
 
 
 class S(enum.Enum):
@@ -373,3 +375,28 @@ async def test_a_cursor_is_for_the_state_that_it_is_of(place: Place, monkeypatch
         result = await in_time(second.get("walks").result())
 
         assert result.data.log == ["back None"]
+
+
+# -- Trouble -----------------------------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_forgotten_for_a_snapshot_that_cannot_be_written(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong: the run is parked with its whole journal, and goes on from there."""
+
+    def break_down(event: Event, *, salt: int, seq: int) -> Row:
+        if isinstance(event, SnapshotTaken):
+            raise MemoryError("no room for it")
+        return seal(event, salt=salt, seq=seq)
+
+    monkeypatch.setattr(drafted, "seal", break_down)
+    async with place.engine() as engine:
+        run = await engine.start(rounds, Data(), id="rounds")
+        assert "no room for it" in await parks(run)
+        assert isinstance((await run.history())[0], RunCreated)
+        monkeypatch.undo()
+        await run.resume()
+        result = await in_time(run.result())
+
+        assert len(result.data.log) == 100

@@ -228,24 +228,20 @@ class LiveRun(DraftedRun):
         todo = self._todo
         while todo and not self.is_over:
             asked = todo.popleft()
-            event = self._snapshot(asked) if isinstance(asked, TakeSnapshot) else asked
+            event = snapshot_of(self, asked) if isinstance(asked, TakeSnapshot) else asked
             if isinstance(event, StepIntended | StepFailed) and not self.execution.expects(event.run, event.call):
                 continue  # The run has taken the call back since.
             if type(event) is StepFailed:
                 self.moving -= 1
             self.record(event)
+            if isinstance(asked, TakeSnapshot) and isinstance(event, SnapshotTaken):
+                # Not before it is written down: a draft that forgets without it would leave nothing of the run.
+                self.open_draft().forget(event.events, asked.next_number)
             for command in self.execution.feed(event):
                 self._follow(command)
         todo.clear()
         if self.length >= self._history_max and not self.is_over:
             self.park(str(HistoryTooLongError(self.id, self.length + 1, self._history_max)))
-
-    def _snapshot(self, command: TakeSnapshot) -> AnyEvent:
-        """The event that stands for all before it, which goes in the same draft."""
-        event = snapshot_of(self, command)
-        if isinstance(event, SnapshotTaken):
-            self.open_draft().forget(event.events, command.next_number)
-        return event
 
     def follow_all(self, commands: list[Command]) -> None:
         """Take up what a replay left to do."""
