@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from outlive._define.machine.answer import More, Pending
     from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
     from outlive._define.machine.machine import Machine
+    from outlive._define.machine.observer import Observer
     from outlive._define.machine.wire import MachineResult
     from outlive._model.breaker import Breaker
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
@@ -77,6 +78,7 @@ __all__ = [
     "Machine",
     "MachineResult",
     "More",
+    "Observer",
     "OutliveError",
     "PartialResults",
     "PartialTimeout",
@@ -136,6 +138,7 @@ _ON_DEMAND = {
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
     "More": "outlive._define.machine.answer",
+    "Observer": "outlive._define.machine.observer",
     "PartialResults": "outlive._define.machine.joins",
     "PartialTimeout": "outlive._define.machine.joins",
     "Pending": "outlive._define.machine.answer",
@@ -158,4 +161,4 @@ def __getattr__(name: str) -> typing.Any:
 
 def __dir__() -> list[str]:
     """What is for users, for those who press Tab: the names, and the modules that have more of them."""
-    return [*__all__, "codecs", "errors", "testing"]
+    return [*__all__, "codecs", "errors", "facts", "testing"]

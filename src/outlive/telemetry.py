@@ -59,6 +59,10 @@ class Counters:
     processes_begun: int = 0
     """Processes for steps with `process=True`."""
     signals_taken: int = 0
+    hooks_failed: int = 0
+    """Hooks of observers that raised, or took too long."""
+    hooks_dropped: int = 0
+    """Hooks that were not called, or cut off: their observer was too far behind, or the engine stopped."""
     sessions_ended: int = 0
     """Sessions of dead workers that were ended before their leases had run out."""
     stalls: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import outlive
 from outlive import RunStatus
 from outlive._journal.event import CancelRequested, StepSucceeded
 from outlive.errors import RunFinishedError
+from outlive.testing import replay
 from tests.engine.support import (
     DAY,
     Place,
@@ -203,6 +205,22 @@ async def test_a_run_may_be_cancelled_before_anybody_has_claimed_it(place: Place
         async with place.engine():
             await is_cancelled(client.get("run-1"))
     assert 0 == stage.count("a")
+
+
+@outlive.workflow
+async def cancelled_before_its_only_word() -> str:
+    return "at once"
+
+
+async def test_a_run_that_was_cancelled_before_it_began_can_be_replayed(place: Place, tmp_path: Path) -> None:
+    """Its code never ran, so whatever it would have said contradicts nothing."""
+    async with place.engine(worker=False) as client:
+        run = await client.start(cancelled_before_its_only_word)
+        await run.cancel(reason="enough")
+        await is_cancelled(run)
+        await run.export(tmp_path / "run.jsonl")
+
+    assert [tmp_path / "run.jsonl"] == replay(tmp_path / "run.jsonl")
 
 
 async def test_a_parked_run_is_cancelled_at_once(engine: outlive.Engine) -> None:

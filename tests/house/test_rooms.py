@@ -24,7 +24,7 @@ DEFINE = REPLAY | {"_define"}
 CLIENT = DEFINE | {"_store", "client"}
 RUNTIME = CLIENT | CONTRACTS | {"_runtime"}
 ENGINE = RUNTIME | {"engine"}
-EVERYTHING = ENGINE | BACKENDS | {"codecs", "http", "dashboard", "testing", "cli", "demo", "outlive"}
+EVERYTHING = ENGINE | BACKENDS | {"codecs", "facts", "http", "dashboard", "testing", "cli", "demo", "outlive"}
 
 # What each room may import besides itself, lowest room first. "outlive" is the package root.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_journal": MODEL,
     "_replay": JOURNAL,
     "codecs": JOURNAL,
+    "facts": MODEL,
     "_store": JOURNAL,
     "_lease": JOURNAL | {"_store"},
     "_store.tables": JOURNAL | {"_store"},

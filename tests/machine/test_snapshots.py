@@ -17,7 +17,7 @@ from outlive import All, More, Pending
 from outlive._journal.event import RunCreated, SnapshotTaken, StateLeft, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import MachineError, RunCancelled, RunFailed, RunTimedOut
-from outlive.testing import TestEngine, replay
+from outlive.testing import RecordingObserver, TestEngine, replay
 from outlive.testing.fsck import check_store
 from tests.engine.support import Place, crash, events_of, in_time, parks, stage, until, waits
 
@@ -110,6 +110,11 @@ async def test_a_machine_goes_on_from_its_snapshot_in_another_process(place: Pla
     run = await first.start(wheel, Data(until=95, asks=30), id="wheel")
     await in_time(first.signal("wheel", "answer", "one"))
     await in_time(first.signal("wheel", "answer", "two"))
+
+    async def asks_again() -> bool:
+        return await run.published() == {"turns": 90}
+
+    await until(asks_again)
     await waits(run)
     await crash(first)
     before = list(stage.calls)
@@ -395,6 +400,44 @@ async def test_an_undo_that_the_code_no_longer_has_parks_the_run(place: Place, m
             await in_time(found.result())
 
     assert [call for call in stage.calls if call.startswith("undo")] == UNDONE
+
+
+# -- Observers ---------------------------------------------------------------------------------------------------------
+
+heard = outlive.Machine("snapshots.heard", S, data=Data, start=S.TURN, exits=[S.DONE], snapshot_after=5)
+recorder = RecordingObserver()
+heard.observe(recorder)
+
+
+@heard.state(S.TURN)
+async def turn_and_be_heard(data: Data) -> S:
+    """To be told of."""
+    data.turns += 1
+    return S.ASK if data.turns % 8 == 0 else S.TURN
+
+
+@heard.workflow(S.ASK)
+async def ask_and_be_heard(data: Data) -> S:
+    """A place to crash."""
+    await outlive.wait_for_signal("answer", str)
+    return S.DONE if data.turns == 16 else S.TURN
+
+
+async def test_observers_hear_of_each_state_once_over_snapshots(place: Place) -> None:
+    """Also when another process goes on from one; and it is in the right state."""
+    recorder.clear()
+    first = await place.engine().__aenter__()
+    await waits(await first.start(heard, Data(), id="heard"))
+    await crash(first)
+    async with place.engine() as second:
+        run = second.get("heard")
+        assert isinstance((await run.history())[0], SnapshotTaken)
+        await run.signal("answer", "go")
+        await run.signal("answer", "go")
+        await in_time(run.result())
+
+    assert recorder.states("heard") == [*["TURN"] * 8, "ASK", *["TURN"] * 8, "ASK", "DONE"]
+    assert [fact.state for fact in recorder.facts("attempt_succeeded", "heard")] == ["TURN"] * 16
 
 
 # -- Looking at it -----------------------------------------------------------------------------------------------------

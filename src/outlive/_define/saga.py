@@ -30,7 +30,8 @@ block waits for its outcome before it is left, and undoes it, as nobody has ever
 workflow all wait for it. A cancellation that comes meanwhile is not lost: it leaves the block in place of the
 exception.
 
-*An undo that fails for good parks the run*, with the reason `undo failed: ...`. Resuming the run tries it again.
+*An undo that fails for good parks the run*, with the reason `undo failed: ...`. Resuming the run tries it again. A
+roll-back that takes longer than its `undo_timeout`, if it has one, parks it too: see `outlive._replay.bound`.
 
 *What does not roll back.* A run that leaves memory (it goes on elsewhere) and `KeyboardInterrupt`; a generator that is
 closed inside the block (`GeneratorExit`), which hands its undos on as if the block were left normally; and whatever
@@ -40,6 +41,7 @@ makes the run be parked instead of failed (`NotDurableError`): new code may stil
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
@@ -61,7 +63,8 @@ _NO_FAILURE = (KeyboardInterrupt, RunDropped)
 class SagaBlock:
     """A saga; enter it with `async with`, once."""
 
-    def __init__(self) -> None:
+    def __init__(self, undo_seconds: float | None = None) -> None:
+        self._undo_seconds = undo_seconds
         self._saga: Saga | None = None
         self._execution: Execution | None = None
 
@@ -84,7 +87,10 @@ class SagaBlock:
             raise ConfigurationError("a saga can be entered once; call outlive.saga() again")
         self._execution = current_execution()
         around = SAGA.get()
-        self._saga = Saga(around) if self._execution is not None else PlainSaga(around)
+        if self._execution is not None:
+            self._saga = Saga(around, undo_seconds=self._undo_seconds)
+        else:
+            self._saga = PlainSaga(around)
         SAGA.set(self._saga)
         return self
 
@@ -135,6 +141,20 @@ class SagaBlock:
         return await roll_back(execution, saga)
 
 
-def saga() -> SagaBlock:
-    """A block whose undoable steps are undone, newest first, if it fails or is cancelled."""
-    return SagaBlock()
+def saga(*, undo_timeout: float | timedelta | None = None) -> SagaBlock:
+    """A block whose undoable steps are undone, newest first, if it fails or is cancelled.
+
+    Args:
+        undo_timeout: seconds that the roll-back may take as a whole, from its beginning in the journal on; then the run
+            is parked with `UndoTimeoutError`, and resuming it goes on with what is left. Without it: what the saga
+            around this one says, or as long as it takes.
+    """
+    seconds = seconds_of(undo_timeout)
+    if seconds is not None and not seconds > 0:
+        raise ConfigurationError(f"saga(undo_timeout={undo_timeout!r}): give more than 0 seconds")
+    return SagaBlock(seconds)
+
+
+def seconds_of(span: float | timedelta | None) -> float | None:
+    """A span of time that may be given as a number or as a timedelta."""
+    return span.total_seconds() if isinstance(span, timedelta) else span

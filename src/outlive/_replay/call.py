@@ -15,6 +15,10 @@ from outlive.errors import UndoFailedError
 class Undoing(Protocol):
     """The roll-back that a step is called by."""
 
+    @property
+    def left(self) -> list[str]:
+        """The steps that are not undone; the first of them is being undone."""
+
     def failed(self, what: Failure | str, *, attempts: int = 0) -> UndoFailedError:
         """Why it cannot go on."""
 

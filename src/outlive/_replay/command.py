@@ -23,6 +23,7 @@ from outlive._journal.event import (
     StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
+from outlive._replay.audience import Audience
 
 if TYPE_CHECKING:
     from outlive._model.guard import Guard
@@ -85,6 +86,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """Whether a run goes on by itself after its worker was lost."""
     forgets: bool = False
     """Whether its runs take snapshots, and its function can be called without arguments to begin from one."""
+    audience: Audience | None = None
+    """Who wants to hear of its runs."""
 
 
 class RunStep(msgspec.Struct, gc=False):

@@ -24,6 +24,7 @@ from outlive._journal.event import AnyEvent
 from outlive._journal.value import Stored
 from outlive._model import Payload
 from outlive._replay.answering import HANDLERS
+from outlive._replay.bound import renew
 from outlive._replay.call import ChildCall
 from outlive._replay.command import Command, Park
 from outlive._replay.ending import end_closed
@@ -63,6 +64,8 @@ class Execution(RunTree):
                     self._check_not_stuck()
             except (DivergenceError, UnreadableError, RunawayError, StuckError, WorkflowNotFoundError) as error:
                 self.park(error, event.run)
+        elif self.bounds:
+            renew(self, event)
         self.events += 1
         commands, self.commands = self.commands, []
         return [command for command in commands if isinstance(command, Park)] if self.is_parked else commands
@@ -105,6 +108,7 @@ class Execution(RunTree):
             things.clear()
         self.closing.clear()
         self.timers = Timers()
+        self.listener = None
         self.unpack = self.unpack_foreign = _nothing
         self.loop.execution = None
 

@@ -110,6 +110,7 @@ class Frame:
         "scope",
         "seed",
         "spec",
+        "state",
         "tags",
         "task",
         "tasks",
@@ -121,6 +122,8 @@ class Frame:
         self.number = number
         self.id = run_id
         self.spec = spec
+        self.state = ""
+        """Where it is, if it is a machine."""
         self.tags: dict[str, str] = {}
         self.seed = f"{nonce}/{number}"
         self.task: asyncio.Task[Any] | None = None

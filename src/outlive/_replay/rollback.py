@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from outlive._model import Failure
 from outlive._replay.ask import ask_step
+from outlive._replay.bound import bounded, in_bounds
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.loop import RunTask
@@ -46,7 +47,7 @@ async def forget(execution: Execution, saga: Saga) -> None:
         if futures:
             await asyncio.wait(futures)
         saga.is_undoing = True
-        was_cancelled = await _insist(execution, Rollback(saga.take_given_up()).run(execution))
+        was_cancelled = await _insist(execution, _undo_given_up(execution, saga))
         saga.is_undoing = False
         if was_cancelled:
             raise asyncio.CancelledError
@@ -81,11 +82,23 @@ async def _insist(execution: Execution, work: Coroutine[Any, Any, None]) -> bool
     return was_cancelled
 
 
+async def _undo_given_up(execution: Execution, saga: Saga) -> None:
+    with bounded(execution, saga) as bound:
+        rollback = Rollback(saga.take_given_up(), bound_seconds=saga.undo_seconds)
+        if bound is not None:
+            bound.progress = rollback
+        await rollback.run(execution)
+
+
 async def _settle_and_undo(execution: Execution, saga: Saga, owner: asyncio.Task[Any] | None) -> None:
-    await _stop_the_others(execution, saga, owner)
-    while waited := saga.unsettled(execution.loop):
-        await asyncio.wait(waited)
-    await Rollback(saga.take_all()).run(execution)
+    with bounded(execution, saga) as bound:
+        await _stop_the_others(execution, saga, owner)
+        while waited := saga.unsettled(execution.loop):
+            await asyncio.wait(waited)
+        rollback = Rollback(saga.take_all(), bound_seconds=saga.undo_seconds)
+        if bound is not None:
+            bound.progress = rollback
+        await rollback.run(execution)
 
 
 async def _stop_the_others(execution: Execution, saga: Saga, owner: asyncio.Task[Any] | None) -> None:
@@ -113,7 +126,8 @@ async def _stop_the_others(execution: Execution, saga: Saga, owner: asyncio.Task
 class Rollback:
     """Undoes bookings one after the other, newest first; knows how far it has come."""
 
-    def __init__(self, bookings: list[Booking]) -> None:
+    def __init__(self, bookings: list[Booking], *, bound_seconds: float | None = None) -> None:
+        self._bound_seconds = bound_seconds
         self._left = sorted((booking for booking in bookings if booking.order), key=lambda booking: booking.order)
         self._undone: list[Booking] = []
 
@@ -126,12 +140,22 @@ class Rollback:
     async def _undo(self, execution: Execution, booking: Booking) -> None:
         undo = booking.undo
         try:
-            call = ask_step(execution, undo, undo.options, booking.args, booking.kwargs)
+            call = ask_step(execution, undo, in_bounds(undo.options, self._bound_seconds), booking.args, booking.kwargs)
             call.rollback = self
             await call.future
         except Exception as error:  # It does not take this result, or its failure is in the journal all the same.
             execution.park(self.failed(f"{type(error).__qualname__}: {error}"), SCOPE.get().frame.number)
             await execution.loop.create_future()
+
+    @property
+    def undone(self) -> list[str]:
+        """The steps that are undone, newest first."""
+        return [booking.name for booking in self._undone]
+
+    @property
+    def left(self) -> list[str]:
+        """The steps that are not, newest first."""
+        return [booking.name for booking in reversed(self._left)]
 
     def failed(self, what: Failure | str, *, attempts: int = 0) -> UndoFailedError:
         """Why the roll-back cannot go on, for a person."""
@@ -141,6 +165,6 @@ class Rollback:
             step=booking.name,
             error=what if isinstance(what, str) else f"{what.type}: {what.message}",
             attempts=attempts,
-            undone=[each.name for each in self._undone],
-            left=[each.name for each in reversed(self._left)],
+            undone=self.undone,
+            left=self.left,
         )

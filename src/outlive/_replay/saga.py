@@ -78,10 +78,25 @@ class Booking:
 class Saga:
     """The bookings of one block, and the sagas inside it."""
 
-    __slots__ = ("_orders", "_outermost", "bookings", "inner", "is_failed", "is_over", "is_undoing", "over", "parent")
+    __slots__ = (
+        "_orders",
+        "_outermost",
+        "bookings",
+        "inner",
+        "is_failed",
+        "is_over",
+        "is_undoing",
+        "over",
+        "parent",
+        "undo_seconds",
+    )
 
-    def __init__(self, parent: Saga | None) -> None:
+    def __init__(self, parent: Saga | None, *, undo_seconds: float | None = None) -> None:
         self.parent = holder_of(parent)
+        if undo_seconds is None and self.parent is not None:
+            undo_seconds = self.parent.undo_seconds
+        self.undo_seconds: float | None = undo_seconds
+        """How long its roll-back may take; as long as that of the saga around it unless given."""
         self._outermost: Saga = self if self.parent is None else self.parent._outermost
         self._orders = 0
         self.bookings: list[Booking] = []
@@ -129,6 +144,14 @@ class Saga:
         self.bookings, self.inner = [], []
         if self.over is not None and not self.over.done():
             self.over.set_result(None)
+
+    def to_undo(self) -> list[str]:
+        """The names of everything that is complete, newest first."""
+        return [booking.name for booking in sorted(self._complete(), key=lambda each: each.order, reverse=True)]
+
+    def _complete(self) -> list[Booking]:
+        inner = [booking for saga in self.inner for booking in saga._complete()]
+        return [*(booking for booking in self.bookings if booking.order), *inner]
 
     def take_given_up(self) -> list[Booking]:
         """Take out the bookings whose result nobody saw and which are complete."""

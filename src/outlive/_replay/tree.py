@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from outlive._journal.event import AnyEvent, DetachedEnded, RunCreated
 from outlive._journal.value import Stored
 from outlive._model import Payload, RunStatus, Wait
+from outlive._replay.bound import UndoBound
 from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
 from outlive._replay.command import (
     Command,
@@ -34,6 +35,13 @@ from outlive.errors import OutliveError, RunDropped
 CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
 
 TIMER = "@timer"
+
+
+class Listener(Protocol):
+    """Who wants to know where a machine goes."""
+
+    def __call__(self, frame: Frame, came_from: str, *, is_written: bool) -> None:
+        """It is in `frame.state` now; `is_written` says whether that is in the journal, or only follows from it."""
 
 
 class RunTree:
@@ -60,6 +68,10 @@ class RunTree:
         self.forgets = False
         """Whether snapshots are taken of the root run."""
         self.is_parked = False
+        self.parked_for: tuple[type[OutliveError], int] | None = None
+        """Why it is parked, and in which run. Not the error itself: its traceback would hold everything."""
+        self.listener: Listener | None = None
+        """Told where machines go while they are fed; nobody during a replay."""
         self.foresight = NOTHING_AHEAD
         self.has_items = False
         """Whether outcomes of steps and children may be those of items."""
@@ -77,6 +89,8 @@ class RunTree:
         self.closing: list[Frame] = []
         """Runs whose workflow has ended and whose last tasks and children have not."""
         self.timers = Timers()
+        self.bounds: list[UndoBound] = []
+        """Of the roll-backs under way."""
         self.next_number = 1
         self.ended: dict[str, DetachedEnded] = {}
         self.end_waiters: dict[str, list[asyncio.Future[DetachedEnded]]] = {}
@@ -107,7 +121,7 @@ class RunTree:
     def park(self, error: OutliveError, run: int = 0) -> None:
         """Stop here: going on would be wrong, failing would lose the run."""
         if not self.is_parked:
-            self.is_parked = True
+            self.is_parked, self.parked_for = True, (type(error), run)
             self.commands = [Park(reason=reason_of(self, error, run))]
 
     def cancel_frame(self, frame: Frame, reason: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from outlive._model import Run
 from outlive._replay.command import CancelStep, RunStep
+from outlive._runtime.herald import Told
 from outlive._store.contract import Change, Forgotten
 
 Effect = RunStep | CancelStep | Callable[[], None]
@@ -15,13 +16,15 @@ Effect = RunStep | CancelStep | Callable[[], None]
 class Draft:
     """A change, and the effects that wait for it to be durable."""
 
-    __slots__ = ("change", "effects", "runs")
+    __slots__ = ("change", "effects", "runs", "told")
 
     def __init__(self, journal: int, after: int, *, is_guarded: bool = False) -> None:
         self.change = Change(journal=journal, after=after, rows=[], is_guarded=is_guarded)
         self.runs: dict[int, Run] = {}
         """The latest row of each run that changed."""
         self.effects: list[Effect] = []
+        self.told: list[Told] = []
+        """What observers hear of it; empty if nobody listens."""
 
     def forget(self, before: int, below: int) -> None:
         """Everything before the snapshot with this seq, and children before this number, also those in here."""

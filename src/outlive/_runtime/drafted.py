@@ -23,6 +23,8 @@ from outlive._replay.command import (
 from outlive._replay.execution import Execution
 from outlive._runtime.clock import Clock
 from outlive._runtime.draft import Draft, Effect
+from outlive._runtime.hearing import Hearing
+from outlive._runtime.herald import Herald
 from outlive._runtime.item import item_of
 
 
@@ -31,6 +33,7 @@ class DraftedRun:
 
     __slots__ = (
         "_blobs",
+        "_herald",
         "_journal",
         "_owners",
         "_salt",
@@ -38,6 +41,7 @@ class DraftedRun:
         "draft",
         "execution",
         "fold",
+        "hearing",
         "in_flight",
         "is_over",
         "lookups",
@@ -55,6 +59,7 @@ class DraftedRun:
         packer: Packer,
         resolve: Callable[[str, int], WorkflowSpec],
         turns_max: int,
+        herald: Herald | None = None,
     ) -> None:
         self.clock = clock
         self.packer = packer
@@ -66,6 +71,9 @@ class DraftedRun:
             root_id, resolve=resolve, unpack=self._unpack, unpack_foreign=self._unpack_foreign, turns_max=turns_max
         )
         self.fold = Fold(root_id)
+        self.hearing: Hearing | None = None
+        """For the observers of its workflows; None if there are none."""
+        self._herald = herald
         self.seq = -1
         """The seq of the last event, durable or on its way."""
         self.draft: Draft | None = None
@@ -133,6 +141,21 @@ class DraftedRun:
     def _unpack_foreign(self, payload: Payload) -> Stored:
         return self.packer.unpack(payload, self._blobs)
 
+    def listen(self, spec: WorkflowSpec) -> None:
+        """A run of this workflow is in the tree: its observers hear of it."""
+        if spec.audience and self._herald is not None:
+            if self.hearing is None:
+                self.hearing = Hearing(
+                    self.execution, herald=self._herald, now=self.clock.now, open_draft=self.open_draft
+                )
+            self.execution.listener = self.hearing.moved
+
+    def tell(self, draft: Draft) -> None:
+        """A draft is durable: observers may hear of it, once."""
+        told, draft.told = draft.told, []
+        if told and self._herald is not None:
+            self._herald.tell(self.id, told)
+
     def open_draft(self) -> Draft:
         """The draft of the next change, a new one if there is none."""
         if self.draft is None:
@@ -144,6 +167,8 @@ class DraftedRun:
         draft = self.open_draft()
         draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq + 1))
         self.seq += 1
+        if self.hearing is not None:
+            self.hearing.note(event)
         if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
             draft.change.items.append(item)
         run = self.fold.apply(event)

@@ -108,6 +108,7 @@ class Executor:
                 passed=partial(self._begin, live, attempt),
                 delayed=partial(self._turn_away, live, attempt),
                 refused=lambda error: self._turn_away(live, attempt, self.failed(command, error)),
+                found_open=partial(_tell_open, live, command),
             )
             attempt.ticket = self._gate.admit(command, door)
 
@@ -196,6 +197,8 @@ class Executor:
         if ticket is not None:
             ticket.is_begun = True
         self._counters.step_started(attempt)
+        if live.hearing is not None:
+            live.hearing.started(command)
         attempt.task = task
         try:
             if command.step.kind is None:
@@ -365,3 +368,8 @@ class Executor:
         return StepFailed(
             at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt
         )
+
+
+def _tell_open(live: LiveRun, command: RunStep, breaker: str, until_at: int) -> None:
+    if live.hearing is not None:
+        live.hearing.circuit_open(command, breaker, until_at=until_at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
@@ -13,9 +14,12 @@ from outlive._journal.event import (
     DetachedEnded,
     Ending,
     RunCancelled,
+    RunClaimed,
     RunContinued,
     RunCreated,
     RunFailed,
+    RunParked,
+    RunReleased,
     RunResumed,
     RunSucceeded,
     RunTimedOut,
@@ -61,6 +65,21 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
             return ApprovalDecided(at=at, run=message.run, approval=message.name, payload=message.payload)
         case _:
             assert_never(message.kind)
+
+
+def is_new(events: Sequence[AnyEvent]) -> bool:
+    """Whether a claimed run has never been in motion: all that is known of it is that it was created."""
+    created = events[0] if len(events) == 2 else None
+    return isinstance(created, RunCreated) and not created.worker
+
+
+def resumed_by(events: Sequence[AnyEvent], *, has_wish: bool) -> str:
+    """Who lets a claimed run go on: a worker that takes it over, a person who wants a step skipped, or nobody, as it
+    has only slept. (A person who resumes it does so by an event of its own.)"""
+    before, claim = events[-2:] if len(events) > 1 else (None, None)
+    if isinstance(before, RunReleased) or (isinstance(claim, RunClaimed) and claim.interrupted):
+        return "worker"
+    return "person" if isinstance(before, RunParked) and has_wish else ""
 
 
 def fact_of_success(command: RunStep, *, at: int, result: Payload) -> StepSucceeded:

@@ -56,14 +56,18 @@ class _Wait(NamedTuple):
     error: OutliveError | None
     """What it fails with, if it does not want to wait."""
     has_turn: bool = False
+    breaker: str = ""
+    """The name of the breaker, if that is why."""
 
 
 class Door(NamedTuple):
-    """What becomes of an attempt at the gate: exactly one of these is called, unless it gives up."""
+    """What becomes of an attempt at the gate: exactly one of the first three is called, unless it gives up."""
 
     passed: Callable[[], None]
     delayed: Callable[[StepDelayed], None]
     refused: Callable[[BaseException], None]
+    found_open: Callable[[str, int], None]
+    """Called before, and once, if its breaker is open: with the breaker's name, and until when at least."""
 
 
 class Gate:
@@ -130,6 +134,7 @@ class Gate:
                 door.refused(error)
             return
         waited = 0.0
+        was_open = False
         while not ticket.has_ended():
             try:
                 wait = await self._ask(ticket, command, cost)
@@ -143,6 +148,9 @@ class Gate:
                 self._renew_later(ticket)
                 door.passed()
                 return
+            if wait.breaker and not was_open:
+                was_open = True
+                door.found_open(wait.breaker, self._clock.now() + round(wait.seconds * MICROSECONDS))
             if wait.error is not None and not command.options.parks:
                 door.refused(wait.error)
                 return
@@ -194,7 +202,7 @@ class Gate:
             return None
         seconds = (answer.at - now_at) / MICROSECONDS
         error = CircuitOpenError(breaker.name, seconds) if breaker.when_open == "fail" else None
-        return _Wait(seconds, f"breaker {breaker.name}", error)
+        return _Wait(seconds, f"breaker {breaker.name}", error, breaker=breaker.name)
 
     async def _ask_limit(self, ticket: Ticket, limit: RateLimit, cost: int, command: RunStep) -> _Wait | None:
         may_wait = limit.when_full == "wait" or command.options.parks

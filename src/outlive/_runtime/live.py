@@ -30,6 +30,7 @@ from outlive._journal.event import (
 from outlive._journal.failure import storable
 from outlive._journal.packing import Packer
 from outlive._model import Run
+from outlive._replay.bound import BoundTimer, UndoBound
 from outlive._replay.command import (
     CancelStep,
     Command,
@@ -47,11 +48,12 @@ from outlive._replay.command import (
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.clock import Clock
 from outlive._runtime.drafted import DraftedRun
-from outlive._runtime.fact import fact_of_message
+from outlive._runtime.fact import fact_of_message, is_new, resumed_by
+from outlive._runtime.herald import Herald
 from outlive._runtime.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.skipping import Skip, SkipRefused, skips_of
 from outlive._runtime.translating import fact_of, snapshot_of
-from outlive._runtime.undo import undo_failed
+from outlive._runtime.undo import undo_cut_off, undo_failed
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import HistoryTooLongError, OutliveError
 from outlive.telemetry import log
@@ -76,9 +78,17 @@ class LiveRun(DraftedRun):
         resolve: Callable[[str, int], WorkflowSpec],
         turns_max: int,
         history_max: int,
+        herald: Herald | None = None,
     ) -> None:
         super().__init__(
-            root_id, nonce=nonce, journal=journal, clock=clock, packer=packer, resolve=resolve, turns_max=turns_max
+            root_id,
+            nonce=nonce,
+            journal=journal,
+            clock=clock,
+            packer=packer,
+            resolve=resolve,
+            turns_max=turns_max,
+            herald=herald,
         )
         self._history_max = history_max
         self.moving = 0
@@ -125,7 +135,7 @@ class LiveRun(DraftedRun):
         skips: list[Skip] = []
         try:
             # Judged before anything of it is parsed. See `verdict`.
-            reason = verdict() or self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id))
+            reason = verdict() or self._replay(open_journal(rows, nonce=run.nonce, run_id=run.id), wishes)
             if not reason:
                 asked = self.execution.outstanding()
                 skips = skips_of(wishes, asked, root_id=self.id, unpack=self._unpack)
@@ -158,10 +168,21 @@ class LiveRun(DraftedRun):
         if skips:
             self.open_draft().change.consumed += [wish.id for wish in wishes]
 
-    def _replay(self, events: list[AnyEvent]) -> str:
+    def _replay(self, events: list[AnyEvent], wishes: list[Inbound]) -> str:
         """Feed the whole journal; empty, or why the code cannot go on with it."""
         self.fold.runs.clear()
         self.execution.foresee(events)
+        if not is_new(events):
+            # What the journal has of it was told when it happened. Of a run that is new nobody has heard.
+            self.execution.listener = None
+        reason = self._feed_all(events)
+        for frame in self.execution.frames.values():
+            self.listen(frame.spec)
+        if self.hearing is not None and not reason and (who := resumed_by(events, has_wish=bool(wishes))):
+            self.hearing.resumed(by=who)
+        return reason
+
+    def _feed_all(self, events: list[AnyEvent]) -> str:
         for event in events:
             self.fold.apply(event)
             for command in self.execution.feed(event):
@@ -266,7 +287,10 @@ class LiveRun(DraftedRun):
         """Fire every timer that is due, in order."""
         now_at = self.clock.now()
         while not self.is_over and (timer := self.execution.due_timer(now_at)) is not None:
-            self.happen(TimerFired(at=max(now_at, timer.due_at), run=timer.run, call=timer.name))
+            if isinstance(timer, BoundTimer):
+                self.park_rollback(timer.bound)
+            else:
+                self.happen(TimerFired(at=max(now_at, timer.due_at), run=timer.run, call=timer.name))
 
     def take_due_retries(self) -> list[RunStep]:
         """The attempts whose back-off is over; they count as moving from now on."""
@@ -300,6 +324,21 @@ class LiveRun(DraftedRun):
         self.happen(failed)
         if not self.is_over:
             self.park(reason)
+
+    def park_rollback(self, bound: UndoBound) -> None:
+        """Park it in the middle of a roll-back that takes too long. See `undo`."""
+        reason = str(bound.over())
+        for attempt in [each for each in self.attempts.values() if each.command.options.parks]:
+            if not self.is_over and self.execution.expects(attempt.command.run, attempt.command.call):
+                self.happen(undo_cut_off(attempt.command, bound, at=self.clock.now()))
+        if not self.is_over:
+            self.park(reason)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time of a roll-back is over, and nothing of it may begin any more."""
+        now_at = self.clock.now()
+        return any(bound.due_at <= now_at for bound in self.execution.bounds)
 
     def break_off(self, reason: str) -> None:
         """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""

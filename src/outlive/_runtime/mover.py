@@ -276,6 +276,8 @@ class Mover:
             self._give_up(live)
             return
         live.committed(draft, journal)
+        if draft.told:
+            live.tell(draft)
         if draft.runs:
             self._announce_ends(draft)
         if live.is_lost:

@@ -25,6 +25,7 @@ from outlive._runtime.claimer import Claimer
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.gate import Gate
+from outlive._runtime.herald import Herald
 from outlive._runtime.keeper import Keeper
 from outlive._runtime.live import LiveRun
 from outlive._runtime.rescuer import Rescuer
@@ -88,6 +89,7 @@ class Station:
         """Begun, or perhaps begun, and not ended."""
         self._is_stopping = False
         self._definitions: frozenset[str] = frozenset()
+        self._herald = Herald(clock=clock, counters=counters)
 
     async def start(self) -> None:
         """Begin a session and claim what is due."""
@@ -104,6 +106,7 @@ class Station:
             counters=self._counters,
             ended=self._announce,
             trust=trust,
+            herald=self._herald,
             gate=self._gate,
             look_up=self._look_up,
             ring=self.ring,
@@ -214,6 +217,7 @@ class Station:
             await self._claimer.stop()
         if (worker := self._worker) is not None:
             await self._stop_worker(worker, grace_seconds)
+        await self._herald.close(patience_seconds=grace_seconds)
         await self._gate.close(patience_seconds=grace_seconds)
         try:
             # More than one if it stops while a session that was lost is being followed by another.
@@ -261,6 +265,7 @@ class Station:
         self._gate.abandon()
         if self._renewal is not None:
             self._renewal.cancel()
+        self._herald.abandon()
         if self._claimer is not None:
             self._claimer.abandon()
         self._stop_beating()

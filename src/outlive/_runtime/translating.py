@@ -40,6 +40,7 @@ def fact_of(live: DraftedRun, command: StartChild | StartDetached | Record | End
     try:
         match command:
             case StartChild():
+                live.listen(command.workflow)
                 arguments = live.pack(command.arguments, f"the arguments of {command.workflow.name}")
                 return fact_of_child(command, at=live.clock.now(), arguments=arguments)
             case StartDetached():

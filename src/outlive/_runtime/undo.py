@@ -3,12 +3,18 @@
 A step that fails for good tells its workflow. An undo has nobody to tell: the workflow has failed already, and half a
 roll-back must not end silently. So its last failure goes into the journal as one more failed attempt, and the run is
 parked with what was undone and what is left. Whoever resumes the run lets it make the next attempt.
+
+A roll-back that has taken too long as a whole ends in the same way, with the undo that is under way: see
+`outlive._replay.bound`.
 """
 
 from __future__ import annotations
 
 from outlive._journal.event import AttemptFailed, StepFailed
+from outlive._model import Failure
+from outlive._replay.bound import UndoBound
 from outlive._replay.call import StepCall
+from outlive._replay.command import RunStep
 from outlive._replay.execution import Execution
 
 
@@ -27,3 +33,17 @@ def undo_failed(execution: Execution, event: StepFailed) -> tuple[AttemptFailed,
         digest=event.digest,
     )
     return failed, str(call.rollback.failed(event.failure, attempts=event.attempt))
+
+
+def undo_cut_off(command: RunStep, bound: UndoBound, *, at: int) -> AttemptFailed:
+    """The attempt of an undo that was under way when the time of its roll-back was over."""
+    message = f"the roll-back has not ended within its undo_timeout of {bound.seconds:g} s"
+    return AttemptFailed(
+        at=at,
+        run=command.run,
+        call=command.call,
+        failure=Failure(type="builtins.TimeoutError", message=message),
+        attempt=command.attempt,
+        retry_at=at,
+        digest=command.digest,
+    )

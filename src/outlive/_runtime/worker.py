@@ -27,6 +27,7 @@ from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.draft import Draft
 from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.gate import Gate
+from outlive._runtime.herald import Herald
 from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.mover import Mover
@@ -35,6 +36,7 @@ from outlive._runtime.trust import Trust
 from outlive._runtime.verdict import Bench
 from outlive._store.contract import Claim, Inbound, MessageKind, Outcome
 from outlive.client.birth import birth
+from outlive.errors import WorkflowNotFoundError
 from outlive.telemetry import Counters, log
 
 
@@ -53,6 +55,7 @@ class Worker:
         counters: Counters,
         ended: Callable[[Run], None],
         trust: Trust,
+        herald: Herald,
         gate: Gate,
         look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
@@ -64,6 +67,7 @@ class Worker:
         self._committer = committer
         self._packer = packer
         self._resolve = resolve
+        self._herald = herald
         self._limits = limits
         self._counters = counters
         self._look_up = look_up
@@ -116,6 +120,7 @@ class Worker:
         live = self._new_live(run_id, nonce=event.nonce, journal=0)
         live.store_blobs(blobs)
         try:
+            live.listen(self._resolve(event.workflow, event.version))
             live.happen(msgspec.structs.replace(event, worker=self.id))
             self._mover.rest(live)
         except Exception:
@@ -136,6 +141,8 @@ class Worker:
             self._mover.discard(live)
             answer(outcome, journal)
             return
+        if draft.told:
+            live.tell(draft)  # Before who starts it can see that it has ended.
         if not live.is_lost:
             self._counters.runs_started += 1
             self._holdings.add(journal, live)
@@ -158,6 +165,7 @@ class Worker:
         else:
             live = self._new_live(claim.run.id, nonce=claim.run.nonce, journal=claim.run.journal)
             live.seq = claim.seq
+            self._listen(live, claim.run)
         self._holdings.add(claim.run.journal, live)
         rows = found.journals.get(claim.run.journal, [])
         if found.blobs:
@@ -186,11 +194,22 @@ class Worker:
         self._counters.steps_skipped += live.skipped
         live.spend_resumes(mail)
 
+    def _listen(self, live: LiveRun, run: Run) -> None:
+        """Let the observers of a claimed tree hear what becomes of it, also if it cannot be replayed."""
+        try:
+            spec = self._resolve(run.workflow, run.version)
+        except WorkflowNotFoundError:
+            return  # It will be parked for that.
+        live.listen(spec)
+        if live.hearing is not None:
+            live.hearing.claimed(run, spec)
+
     def _release_durable(self, live: LiveRun) -> None:
         """After a replay everything asked for follows from durable events: steps need not wait for another commit."""
         draft = live.draft
-        if draft is not None and not draft.change.rows and not live.is_over:
+        if draft is not None and not draft.change.rows and not live.is_over and not live.is_late:
             live.draft = None
+            live.tell(draft)
             self._mover.release(live, draft)
 
     def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
@@ -272,4 +291,5 @@ class Worker:
             resolve=self._resolve,
             turns_max=self._limits.turns_per_event_max,
             history_max=self._limits.history_events_max,
+            herald=self._herald,
         )

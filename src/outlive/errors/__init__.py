@@ -59,6 +59,7 @@ from outlive.errors.step import (
     StepTimeoutError,
     ToleranceExceededError,
     UndoFailedError,
+    UndoTimeoutError,
 )
 from outlive.errors.store import (
     CommitUnknownError,
@@ -149,6 +150,7 @@ __all__ = [
     "TransactionRefusedError",
     "UndoFailedError",
     "UndoNotFoundError",
+    "UndoTimeoutError",
     "UnfitServerError",
     "UnknownStateError",
     "UnreadableError",

@@ -65,16 +65,39 @@ class UndoFailedError(OutliveError):
         tried = f" after {attempts} attempts" if attempts > 1 else ""
         super().__init__(
             f"{UNDO_FAILED}{undo} of {step}{tried}: {error}\n"
-            f"  undone: {self._names(self.undone)}\n"
-            f"  left:   {self._names(self.left)}\n"
+            f"{self._how_far()}"
             f"mend the cause, then resume the run: it tries this undo again and goes on with the rest; "
             f"cancelling it leaves the rest as it is"
         )
+
+    def _how_far(self) -> str:
+        return f"  undone: {self._names(self.undone)}\n  left:   {self._names(self.left)}\n"
 
     def _names(self, names: Sequence[str]) -> str:
         """The names, newest first, but not thousands of them."""
         more = [f"and {len(names) - self.NAMES_MAX} more"] if len(names) > self.NAMES_MAX else []
         return ", ".join([*names[: self.NAMES_MAX], *more]) or "nothing"
+
+
+class UndoTimeoutError(UndoFailedError):
+    """A roll-back has not ended within its `undo_timeout`; the run is parked in the middle of it.
+
+    Carries `seconds`, the bound; `waited`, the steps in flight that it still waited for; `undone` and `left`.
+    """
+
+    def __init__(self, seconds: float, *, waited: Sequence[str], undone: Sequence[str], left: Sequence[str]) -> None:
+        self.seconds, self.waited = seconds, list(waited)
+        self.undo, self.step, self.attempts = "", left[0] if left else "", 0
+        self.undone, self.left = list(undone), list(left)
+        self.error = f"the roll-back has not ended within its undo_timeout of {seconds:g} s"
+        busy = f"it waited for {self._names(self.waited)} to end" if waited else f"it was busy with {self.step}"
+        OutliveError.__init__(
+            self,
+            f"{UNDO_FAILED}{self.error}; {busy}\n"
+            f"{self._how_far()}"
+            f"mend the cause, then resume the run: it goes on with what is left, and has as much time again; "
+            f"cancelling it leaves the rest as it is",
+        )
 
 
 class ToleranceExceededError(OutliveError):

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from outlive.testing.crash import CrashReport, SurvivalError, Survivor, crash_everywhere
     from outlive.testing.engine import TestEngine
+    from outlive.testing.recording import RecordingObserver
     from outlive.testing.replaying import ReplayError, replay
     from outlive.testing.skip_clock import SkipClock
 
 __all__ = [
     "CrashReport",
+    "RecordingObserver",
     "ReplayError",
     "SkipClock",
     "SurvivalError",
@@ -24,6 +26,7 @@ __all__ = [
 
 _HOMES = {
     "CrashReport": "crash",
+    "RecordingObserver": "recording",
     "ReplayError": "replaying",
     "SkipClock": "skip_clock",
     "SurvivalError": "crash",

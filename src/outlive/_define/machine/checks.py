@@ -69,7 +69,7 @@ def check_definition(
     start: enum.Enum,
     exits: Collection[enum.Enum],
     version: int,
-    timeout: float | None,
+    spans: Mapping[str, float | None],
     snapshot_after: int | None,
 ) -> None:
     """Refuse what cannot be a machine, whatever its states will be.
@@ -82,8 +82,11 @@ def check_definition(
     problems = [f"{each!r} is no state of {states.__qualname__}" for each in (start, *exits) if each not in [*states]]
     if version < 1:
         problems.append(f"version={version!r} must be a whole number from 1 on")
-    if timeout is not None and timeout <= 0:
-        problems.append(f"timeout={timeout!r} must be more than 0 seconds")
+    problems += [
+        f"{argument}={seconds!r} must be more than 0 seconds"
+        for argument, seconds in spans.items()
+        if seconds is not None and not seconds > 0
+    ]
     if snapshot_after is not None and snapshot_after < 1:
         problems.append(f"snapshot_after={snapshot_after!r} must be at least 1 event, or None to keep all")
     if problems:

@@ -12,6 +12,7 @@ from outlive._define.machine.checks import is_same
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Delay, Kind, TimerState
+from outlive._define.machine.observer import HOOKS, Observer, hooks_of
 from outlive._define.machine.resources import Resource, Resources
 from outlive._define.machine.split import Branch
 from outlive._define.registry import where
@@ -21,6 +22,7 @@ from outlive._model import Retry
 from outlive._model.breaker import Breaker
 from outlive._model.guard import Cost, Guard, guard_of
 from outlive._model.limit import RateLimit
+from outlive._replay.audience import Audience
 from outlive._replay.command import StepKind
 from outlive.errors import DefinitionError, MachineError
 
@@ -47,6 +49,7 @@ class Definition(Generic[S, D]):
         self._plan = Plan(name, states, start=start, exits=names, snapshot_after=snapshot_after)
         self._resources = Resources(name)
         self._builder = Builder(name, states, data, self._resources)
+        self._audience = Audience()
         self._is_checked = False
 
     def state(
@@ -294,6 +297,21 @@ class Definition(Generic[S, D]):
         """
         self._resources.add(Resource(name, setup, teardown, health))
         self._is_checked = False
+
+    def observe(self, observer: Observer) -> None:
+        """Have the hooks of an observer called for the runs of this machine, in processes that have said so before
+        they start an engine.
+
+        Raises:
+            DefinitionError: it is no `outlive.Observer`, or has none of its hooks.
+        """
+        if not isinstance(observer, Observer):
+            raise DefinitionError(f"{self._plan.name}.observe({observer!r}): give it an object of outlive.Observer")
+        hooks = hooks_of(observer)
+        if not hooks:
+            wanted = f"define at least one of {', '.join(HOOKS)}"
+            raise DefinitionError(f"{self._plan.name}.observe({observer!r}): it has no hook; {wanted}")
+        self._audience.add(observer, hooks)
 
     def _guard(self, state: S, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
         return guard_of(f"state {state} of {self._plan.name}", breaker, limit, cost)

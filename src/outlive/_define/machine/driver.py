@@ -10,6 +10,7 @@ import msgspec
 
 from outlive._define.machine.asking import data_of, park
 from outlive._define.machine.kinds import Kind
+from outlive._define.machine.moving import move
 from outlive._define.machine.place import Place, as_found
 from outlive._define.machine.wire import NULL, Outcome
 from outlive._define.registry import REGISTRY
@@ -37,6 +38,8 @@ class Plan:
         self.exits = exits
         self.snapshot_after = snapshot_after
         self.kinds: dict[str, Kind] = {}
+        self.undo_seconds: float | None = None
+        """How long a roll-back may take."""
         self.check: Callable[[], None] = lambda: None
         """Raises `MachineError`."""
 
@@ -57,7 +60,7 @@ def driver_of(plan: Plan) -> Callable[..., Coroutine[Any, Any, Outcome]]:
             plan.check()
         except MachineError as error:
             await park(error)
-        async with saga():
+        async with saga(undo_timeout=plan.undo_seconds):
             around = SAGA.get()
             assert around is not None
             place = Place(plan.name, around, snapshot_after=plan.snapshot_after, find_undo=plan.find_undo)
@@ -69,6 +72,7 @@ def driver_of(plan: Plan) -> Callable[..., Coroutine[Any, Any, Outcome]]:
 async def _drive(plan: Plan, place: Place, data: msgspec.Raw) -> Outcome:
     state, data = await place.begin(plan.start.name, data)
     routed = dict[str, None]()
+    move(state)
     while state not in plan.exits:
         kind = plan.kinds.get(state)
         if kind is None:
@@ -84,5 +88,6 @@ async def _drive(plan: Plan, place: Place, data: msgspec.Raw) -> Outcome:
         else:
             routed[state] = None
         outcome = await kind.leave(data, place)
+        move(outcome.to, came_from=state, is_written=not kind.is_pure)
         state, data = outcome.to, data_of(outcome, data)
     return Outcome(to=state, data=data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Collection, Coroutine, Mapping
+from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from outlive._define.machine.checks import check_definition, problems_of
@@ -14,6 +15,7 @@ from outlive._define.machine.driver import driver_of
 from outlive._define.machine.picture import svg
 from outlive._define.machine.wire import MachineResult, MachineSignature, Outcome, ResultCodec
 from outlive._define.registry import REGISTRY
+from outlive._define.saga import seconds_of
 from outlive._define.step import check_name
 from outlive._define.workflow import FORMS, SIGNALS, Workflow
 from outlive._journal.form import form_type
@@ -28,6 +30,9 @@ SNAPSHOT_AFTER = 5_000
 S = TypeVar("S", bound=enum.Enum)
 D = TypeVar("D")
 
+UNDO_SECONDS = 3600.0
+"""How long a roll-back may take unless a machine says otherwise: several undos that use up all their attempts."""
+
 
 class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D]):
     """A workflow written as states; start it with `engine.start(machine, data, id=...)`.
@@ -39,7 +44,9 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         start: where it begins.
         exits: where it ends; its result is the exit and the data.
         version: pinned by each run when it starts.
-        timeout: seconds that a run may take as a whole.
+        timeout: seconds that a run may take as a whole, unless `engine.start(timeout=...)` says otherwise.
+        undo_timeout: seconds that the roll-back of a run may take as a whole, after which the run is parked and says
+            what is left; an hour unless given, None for as long as it takes.
         snapshot_after: how long the journal of a run may grow, in events, before a snapshot takes the place of what it
             has; None keeps all of it.
         signals: types of signals by name.
@@ -58,8 +65,9 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         start: S,
         exits: Collection[S],
         version: int = ...,
-        timeout: float | None = ...,
         snapshot_after: int | None = ...,
+        timeout: float | timedelta | None = ...,
+        undo_timeout: float | timedelta | None = ...,
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
@@ -75,8 +83,9 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         start: S,
         exits: Collection[S],
         version: int = ...,
-        timeout: float | None = ...,
         snapshot_after: int | None = ...,
+        timeout: float | timedelta | None = ...,
+        undo_timeout: float | timedelta | None = ...,
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
@@ -91,17 +100,21 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         start: S,
         exits: Collection[S],
         version: int = 1,
-        timeout: float | None = None,
         snapshot_after: int | None = SNAPSHOT_AFTER,
+        timeout: float | timedelta | None = None,
+        undo_timeout: float | timedelta | None = UNDO_SECONDS,
         signals: Mapping[str, Any] | None = None,
         approvals: Mapping[str, Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
         resumable: bool = True,
     ) -> None:
-        check_definition(check_name(name), states, start, exits, version, timeout, snapshot_after)
+        seconds, undo_seconds = seconds_of(timeout), seconds_of(undo_timeout)
+        spans = {"timeout": seconds, "undo_timeout": undo_seconds}
+        check_definition(check_name(name), states, start, exits, version, spans, snapshot_after)
         codec = codec_for(data)
         Definition.__init__(self, name, states, codec, start=start, exits=exits, snapshot_after=snapshot_after)
         self._plan.check = self.validate
+        self._plan.undo_seconds = undo_seconds
         drive = driver_of(self._plan)
         caller = sys._getframe(1)
         drive.__module__ = caller.f_globals.get("__name__", __name__)
@@ -114,10 +127,11 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             version=version,
             fn=drive,
             signature=MachineSignature(name, data, result, is_required=data is not None),
-            timeout_seconds=timeout,
+            timeout_seconds=seconds,
             registered=raises,
             forgets=snapshot_after is not None,
             resumable=resumable,
+            audience=self._audience,
         )
         Workflow.__init__(self, spec, signals or {})
         REGISTRY.add_workflow(spec)

@@ -1,0 +1,296 @@
+"""A roll-back has a time of its own: when that is over the run is parked, and says what is undone and what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+import outlive
+from outlive._journal.event import AttemptFailed
+from outlive._model.policy import NO_RETRY
+from outlive._replay.bound import in_bounds
+from outlive._replay.command import StepOptions
+from outlive.errors import ConfigurationError, MachineError, RunCancelled, RunFailed, RunTimedOut
+from outlive.testing import TestEngine
+from tests.engine.support import Place, crash, events_of, in_time, note, parks, stage, until_calls, waits
+
+
+class S(enum.Enum):
+    """Three bookings, and the place where it goes wrong."""
+
+    ROOM = "room"
+    SEAT = "seat"
+    CAR = "car"
+    WAIT = "wait"
+    DONE = "done"
+
+
+@dataclass
+class Trip:
+    """What is booked, and whether it waits instead of failing."""
+
+    waits: bool = False
+    booked: list[str] = field(default_factory=list)
+
+
+async def release(data: Trip) -> None:
+    """Hangs, or fails, for what the stage says."""
+    what = data.booked[-1]
+    stage.call(f"undo {what}")
+    if stage.values.get("hanging") == what:
+        await asyncio.get_running_loop().create_future()
+    if stage.values.get("failing") == what:
+        raise ConnectionError("cannot release")
+
+
+trip = outlive.Machine("bounded.trip", S, data=Trip, start=S.ROOM, exits=[S.DONE], undo_timeout=timedelta(minutes=1))
+
+
+@trip.state(S.ROOM, undo=release)
+async def room(data: Trip) -> S:
+    """Undone last."""
+    data.booked.append("ROOM")
+    return S.SEAT
+
+
+@trip.state(S.SEAT, undo=release)
+async def seat(data: Trip) -> S:
+    """Undone in the middle."""
+    data.booked.append("SEAT")
+    return S.CAR
+
+
+@trip.state(S.CAR, undo=release)
+async def car(data: Trip) -> S:
+    """Undone first."""
+    data.booked.append("CAR")
+    return S.WAIT
+
+
+@trip.workflow(S.WAIT)
+async def fail_or_wait(data: Trip) -> S:
+    """Where it fails."""
+    if data.waits:
+        await outlive.wait_for_signal("go")
+    raise ValueError("no luck")
+
+
+async def test_a_rollback_that_hangs_is_bounded_also_by_several_processes(place: Place) -> None:
+    """The bound counts from where the roll-back began in the journal: a crash does not wind it up again. [CA-U13]"""
+    stage.values["hanging"] = "SEAT"
+    first = await place.engine().__aenter__()
+    await first.start(trip, Trip(), id="trip-1")
+    await until_calls("undo CAR", "undo SEAT")
+    await crash(first)
+
+    place.clock.skip(seconds=40)
+    second = await place.engine().__aenter__()
+    await until_calls("undo CAR", "undo SEAT", "undo SEAT")
+    await crash(second)
+
+    place.clock.skip(seconds=21)
+    async with place.engine() as third:
+        run = third.get("trip-1")
+        reason = await in_time(parks(run))
+        assert "undo failed: the roll-back has not ended within its undo_timeout of 60 s" in reason
+        assert "undone: bounded.trip.CAR\n" in reason
+        assert "left:   bounded.trip.SEAT, bounded.trip.ROOM\n" in reason
+        assert stage.count("undo SEAT") == 2, "what is late is not begun again"
+
+        stage.values["hanging"] = ""
+        await run.resume()
+        with pytest.raises(RunFailed, match="no luck"):
+            await in_time(run.result())
+    assert stage.calls == ["undo CAR", "undo SEAT", "undo SEAT", "undo SEAT", "undo ROOM"]
+
+
+async def test_a_resumed_rollback_has_as_much_time_again(place: Place) -> None:
+    """Counted from when somebody went on with it; when that is over it is parked once more. [CA-U13]"""
+    stage.values["hanging"] = "ROOM"
+    engine = await place.engine().__aenter__()
+    await engine.start(trip, Trip(), id="trip-1")
+    await until_calls("undo CAR", "undo SEAT", "undo ROOM")
+    for resumed in range(2):
+        await crash(engine)
+        place.clock.skip(seconds=61)
+        engine = await place.engine().__aenter__()
+        run = engine.get("trip-1")
+        await in_time(parks(run))
+        place.clock.skip(seconds=1000)
+        await run.resume()
+        await until_calls("undo CAR", "undo SEAT", *["undo ROOM"] * (resumed + 2))
+    await crash(engine)
+    place.clock.skip(seconds=59)
+    stage.values["hanging"] = ""
+    async with place.engine() as engine:
+        with pytest.raises(RunFailed, match="no luck"):
+            await in_time(engine.get("trip-1").result())
+
+
+async def test_an_undo_that_hangs_is_cut_off_where_it_runs() -> None:
+    """Its attempt is stopped and counted, in the process that runs it. [CA-U13]"""
+    stage.values["hanging"] = "CAR"
+    async with TestEngine(patience_seconds=0.05) as engine:
+        run = await engine.start(trip, Trip())
+        began = engine.now()
+        await engine.skip(seconds=61)
+        reason = await in_time(parks(run))
+        assert "undone: nothing" in reason
+        assert engine.now() - began < timedelta(seconds=62)
+        cut = (await events_of(run, AttemptFailed))[-1]
+        assert "undo_timeout of 60 s" in cut.failure.message
+
+        stage.values["hanging"] = ""
+        await run.resume()
+        with pytest.raises(RunFailed, match="no luck"):
+            await run.result()
+
+
+async def test_an_undo_that_keeps_failing_is_bounded_too() -> None:
+    """Twenty attempts would take a quarter of an hour."""
+    stage.values["failing"] = "SEAT"
+    async with TestEngine() as engine:
+        run = await engine.start(trip, Trip())
+        began = engine.now()
+        await engine.skip(seconds=59)
+        assert await run.status() is outlive.RunStatus.WAITING
+        await engine.skip(seconds=1)
+        assert "it was busy with bounded.trip.SEAT" in await parks(run)
+        assert engine.now() - began == timedelta(seconds=60)
+
+
+@pytest.mark.parametrize("end", [RunCancelled, RunTimedOut])
+async def test_the_rollback_of_a_cancel_or_a_timeout_is_bounded(place: Place, end: type[Exception]) -> None:
+    """The run ends as what it was when its roll-back began, whenever that is finished. [CA-U13, CA-U19]"""
+    stage.values["hanging"] = "CAR"
+    async with place.engine() as engine:
+        run = await engine.start(trip, Trip(waits=True), id="trip-1", timeout=3600)
+        await waits(run)
+        if end is RunCancelled:
+            await run.cancel()
+        else:
+            place.clock.skip(seconds=3600)
+        await until_calls("undo CAR")
+        await crash(engine)
+    place.clock.skip(seconds=61)
+    async with place.engine() as engine:
+        run = engine.get("trip-1")
+        assert "undo_timeout" in await in_time(parks(run))
+        stage.values["hanging"] = ""
+        await run.resume()
+        with pytest.raises(end):
+            await in_time(run.result())
+    assert stage.calls == ["undo CAR", "undo CAR", "undo SEAT", "undo ROOM"]
+
+
+def test_an_attempt_of_an_undo_leaves_time_for_another() -> None:
+    """Half of the bound, at most five minutes; an undo that says how long it may take is taken at its word."""
+    silent, own = StepOptions(retry=NO_RETRY), StepOptions(retry=NO_RETRY, timeout_seconds=7)
+    assert [30, 300, None] == [in_bounds(silent, bound).timeout_seconds for bound in (60, 3600, None)]
+    assert [7, 7] == [in_bounds(own, bound).timeout_seconds for bound in (60, None)]
+
+
+@pytest.mark.parametrize("argument", ["timeout", "undo_timeout"])
+def test_no_time_is_refused(argument: str) -> None:
+    """When the machine is defined."""
+    zero = {argument: timedelta(0)}
+    with pytest.raises(MachineError, match=f"{argument}=0.0 must be more than 0 seconds"):
+        outlive.Machine("bounded.bad", S, start=S.ROOM, exits=[S.DONE], **zero)  # type: ignore[call-overload]
+    with pytest.raises(ConfigurationError, match="more than 0 seconds"):
+        outlive.saga(undo_timeout=0)
+
+
+# -- The same for sagas of functions -----------------------------------------------------------------------------------
+
+
+@outlive.step
+async def bounded_release(what: str) -> None:
+    """Hangs if the stage says so."""
+    stage.call(f"undo {what}")
+    if stage.values.get("hanging") == what:
+        await asyncio.get_running_loop().create_future()
+
+
+@outlive.step(undo=bounded_release)
+async def bounded_book(what: str) -> str:
+    """Takes as long as the test wants."""
+    stage.call(what)
+    if what == "slow":
+        await stage.gate().pass_through()
+    return what
+
+
+@outlive.workflow
+async def bounded_trip(*, nested: bool) -> None:
+    """A saga with a bound, or one inside it, which has the same."""
+    async with outlive.saga(undo_timeout=60):
+        await bounded_book("room")
+        if nested:
+            async with outlive.saga():
+                await bounded_book("seat")
+                raise ValueError("no luck")
+        raise ValueError("no luck")
+
+
+@outlive.workflow
+async def bounded_race() -> None:
+    """Fails while an undoable step runs, whose outcome must be known."""
+    async with outlive.saga(undo_timeout=60):
+        await bounded_book("room")
+        async with asyncio.timeout(5):
+            await bounded_book("slow")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+async def test_a_saga_can_have_a_bound(*, nested: bool) -> None:
+    """Those inside it have the same unless they have their own."""
+    stage.values["hanging"] = "seat" if nested else "room"
+    async with TestEngine(patience_seconds=0.05) as engine:
+        run = await engine.start(bounded_trip.bind(nested=nested))
+        await engine.skip(seconds=61)
+        assert f"left:   bounded_book{'#2' if nested else ''}\n" in await parks(run)
+        stage.values["hanging"] = ""
+        await run.resume()
+        with pytest.raises(RunFailed, match="no luck"):
+            await run.result()
+
+
+async def test_a_step_in_flight_counts_too() -> None:
+    """A roll-back that waits for it is not over either; the reason names it."""
+    async with TestEngine(patience_seconds=0.05) as engine:
+        run = await engine.start(bounded_race)
+        await engine.skip(seconds=66)
+        reason = await parks(run)
+        assert "it waited for bounded_book#2 to end" in reason
+        assert "undone: nothing\n  left:   bounded_book\n" in reason
+        stage.gate().open()
+        await run.resume()
+        with pytest.raises(RunFailed):
+            await run.result()
+    assert stage.calls == ["room", "slow", "slow", "undo slow", "undo room"]
+
+
+@outlive.workflow
+async def bounded_and_quick() -> str:
+    """A roll-back that is in time leaves no trace of its bound."""
+    try:
+        async with outlive.saga(undo_timeout=1):
+            await bounded_book("room")
+            raise ValueError
+    except ValueError:
+        await asyncio.sleep(5)
+        return await note("done")
+
+
+async def test_a_rollback_in_time_ends_its_bound(place: Place) -> None:
+    """What the workflow does afterwards has all the time in the world."""
+    async with place.engine() as engine:
+        run = await engine.start(bounded_and_quick)
+        await waits(run)
+        assert [wait.name for wait in (await run.info()).waits] == ["@timer"]
+        place.clock.skip(seconds=5)
+        assert await in_time(run.result()) == "done"
