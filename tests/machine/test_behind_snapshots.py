@@ -317,66 +317,6 @@ async def test_what_cannot_be_put_into_a_snapshot_is_not_tried_at_every_turn(mon
         assert 2 <= len(tries) <= 10
 
 
-# -- Other code --------------------------------------------------------------------------------------------------------
-
-
-class Walk(enum.Enum):
-    """Two states with cursors."""
-
-    OUT = "out"
-    BACK = "back"
-    DONE = "done"
-
-
-def walker(name: str) -> outlive.Machine[Walk, Data]:
-    """A machine that goes out and comes back."""
-    walks = outlive.Machine(name, Walk, data=Data, start=Walk.OUT, exits=[Walk.DONE], snapshot_after=1)
-
-    @walks.stepped(Walk.BACK)
-    async def come_back(data: Data, cursor: int | None) -> outlive.More[int] | Walk:
-        data.log.append(f"back {cursor}")
-        return Walk.DONE
-
-    return walks
-
-
-walks, walks_now = walker("behind.walks"), walker("behind.walks-now")
-
-
-@walks.stepped(Walk.OUT)
-async def go_out(data: Data, cursor: int | None) -> outlive.More[int] | Walk:
-    """Two steps, and one that its process does not live to see the end of."""
-    if cursor == 2:
-        stage.call("out")
-        await asyncio.Event().wait()
-    return outlive.More((cursor or 0) + 1)
-
-
-@walks_now.workflow(Walk.OUT)
-async def stay_here(data: Data) -> Walk:
-    """What later code has in its place."""
-    return Walk.BACK
-
-
-async def test_a_cursor_is_for_the_state_that_it_is_of(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If that is another kind of state by now, nobody is given it."""
-    first = await place.engine().__aenter__()
-    await first.start(walks, Data(), id="walks")
-
-    async def is_out() -> bool:
-        return stage.calls == ["out"]
-
-    await until(is_out)
-    await crash(first)
-    monkeypatch.setitem(walks._plan.kinds, "OUT", walks_now._plan.kinds["OUT"])
-
-    async with place.engine() as second:
-        place.clock.skip(seconds=3_600)
-        result = await in_time(second.get("walks").result())
-
-        assert result.data.log == ["back None"]
-
-
 # -- Trouble -----------------------------------------------------------------------------------------------------------
 
 
