@@ -29,7 +29,7 @@ from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE
 from outlive._replay.saga import Saga
 from outlive._replay.snapshot import may_take_snapshot, take_snapshot
-from outlive.errors import OutliveError, UndoNotFoundError
+from outlive.errors import OutliveError, UndoNotFoundError, UnreadableError
 
 FindUndo = Callable[[str, str], StepSpec | None]
 """By its name, and by the call that it undoes."""
@@ -98,7 +98,10 @@ class Place:
         stored = None if execution is None else SCOPE.get().frame.position
         if stored is None:
             return state, data
-        position = _decode(stored)
+        try:
+            position = _decode(stored)
+        except msgspec.MsgspecError as error:
+            await park(UnreadableError("a snapshot", f"where machine {self._name} stood", str(error)))
         for owed in position.owed:
             await self._owe(owed)
         self._cursor = position.cursor

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from typing import NoReturn
 
+import msgspec
 import pytest
 
 import outlive
-from tests.engine.support import Place, crash, in_time, stage, until
-from tests.machine.test_behind_snapshots import Data
+from outlive._define.machine import place as machine_place
+from outlive.errors import RunFailed
+from tests.engine.support import Place, crash, in_time, parks, stage, until, waits
+from tests.machine.test_behind_snapshots import Data, books
 
 
 class Walk(enum.Enum):
@@ -67,3 +71,29 @@ async def test_a_cursor_is_for_the_state_that_it_is_of(place: Place, monkeypatch
         result = await in_time(second.get("walks").result())
 
         assert result.data.log == ["back None"]
+
+
+async def test_a_snapshot_that_this_code_cannot_read_parks_the_run(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Failing it would end it with nothing undone; code that can read it goes on."""
+
+    def refuse(stored: bytes) -> NoReturn:
+        raise msgspec.ValidationError("of another release")
+
+    first = await place.engine().__aenter__()
+    run = await first.start(books, Data(), id="books")
+    await waits(run)
+    await crash(first)
+
+    async with place.engine() as second:
+        found = second.get("books")
+        monkeypatch.setattr(machine_place, "_decode", refuse)
+        await found.signal("go", True)
+        assert "of another release" in await parks(found)
+        monkeypatch.undo()
+        await found.resume()
+        with pytest.raises(RunFailed, match="regretted"):
+            await in_time(found.result())
+
+    assert stage.calls == ["unbook"] * 4
