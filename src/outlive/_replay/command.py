@@ -85,7 +85,7 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     resumable: bool = True
     """Whether a run goes on by itself after its worker was lost."""
     forgets: bool = False
-    """Whether its runs take snapshots, and its function can be called without arguments to begin from one."""
+    """Whether its runs may take snapshots, and its function can be called without arguments to begin from one."""
     audience: Audience | None = None
     """Who wants to hear of its runs."""
 

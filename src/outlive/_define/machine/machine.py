@@ -129,7 +129,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             signature=MachineSignature(name, data, result, is_required=data is not None),
             timeout_seconds=seconds,
             registered=raises,
-            forgets=snapshot_after is not None,
+            # Also one that takes no snapshots: another worker may have code that does.
+            forgets=True,
             resumable=resumable,
             audience=self._audience,
         )
