@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from outlive._model.payload import Blob
 from outlive._runtime.merging import merged
-from outlive._store.contract import Change
+from outlive._store.contract import Change, Forgotten
 
 
 def change(journal: int, after: int, *, rows: int = 1) -> Change:
@@ -41,6 +41,14 @@ def test_change_of_a_tree_that_was_lost_and_found_stays_apart() -> None:
     assert [3, 2] == [len(each.rows) for each in whole]
 
 
+def test_merged_change_forgets_what_its_last_snapshot_stands_for() -> None:
+    """That is more than what those before it stand for; and it is guarded if they are."""
+    first, last = replace(change(1, 0), forgets=Forgotten(1, 2)), replace(change(1, 1), forgets=Forgotten(2, 4))
+    (whole,), _ = merged([replace(each, is_guarded=True) for each in (first, last, change(1, 2))])
+
+    assert (whole.forgets, whole.is_guarded) == (Forgotten(2, 4), True)
+
+
 def test_nothing_of_a_change_is_left_out() -> None:
     """Whatever a change may carry has a place in the merged one; an heir is a new tree and is never merged."""
     assert {field.name for field in fields(Change)} == {
@@ -54,5 +62,7 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "items",
         "starts",
         "messages",
+        "forgets",
+        "is_guarded",
         "heir_of",
     }

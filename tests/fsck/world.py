@@ -84,9 +84,9 @@ fsck_wheel = outlive.Machine(
 
 @fsck_wheel.workflow(FsckState.TURN)
 async def fsck_turn(data: str) -> tuple[FsckState, str]:
-    """With a child, and data that are a blob in the end."""
-    data += await fsck_child(20_000)
-    return (FsckState.TURN if len(data) < 200_000 else FsckState.END), data
+    """With a child."""
+    data += await fsck_child(10)
+    return (FsckState.TURN if len(data) < 100 else FsckState.END), data
 
 
 async def fill(url: str) -> None:

@@ -42,27 +42,31 @@ THREE = Retry(attempts=3, first=0, jitter=0)
 STUBBORN = Retry(attempts=100, first=0, jitter=0)
 
 
-@outlive.step(breaker=Breaker("own", failures=2, reset=60), retry=THREE)
+@outlive.step(name="breakers.pay", breaker=Breaker("own", failures=2, reset=60), retry=THREE)
 async def pay(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step(breaker=Breaker("shared", failures=2, reset=60, shared=True), retry=THREE)
+@outlive.step(name="breakers.pay_together", breaker=Breaker("shared", failures=2, reset=60, shared=True), retry=THREE)
 async def pay_together(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step(breaker=Breaker("quick", failures=2, reset=60, when_open="fail"), retry=STUBBORN)
+@outlive.step(
+    name="breakers.pay_or_not", breaker=Breaker("quick", failures=2, reset=60, when_open="fail"), retry=STUBBORN
+)
 async def pay_or_not(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step(breaker=Breaker("picky", failures=1, reset=60, on=(NoAnswerError,)), timeout=0.01)
+@outlive.step(
+    name="breakers.pay_picky", breaker=Breaker("picky", failures=1, reset=60, on=(NoAnswerError,)), timeout=0.01
+)
 async def pay_picky(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step(breaker=Breaker("careful", failures=1, reset=60, shared=True), retry=THREE)
+@outlive.step(name="breakers.pay_carefully", breaker=Breaker("careful", failures=1, reset=60, shared=True), retry=THREE)
 async def pay_carefully(what: str) -> str:
     return await bank(what)
 
@@ -70,51 +74,56 @@ async def pay_carefully(what: str) -> str:
 BOTH = Breaker("both", failures=1, reset=60)
 
 
-@outlive.step(breaker=BOTH, limit=RateLimit("both", FixedWindow(1, HOUR)), retry=THREE)
+@outlive.step(name="breakers.pay_rarely", breaker=BOTH, limit=RateLimit("both", FixedWindow(1, HOUR)), retry=THREE)
 async def pay_rarely(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step(breaker=BOTH, limit=RateLimit("slowly", TokenBucket(1)), retry=THREE)
+@outlive.step(name="breakers.pay_slowly", breaker=BOTH, limit=RateLimit("slowly", TokenBucket(1)), retry=THREE)
 async def pay_slowly(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step(breaker=BOTH, limit=RateLimit("together", FixedWindow(1, HOUR), shared=True), retry=THREE)
+@outlive.step(
+    name="breakers.pay_rarely_together",
+    breaker=BOTH,
+    limit=RateLimit("together", FixedWindow(1, HOUR), shared=True),
+    retry=THREE,
+)
 async def pay_rarely_together(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step(breaker=BOTH, retry=THREE)
+@outlive.step(name="breakers.pay_often", breaker=BOTH, retry=THREE)
 async def pay_often(what: str) -> str:
     return await bank(what)
 
 
-@outlive.step
+@outlive.step(name="breakers.reserve")
 async def reserve(what: str) -> str:
     return what
 
 
-@outlive.step(breaker=Breaker("undo", failures=1, reset=60, when_open="fail"), retry=STUBBORN)
+@outlive.step(name="breakers.release", breaker=Breaker("undo", failures=1, reset=60, when_open="fail"), retry=STUBBORN)
 async def release(what: str) -> str:
     return await bank(what)
 
 
 ALL = (pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_slowly, pay_rarely_together, pay_often, pay_carefully)
-STEPS = {step.name: step for step in ALL}
+STEPS = {step.fn.__name__: step for step in ALL}
 
 
-@outlive.workflow
+@outlive.workflow(name="breakers.paying")
 async def paying(step: str, what: str) -> str:
     return await STEPS[step](what)
 
 
-@outlive.workflow
+@outlive.workflow(name="breakers.failing")
 async def failing(step: str) -> str:
     return await STEPS[step].options(retry=Retry(attempts=1))("no answer")
 
 
-@outlive.workflow
+@outlive.workflow(name="breakers.paying_or_not")
 async def paying_or_not(what: str) -> Any:
     try:
         return await pay_or_not(what)
@@ -122,7 +131,7 @@ async def paying_or_not(what: str) -> Any:
         return [error.name, error.retry_after]
 
 
-@outlive.workflow
+@outlive.workflow(name="breakers.undoing")
 async def undoing(what: str) -> str:
     async with outlive.saga():
         await reserve.options(undo=release)(what)
@@ -153,7 +162,7 @@ async def test_an_open_breaker_uses_up_no_retry(world: World, step: str) -> None
 
         assert [("rent", 0), ("rent", 0)] == noted()
         assert RunStatus.WAITING is await run.status()
-        assert f"breaker {'own' if step == 'pay' else 'shared'}, for {step} at" in await run.why()
+        assert f"breaker {'own' if step == 'pay' else 'shared'}, for breakers.{step} at" in await run.why()
 
         away(is_away=False)
         assert "rent" == await run.result()

@@ -23,31 +23,31 @@ def call(what: str) -> None:
     stage.call((what, int(outlive.now().timestamp() // HOUR)))
 
 
-@outlive.step(limit=HOURLY)
+@outlive.step(name="limit_crashes.slowly", limit=HOURLY)
 async def slowly(what: str) -> str:
     call(what)
     return what
 
 
-@outlive.step(limit=HOURLY, once=True)
+@outlive.step(name="limit_crashes.slowly_once", limit=HOURLY, once=True)
 async def slowly_once(what: str) -> str:
     call(what)
     return what
 
 
-@outlive.step(breaker=FRAGILE, retry=Retry(attempts=4, first=0, jitter=0))
+@outlive.step(name="limit_crashes.fragile", breaker=FRAGILE, retry=Retry(attempts=4, first=0, jitter=0))
 async def fragile(what: str) -> str:
     if outlive.current_step().attempt < 4:
         raise ConnectionError(what)
     return what
 
 
-@outlive.workflow
+@outlive.workflow(name="limit_crashes.slow")
 async def slow() -> list[str]:
     return [await slowly(f"call {number}") for number in range(3)]
 
 
-@outlive.workflow
+@outlive.workflow(name="limit_crashes.slow_once")
 async def slow_once() -> list[str]:
     said = [await slowly("first")]
     try:
@@ -57,7 +57,7 @@ async def slow_once() -> list[str]:
     return said
 
 
-@outlive.workflow
+@outlive.workflow(name="limit_crashes.breaking")
 async def breaking() -> str:
     return await fragile("cup")
 

@@ -17,31 +17,35 @@ from tests.limits.world import HOUR, World, call, die, give_up, noted
 HOURLY = FixedWindow(1, HOUR)
 
 
-@outlive.step(limit=RateLimit("often", TokenBucket(1, burst=2)))
+@outlive.step(name="limits.often", limit=RateLimit("often", TokenBucket(1, burst=2)))
 async def often(what: str) -> str:
     call(what)
     return what
 
 
-@outlive.step(limit=RateLimit("hourly", HOURLY), timeout=1)
+@outlive.step(name="limits.hourly", limit=RateLimit("hourly", HOURLY), timeout=1)
 async def hourly(what: str) -> str:
     call(what)
     return what
 
 
-@outlive.step(limit=RateLimit("hourly", HOURLY, shared=True))
+@outlive.step(name="limits.hourly_together", limit=RateLimit("hourly", HOURLY, shared=True))
 async def hourly_together(what: str) -> str:
     call(what)
     return what
 
 
-@outlive.step(limit=RateLimit("two tiers", TokenBucket(1, burst=10), FixedWindow(3, 60)))
+@outlive.step(name="limits.tiered", limit=RateLimit("two tiers", TokenBucket(1, burst=10), FixedWindow(3, 60)))
 async def tiered(what: str) -> str:
     call(what)
     return what
 
 
-@outlive.step(limit=RateLimit("impatient", TokenBucket(5, burst=5), HOURLY, when_full="fail"), retry=Retry(attempts=5))
+@outlive.step(
+    name="limits.impatient",
+    limit=RateLimit("impatient", TokenBucket(5, burst=5), HOURLY, when_full="fail"),
+    retry=Retry(attempts=5),
+)
 async def impatient(what: str) -> str:
     call(what)
     return what
@@ -54,19 +58,19 @@ def weight_of(what: str, weight: int) -> int:
     return weight
 
 
-@outlive.step(limit=RateLimit("weighed", TokenBucket(1, burst=10)), cost=weight_of)
+@outlive.step(name="limits.weighed", limit=RateLimit("weighed", TokenBucket(1, burst=10)), cost=weight_of)
 async def weighed(what: str, weight: int) -> str:
     call(what)
     return what
 
 
-@outlive.step(limit=RateLimit("once", HOURLY), once=True)
+@outlive.step(name="limits.only_once", limit=RateLimit("once", HOURLY), once=True)
 async def only_once(what: str) -> str:
     call(what)
     return what
 
 
-@outlive.step(limit=RateLimit("flaky", HOURLY), retry=Retry(attempts=2, first=1, jitter=0))
+@outlive.step(name="limits.flaky", limit=RateLimit("flaky", HOURLY), retry=Retry(attempts=2, first=1, jitter=0))
 async def flaky(what: str) -> str:
     call(what)
     if outlive.current_step().attempt == 1:
@@ -74,27 +78,27 @@ async def flaky(what: str) -> str:
     return what
 
 
-@outlive.step
+@outlive.step(name="limits.free")
 async def free(what: str) -> str:
     call(what)
     return what
 
 
-@outlive.step
+@outlive.step(name="limits.long")
 async def long() -> None:
     await stage.gate("long").pass_through()
 
 
 ALL = (often, hourly, hourly_together, tiered, impatient, weighed, only_once, flaky)
-STEPS: dict[str, outlive.Step[..., Any]] = {step.name: step for step in ALL}
+STEPS: dict[str, outlive.Step[..., Any]] = {step.fn.__name__: step for step in ALL}
 
 
-@outlive.workflow
+@outlive.workflow(name="limits.limited")
 async def limited(step: str, *args: Any) -> Any:
     return await STEPS[step](*args)
 
 
-@outlive.workflow
+@outlive.workflow(name="limits.limited_or_not")
 async def limited_or_not(step: str, what: str) -> Any:
     try:
         return await STEPS[step](what)
@@ -102,23 +106,23 @@ async def limited_or_not(step: str, what: str) -> Any:
         return [error.name, error.tier, error.retry_after]
 
 
-@outlive.workflow
+@outlive.workflow(name="limits.limited_then_signal")
 async def limited_then_signal(step: str, what: str) -> str:
     await STEPS[step](what)
     return str(await outlive.wait_for_signal("go", str))
 
 
-@outlive.workflow
+@outlive.workflow(name="limits.limited_beside_free")
 async def limited_beside_free(what: str) -> list[str]:
     return list(await asyncio.gather(often(what), free(f"free {what}")))
 
 
-@outlive.workflow
+@outlive.workflow(name="limits.taking_long")
 async def taking_long() -> None:
     await long()
 
 
-@outlive.workflow
+@outlive.workflow(name="limits.limited_within")
 async def limited_within(seconds: float, step: str, what: str) -> str:
     try:
         async with asyncio.timeout(seconds):
@@ -168,7 +172,7 @@ async def test_a_long_wait_is_in_the_journal_and_holds_nothing(world: World) -> 
         await engine.settle()
 
         assert [RunStatus.SUCCEEDED, RunStatus.WAITING] == [await first.status(), await second.status()]
-        assert "rate limit hourly (1 in 3600 s), for hourly at " in await second.why()
+        assert "rate limit hourly (1 in 3600 s), for limits.hourly at " in await second.why()
         assert 1 == engine.counters.steps_delayed
 
         await second.result()

@@ -91,16 +91,19 @@ def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str) -> Iterator[AnyEv
     salt = salt_of(nonce)
     expected = 0
     for row in rows:
-        event = open_row(row, salt=salt, run_id=run_id)
-        if row[0] != expected and (expected or not stands_for_all(event, row[0])):
+        if row[0] != expected and (expected or not stands_for_all(row, salt=salt)):
             raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")
-        yield event
+        yield open_row(row, salt=salt, run_id=run_id)
         expected = row[0] + 1
 
 
-def stands_for_all(event: AnyEvent | None, seq: int) -> bool:
-    """Whether the event with this seq may be the first of a journal, for all that were before it."""
-    return isinstance(event, SnapshotTaken) and event.events == seq
+def stands_for_all(row: Row, *, salt: int) -> bool:
+    """Whether a row may be the first of its journal, for all that were before it."""
+    try:
+        event = open_row(row, salt=salt, run_id="")
+    except (CorruptJournalError, FormatTooNewError):
+        return False
+    return isinstance(event, SnapshotTaken) and event.events == row[0]
 
 
 def creation_in(row: Row, *, nonce: int, run_id: str) -> RunCreated:

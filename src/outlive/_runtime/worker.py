@@ -190,8 +190,7 @@ class Worker:
         """Replay a tree, and grant or refuse what people want of it."""
         wishes = [message for message in mail if message.kind is MessageKind.SKIP]
         verdict = partial(self._bench.verdict, claim, rows, mail)
-        live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes)
-        self._counters.steps_skipped += live.skipped
+        self._counters.steps_skipped += live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes)
         live.spend_resumes(mail)
 
     def _listen(self, live: LiveRun, run: Run) -> None:

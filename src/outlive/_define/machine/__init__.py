@@ -18,4 +18,7 @@ in the same form. Whoever wants the states of a run reads the outcomes and nothi
 *Data* goes from row to row as JSON and is decoded for each handler anew, so two handlers never share an object. The
 bytes that a handler is asked with are those of the row before, not the code's idea of them: a new field with a default
 contradicts no journal.
+
+*A snapshot* takes the place of all that came before it, now and then: between two states a machine is nothing but its
+state, its data and what it would undo (`place`).
 """

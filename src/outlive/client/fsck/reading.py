@@ -63,17 +63,13 @@ class Reading:
     def take(self, row: Row) -> None:
         """The next row."""
         seq = row[0]
-        event: AnyEvent | None = None
-        wrong = ""
+        if seq != self._expected and (self._expected or not stands_for_all(row, salt=self._salt)):
+            self._say(f"rows are missing: the next one is {seq}", self._expected)
+        self._expected = seq + 1
         try:
             event = open_row(row, salt=self._salt, run_id=self.root_id)
         except OutliveError as error:
-            wrong = str(error)
-        if seq != self._expected and (self._expected or not stands_for_all(event, seq)):
-            self._say(f"rows are missing: the next one is {seq}", self._expected)
-        self._expected = seq + 1
-        if event is None:
-            self._say(wrong, seq)
+            self._say(str(error), seq)
             return
         self._note(event, seq)
         if self.is_sound:
