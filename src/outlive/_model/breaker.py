@@ -33,6 +33,8 @@ TRIAL_LOOK = 1_000_000
 """How soon one who finds all trials taken looks again."""
 NEVER = 1 << 62
 NAME_CHARACTERS_MAX = 200
+SECONDS_MAX = 100 * 366 * 24 * 3600
+"""More is a mistake, and would not fit into an instant."""
 
 
 class Phase(enum.Enum):
@@ -112,10 +114,12 @@ class Breaker:
                 f"Breaker({name!r}): give it a name of up to {NAME_CHARACTERS_MAX} characters; steps with the same one "
                 f"share it"
             )
-        if failures < 1 or trials < 1:
-            raise ConfigurationError(f"Breaker({name!r}): failures and trials are at least 1")
-        if not seconds * _MICROSECONDS >= 1:
-            raise ConfigurationError(f"Breaker({name!r}): reset={reset!r} must be more than 0 seconds")
+        if not all(isinstance(number, int) and number >= 1 for number in (failures, trials)):
+            raise ConfigurationError(f"Breaker({name!r}): failures and trials are whole numbers, at least 1")
+        if not (seconds * _MICROSECONDS >= 1 and seconds <= SECONDS_MAX):
+            raise ConfigurationError(f"Breaker({name!r}): reset={reset!r} must be more than 0 seconds, up to 100 years")
+        if not (isinstance(on, tuple) and all(isinstance(it, type) and issubclass(it, BaseException) for it in on)):
+            raise ConfigurationError(f"Breaker({name!r}): on={on!r} must be a tuple of exception classes")
         if when_open not in ("wait", "fail"):
             raise ConfigurationError(f"Breaker({name!r}): when_open={when_open!r} must be 'wait' or 'fail'")
         for field, value in {
