@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from outlive._model.policy import SECONDS_MAX
 from outlive.errors import ConfigurationError
 
 _MICROSECONDS = 1_000_000
@@ -33,8 +34,6 @@ TRIAL_LOOK = 1_000_000
 """How soon one who finds all trials taken looks again."""
 NEVER = 1 << 62
 NAME_CHARACTERS_MAX = 200
-SECONDS_MAX = 100 * 366 * 24 * 3600
-"""More is a mistake, and would not fit into an instant."""
 
 
 class Phase(enum.Enum):

@@ -29,7 +29,8 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from outlive._model.breaker import NAME_CHARACTERS_MAX, SECONDS_MAX
+from outlive._model.breaker import NAME_CHARACTERS_MAX
+from outlive._model.policy import SECONDS_MAX
 from outlive.errors import ConfigurationError
 
 _MICROSECONDS = 1_000_000

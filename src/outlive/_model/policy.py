@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, fields
 
 from outlive.errors import ConfigurationError
 
+SECONDS_MAX = 100 * 366 * 24 * 3600
+"""The longest span of time: more is a mistake, and does not fit into an instant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Retry:
