@@ -30,7 +30,7 @@ from typing import Literal, NamedTuple, Protocol
 import msgspec
 
 from outlive._model.breaker import NAME_CHARACTERS_MAX
-from outlive._model.policy import SECONDS_MAX
+from outlive._model.policy import SECONDS_MAX, is_whole
 from outlive.errors import ConfigurationError
 
 _MICROSECONDS = 1_000_000
@@ -79,7 +79,7 @@ class TokenBucket:
     def __post_init__(self) -> None:
         if not 1 / SECONDS_MAX <= self.rate <= _NANOSECONDS:
             raise ConfigurationError(f"TokenBucket(rate={self.rate!r}): tokens a second, more than 0, up to a billion")
-        if not isinstance(self.burst, int) or self.burst < 0:
+        if not is_whole(self.burst, least=0):
             raise ConfigurationError(f"TokenBucket(burst={self.burst!r}): how many tokens it holds, a whole number")
         if not self.burst:
             object.__setattr__(self, "burst", math.ceil(self.rate))
@@ -126,7 +126,7 @@ class FixedWindow:
     seconds: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.limit, int) or self.limit < 1:
+        if not is_whole(self.limit, least=1):
             raise ConfigurationError(
                 f"FixedWindow(limit={self.limit!r}): calls in one window, a whole number from 1 on"
             )

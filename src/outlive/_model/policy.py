@@ -11,6 +11,16 @@ SECONDS_MAX = 100 * 366 * 24 * 3600
 """The longest span of time: more is a mistake, and does not fit into an instant."""
 
 
+def is_whole(number: object, *, least: int) -> bool:
+    """Whether it can be kept as a whole number, and is large enough; users need not obey types."""
+    return isinstance(number, int) and number >= least
+
+
+def are_exceptions(classes: object) -> bool:
+    """Whether these can be caught, and gone through one by one."""
+    return isinstance(classes, tuple) and all(isinstance(it, type) and issubclass(it, BaseException) for it in classes)
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """When a failed attempt of a step is tried again, and after how long.
