@@ -45,6 +45,8 @@ class Retry:
             raise ConfigurationError("Retry: first and cap must be >= 0 and factor >= 1")
         if not 0 <= self.jitter <= 1:
             raise ConfigurationError(f"Retry(jitter={self.jitter}): jitter is a share between 0 and 1")
+        if not are_exceptions(self.on):
+            raise ConfigurationError(f"Retry(on={self.on!r}): on is a tuple of exception classes")
 
     def delay_seconds(self, attempt: int, spread: float) -> float:
         """How long to wait after failed attempt number `attempt`; `spread` in [-1, 1] picks within the jitter."""
