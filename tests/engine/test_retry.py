@@ -227,7 +227,18 @@ async def test_options_of_one_call_replace_those_of_the_step(engine: outlive.Eng
     assert 1 == len(stage.calls)
 
 
-@pytest.mark.parametrize("wrong", [{"attempts": 0}, {"first": -1}, {"factor": 0.5}, {"cap": -1}, {"jitter": 2}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"attempts": 0},
+        {"first": -1},
+        {"factor": 0.5},
+        {"cap": -1},
+        {"jitter": 2},
+        {"on": ValueError},
+        {"on": ("ValueError",)},
+    ],
+)
 def test_a_retry_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
     """Mistakes in a policy show when it is written, not when it is needed."""
     with pytest.raises(ConfigurationError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 
 import pytest
@@ -287,9 +288,24 @@ def test_an_open_breaker_lets_nobody_through_and_a_trying_one_few(
         {"name": "bank", "failures": 0},
         {"name": "bank", "trials": 0},
         {"name": "bank", "reset": 0},
+        {"name": "bank", "reset": math.inf},
+        {"name": "bank", "failures": 1.5},
+        {"name": "bank", "on": ValueError},
+        {"name": "bank", "on": ("ValueError",)},
         {"name": "bank", "when_open": "hope"},
     ],
-    ids=["no name", "too long a name", "no failure", "no trial", "no reset time", "an unknown wish"],
+    ids=[
+        "no name",
+        "too long a name",
+        "no failure",
+        "no trial",
+        "no reset time",
+        "open for ever",
+        "half a failure",
+        "no tuple",
+        "no exception",
+        "an unknown wish",
+    ],
 )
 def test_what_cannot_be_a_breaker_is_refused(wrong: dict[str, object]) -> None:
     """When it is written down."""

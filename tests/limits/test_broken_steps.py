@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Breaker, CircuitOpenError, FixedWindow, RateLimit, Retry, RunFailed, RunStatus
+from outlive import Breaker, CircuitOpenError, FixedWindow, Limits, RateLimit, Retry, RunFailed, RunStatus, TokenBucket
 from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.testing import TestEngine
@@ -79,6 +79,21 @@ async def pay_rarely(what: str) -> str:
     return await bank(what)
 
 
+@outlive.step(name="breakers.pay_slowly", breaker=BOTH, limit=RateLimit("slowly", TokenBucket(1)), retry=THREE)
+async def pay_slowly(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(
+    name="breakers.pay_rarely_together",
+    breaker=BOTH,
+    limit=RateLimit("together", FixedWindow(1, HOUR), shared=True),
+    retry=THREE,
+)
+async def pay_rarely_together(what: str) -> str:
+    return await bank(what)
+
+
 @outlive.step(name="breakers.pay_often", breaker=BOTH, retry=THREE)
 async def pay_often(what: str) -> str:
     return await bank(what)
@@ -94,9 +109,8 @@ async def release(what: str) -> str:
     return await bank(what)
 
 
-STEPS = {
-    step.fn.__name__: step for step in (pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_often, pay_carefully)
-}
+ALL = (pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_slowly, pay_rarely_together, pay_often, pay_carefully)
+STEPS = {step.fn.__name__: step for step in ALL}
 
 
 @outlive.workflow(name="breakers.paying")
@@ -190,6 +204,36 @@ async def test_while_the_trial_runs_nobody_else_is_called(world: World, step: st
         stage.gate("trial").open()
         assert ["trial", "other"] == [await trial.result(), await other.result()]
         assert world.seconds <= 370
+
+
+@pytest.mark.parametrize("step", ["pay", "pay_together"])
+async def test_who_waits_for_a_slot_when_it_opens_is_not_called(world: World, step: str) -> None:
+    """It is asked when there is a slot, and not before: an open breaker stops those who are on their way too."""
+    stage.values["hangs"] = ["first"]
+    async with world.engine(limits=Limits(steps_running_max=1)) as engine:
+        first = await engine.start(paying, "pay_often", "first")
+        await stage.gate("first").reached()
+        runs = [await engine.start(failing, step) for _ in range(5)]
+        stage.gate("first").open()
+        await first.result()
+        await engine.settle()
+
+        assert [("first", 0), ("no answer", 0), ("no answer", 0)] == noted()
+        assert [RunStatus.WAITING] * 3 == [await run.status() for run in runs[2:]]
+        for run in runs[2:]:
+            await give_up(run, engine)
+
+
+async def test_who_sleeps_when_it_opens_is_not_called(world: World) -> None:
+    """A short wait for a rate limit is long enough for the breaker to open."""
+    async with world.engine() as engine:
+        await engine.start(paying, "pay_slowly", "first")
+        run = await engine.start(paying, "pay_slowly", "second")
+        await engine.settle()
+        await break_it(engine, "pay_often")
+
+        assert "second" == await run.result()
+    assert [("second", 60)] == noted()
 
 
 async def test_a_failed_trial_opens_it_again(world: World) -> None:
@@ -448,6 +492,44 @@ async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None
     engine._store = moody
     async with engine:
         assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
+
+
+async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World) -> None:
+    """Nobody may call while the limit makes no sense, but another step may be the trial."""
+    engine = world.engine()
+    engine._watched = moody = Moody(engine._watched.inner, [])
+    engine._store = moody
+    async with engine:
+        await break_it(engine, "pay_often")
+        await engine.skip(seconds=61)
+        moody.errors = [LookupError("a bug")] * 3
+        stuck = await engine.start(paying, "pay_rarely_together", "stuck")
+        await engine.settle()
+        await engine.skip(seconds=2)
+
+        assert "often" == await (await engine.start(paying, "pay_often", "often")).result()
+        assert "stuck" == await stuck.result()
+
+
+async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World) -> None:
+    """Hearing of a trial twice is hearing of it once, so nobody has to wait until it is given up."""
+    away(is_away=True)
+    engine = world.engine()
+    engine._watched = moody = Moody(engine._watched.inner, [])
+    engine._store = moody
+    stage.values["hangs"] = ["trial"]
+    async with engine:
+        await break_it(engine, "pay_carefully")
+        away(is_away=False)
+        await engine.skip(seconds=61)
+        trial = await engine.start(paying, "pay_carefully", "trial")
+        await stage.gate("trial").reached()
+        moody.errors = [CommitUnknownError("the cells", "it is away")]
+        stage.gate("trial").open()
+        await trial.result()
+
+        assert "next" == await (await engine.start(paying, "pay_carefully", "next")).result()
+    assert [("trial", 61), ("next", 61)] == noted()
 
 
 async def test_a_cell_that_cannot_be_read_begins_anew(world: World) -> None:

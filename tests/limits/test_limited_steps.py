@@ -84,6 +84,11 @@ async def free(what: str) -> str:
     return what
 
 
+@outlive.step(name="limits.long")
+async def long() -> None:
+    await stage.gate("long").pass_through()
+
+
 ALL = (often, hourly, hourly_together, tiered, impatient, weighed, only_once, flaky)
 STEPS: dict[str, outlive.Step[..., Any]] = {step.fn.__name__: step for step in ALL}
 
@@ -110,6 +115,11 @@ async def limited_then_signal(step: str, what: str) -> str:
 @outlive.workflow(name="limits.limited_beside_free")
 async def limited_beside_free(what: str) -> list[str]:
     return list(await asyncio.gather(often(what), free(f"free {what}")))
+
+
+@outlive.workflow(name="limits.taking_long")
+async def taking_long() -> None:
+    await long()
 
 
 @outlive.workflow(name="limits.limited_within")
@@ -246,6 +256,36 @@ async def test_who_waits_holds_no_slot(world: World) -> None:
 
     assert [0, 0, 1, 2] == [at for what, at in noted() if not what.startswith("free")]
     assert [0, 0, 0, 0] == [at for what, at in noted() if what.startswith("free")]
+
+
+async def test_who_finds_no_slot_is_counted_when_there_is_one(world: World) -> None:
+    """What the limit allows while all slots are taken is not saved up, to begin all at once afterwards."""
+    async with world.engine(limits=Limits(steps_running_max=1)) as engine:
+        await engine.start(taking_long)
+        await stage.gate("long").reached()
+        runs = [await engine.start(limited, "often", f"{number}") for number in range(4)]
+        await engine.skip(seconds=10)
+        assert [] == noted()
+
+        stage.gate("long").open()
+        await results(*runs)
+    assert [10, 10, 11, 12] == [at for _, at in noted()]
+
+
+async def test_who_finds_no_slot_after_a_short_wait_is_counted_again(world: World) -> None:
+    """It was let through for an instant that is over when there is room for it."""
+    async with world.engine(limits=Limits(steps_running_max=1)) as engine:
+        runs = [await engine.start(limited, "often", f"{number}") for number in range(4)]
+        await engine.settle()
+        await engine.start(taking_long)
+        await stage.gate("long").reached()
+        await engine.skip(seconds=10)
+        assert [0, 0] == [at for _, at in noted()]
+        runs += [await engine.start(limited, "often", f"{number}") for number in range(4, 6)]
+
+        stage.gate("long").open()
+        await results(*runs)
+    assert [0, 0, 10, 10, 11, 12] == [at for _, at in noted()]
 
 
 async def test_a_failed_attempt_asks_again_for_the_next_one(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -263,6 +264,10 @@ WRONG: dict[str, Callable[[], object]] = {
     "a negative burst": lambda: TokenBucket(1, burst=-1),
     "nothing in a window": lambda: FixedWindow(0, 60),
     "a window without time": lambda: FixedWindow(1, 0),
+    "a window without end": lambda: FixedWindow(1, math.inf),
+    "half a call in a window": lambda: FixedWindow(1.5, 60),  # type: ignore[arg-type]
+    "half a token at once": lambda: TokenBucket(1, burst=1.5),  # type: ignore[arg-type]
+    "a token in a thousand years": lambda: TokenBucket(1e-11),
     "no tier": lambda: RateLimit("api"),
     "no name": lambda: RateLimit("", TokenBucket(1)),
     "too long a name": lambda: RateLimit("x" * 201, TokenBucket(1)),

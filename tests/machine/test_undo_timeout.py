@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import math
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -195,13 +196,14 @@ def test_an_attempt_of_an_undo_leaves_time_for_another() -> None:
 
 
 @pytest.mark.parametrize("argument", ["timeout", "undo_timeout"])
-def test_no_time_is_refused(argument: str) -> None:
-    """When the machine is defined."""
-    zero = {argument: timedelta(0)}
-    with pytest.raises(MachineError, match=f"{argument}=0.0 must be more than 0 seconds"):
-        outlive.Machine("bounded.bad", S, start=S.ROOM, exits=[S.DONE], **zero)  # type: ignore[call-overload]
-    with pytest.raises(ConfigurationError, match="more than 0 seconds"):
-        outlive.saga(undo_timeout=0)
+@pytest.mark.parametrize("seconds", [0.0, math.inf, math.nan, 1e18])
+def test_a_time_that_cannot_be_is_refused(argument: str, seconds: float) -> None:
+    """When the machine is defined, and when the block is entered: not by a roll-back, which would then undo nothing."""
+    wrong = {argument: seconds}
+    with pytest.raises(MachineError, match=f"{argument}=.* must be more than 0 seconds, up to 100 years"):
+        outlive.Machine("bounded.bad", S, start=S.ROOM, exits=[S.DONE], **wrong)  # type: ignore[call-overload]
+    with pytest.raises(ConfigurationError, match="more than 0 seconds, up to 100 years"):
+        outlive.saga(undo_timeout=seconds)
 
 
 # -- The same for sagas of functions -----------------------------------------------------------------------------------

@@ -81,6 +81,21 @@ async def test_who_waits_for_a_cell_does_not_keep_others_from_reading(store: Pos
         assert await in_time(asyncio.gather(*changes)) == list(range(2, 102))
 
 
+async def test_who_makes_a_cell_has_no_other_one_locked(store: PostgresStore, postgres_url: str) -> None:
+    """Somebody else who makes the same cell, and wants the others then, does not wait in a circle."""
+    await store.change_cell("b", add)
+    async with connected(postgres_url) as maker, connected(postgres_url) as looker:
+        async with maker.transaction():
+            await maker.execute("INSERT INTO place.cells (name) VALUES ('a')")
+            changes = [asyncio.ensure_future(store.change_cell(name, add)) for name in ("b", "a", "b")]
+            await until(lambda: is_waiting_for_lock(looker))
+
+            assert await in_time(maker.fetchval(LOCK, "b")) in {b"1", b"2"}
+            assert not changes[1].done()
+
+        assert await in_time(asyncio.gather(*changes)) == [2, 1, 3]
+
+
 async def test_changes_that_come_at_the_same_moment_are_one_transaction(
     store: PostgresStore, postgres_url: str
 ) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import outlive
 from outlive import Checkpoint
 from outlive.errors import CommitUnknownError, DuplicateCheckpointError
 from outlive.testing.proxy import Proxy
-from tests.postgres.support import in_time, through
+from tests.postgres.support import connected, in_time, is_waiting_for_lock, through, until
 
 REQUESTS_MAX = 30
 """No append needs as many."""
@@ -51,3 +53,25 @@ async def test_a_server_that_is_gone_in_the_middle_leaves_a_doubt_that_can_be_cl
         assert await store.load_run("run-1") == [row]
         with pytest.raises(DuplicateCheckpointError):
             await store.append("run-1", row)
+
+
+async def test_a_clear_waits_for_an_append_whose_caller_has_given_up(postgres_url: str) -> None:
+    """It came before, and is not to write its row when everything was cleared."""
+    insert = "INSERT INTO place.checkpoints (run_id, sequence, crc, format, body) VALUES ('run-1', 1, 1, 1, '')"
+    async with outlive.checkpoints(postgres_url) as store, connected(postgres_url) as other:
+        async with connected(postgres_url) as looker:
+            blocker = other.transaction()
+            await blocker.start()
+            await other.execute(insert)
+            appending = asyncio.ensure_future(store.append("run-1", Checkpoint(1, "S")))
+            await until(lambda: is_waiting_for_lock(looker))
+            appending.cancel()
+            await asyncio.wait([appending])
+            clearing = asyncio.ensure_future(store.clear("run-1"))
+            await store.load_run("run-2")  # The clear has had its time.
+            await store.load_run("run-2")
+            await blocker.rollback()
+            await in_time(clearing)
+
+        await store.append("run-1", Checkpoint(1, "T"))
+        assert await store.load_run("run-1") == [Checkpoint(1, "T")]

@@ -19,6 +19,7 @@ import msgspec
 from outlive._define.step import Step, check_name
 from outlive._journal.form import form_type
 from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, NoticeKind
+from outlive._model.policy import SECONDS_MAX
 from outlive._replay.approval import ask, decision, escalate, expire, watch_scope
 from outlive._replay.ask import this_execution
 from outlive._replay.asking import Asking
@@ -30,7 +31,6 @@ F = TypeVar("F")
 
 Seconds = float | timedelta
 
-SECONDS_MAX = 100 * 366 * 24 * 3600
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 

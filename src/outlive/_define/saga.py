@@ -47,6 +47,7 @@ from typing import Any
 
 from outlive._define.plain import PlainSaga, roll_back_plainly
 from outlive._define.step import Step, as_undo
+from outlive._model.policy import SECONDS_MAX
 from outlive._replay.ask import current_execution
 from outlive._replay.continuing import find_heir
 from outlive._replay.ending import find_not_durable
@@ -150,8 +151,10 @@ def saga(*, undo_timeout: float | timedelta | None = None) -> SagaBlock:
             around this one says, or as long as it takes.
     """
     seconds = seconds_of(undo_timeout)
-    if seconds is not None and not seconds > 0:
-        raise ConfigurationError(f"saga(undo_timeout={undo_timeout!r}): give more than 0 seconds")
+    if seconds is not None and not 0 < seconds <= SECONDS_MAX:
+        raise ConfigurationError(
+            f"saga(undo_timeout={undo_timeout!r}): give more than 0 seconds, up to 100 years; or None, for ever"
+        )
     return SagaBlock(seconds)
 
 

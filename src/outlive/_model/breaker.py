@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from outlive._model.policy import SECONDS_MAX, are_exceptions, is_whole
 from outlive.errors import ConfigurationError
 
 _MICROSECONDS = 1_000_000
@@ -112,10 +113,12 @@ class Breaker:
                 f"Breaker({name!r}): give it a name of up to {NAME_CHARACTERS_MAX} characters; steps with the same one "
                 f"share it"
             )
-        if failures < 1 or trials < 1:
-            raise ConfigurationError(f"Breaker({name!r}): failures and trials are at least 1")
-        if not seconds * _MICROSECONDS >= 1:
-            raise ConfigurationError(f"Breaker({name!r}): reset={reset!r} must be more than 0 seconds")
+        if not (is_whole(failures, least=1) and is_whole(trials, least=1)):
+            raise ConfigurationError(f"Breaker({name!r}): failures and trials are whole numbers, at least 1")
+        if not (seconds * _MICROSECONDS >= 1 and seconds <= SECONDS_MAX):
+            raise ConfigurationError(f"Breaker({name!r}): reset={reset!r} must be more than 0 seconds, up to 100 years")
+        if not are_exceptions(on):
+            raise ConfigurationError(f"Breaker({name!r}): on={on!r} must be a tuple of exception classes")
         if when_open not in ("wait", "fail"):
             raise ConfigurationError(f"Breaker({name!r}): when_open={when_open!r} must be 'wait' or 'fail'")
         for field, value in {

@@ -30,6 +30,7 @@ from typing import Literal, NamedTuple, Protocol
 import msgspec
 
 from outlive._model.breaker import NAME_CHARACTERS_MAX
+from outlive._model.policy import SECONDS_MAX, is_whole
 from outlive.errors import ConfigurationError
 
 _MICROSECONDS = 1_000_000
@@ -76,10 +77,10 @@ class TokenBucket:
     burst: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate <= _NANOSECONDS:
-            raise ConfigurationError(f"TokenBucket(rate={self.rate!r}): tokens a second, more than 0")
-        if self.burst < 0:
-            raise ConfigurationError(f"TokenBucket(burst={self.burst!r}): how many tokens it holds, at least 1")
+        if not 1 / SECONDS_MAX <= self.rate <= _NANOSECONDS:
+            raise ConfigurationError(f"TokenBucket(rate={self.rate!r}): tokens a second, more than 0, up to a billion")
+        if not is_whole(self.burst, least=0):
+            raise ConfigurationError(f"TokenBucket(burst={self.burst!r}): how many tokens it holds, a whole number")
         if not self.burst:
             object.__setattr__(self, "burst", math.ceil(self.rate))
 
@@ -125,10 +126,14 @@ class FixedWindow:
     seconds: float
 
     def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise ConfigurationError(f"FixedWindow(limit={self.limit!r}): calls in one window, at least 1")
-        if not self.seconds * _MICROSECONDS >= 1:
-            raise ConfigurationError(f"FixedWindow(seconds={self.seconds!r}): how long a window is, more than 0")
+        if not is_whole(self.limit, least=1):
+            raise ConfigurationError(
+                f"FixedWindow(limit={self.limit!r}): calls in one window, a whole number from 1 on"
+            )
+        if not (self.seconds * _MICROSECONDS >= 1 and self.seconds <= SECONDS_MAX):
+            raise ConfigurationError(
+                f"FixedWindow(seconds={self.seconds!r}): how long a window is, more than 0, up to 100 years"
+            )
 
     @property
     def label(self) -> str:

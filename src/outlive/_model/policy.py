@@ -7,6 +7,19 @@ from dataclasses import dataclass, field, fields
 
 from outlive.errors import ConfigurationError
 
+SECONDS_MAX = 100 * 366 * 24 * 3600
+"""The longest span of time: more is a mistake, and does not fit into an instant."""
+
+
+def is_whole(number: object, *, least: int) -> bool:
+    """Whether it can be kept as a whole number, and is large enough; users need not obey types."""
+    return isinstance(number, int) and number >= least
+
+
+def are_exceptions(classes: object) -> bool:
+    """Whether these can be caught, and gone through one by one."""
+    return isinstance(classes, tuple) and all(isinstance(it, type) and issubclass(it, BaseException) for it in classes)
+
 
 @dataclass(frozen=True, slots=True)
 class Retry:
@@ -32,6 +45,8 @@ class Retry:
             raise ConfigurationError("Retry: first and cap must be >= 0 and factor >= 1")
         if not 0 <= self.jitter <= 1:
             raise ConfigurationError(f"Retry(jitter={self.jitter}): jitter is a share between 0 and 1")
+        if not are_exceptions(self.on):
+            raise ConfigurationError(f"Retry(on={self.on!r}): on is a tuple of exception classes")
 
     def delay_seconds(self, attempt: int, spread: float) -> float:
         """How long to wait after failed attempt number `attempt`; `spread` in [-1, 1] picks within the jitter."""

@@ -83,6 +83,10 @@ class Executor:
             begin=begin, call=self._call_encoded, is_trusted=self._is_trusted, until_trusted=self._until_trusted
         )
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
+        self._let_through: deque[tuple[LiveRun, Attempt]] = deque()
+        """By the gate, at once: each has a slot."""
+        self._asking = 0
+        """Attempts that hold a slot while the gate is asked; who has to wait there does not."""
         self._is_opening = False
         self.running = 0
         self._loop = asyncio.get_running_loop()
@@ -101,21 +105,33 @@ class Executor:
             progress_bytes_max=self._progress_bytes_max,
         )
         live.attempts[command.run, command.call] = attempt
-        if command.options.guard is None:
-            self._begin(live, attempt)
-        else:
-            door = Door(
-                passed=partial(self._begin, live, attempt),
-                delayed=partial(self._turn_away, live, attempt),
-                refused=lambda error: self._turn_away(live, attempt, self.failed(command, error)),
-                found_open=partial(_tell_open, live, command),
-            )
-            attempt.ticket = self._gate.admit(command, door)
-
-    def _begin(self, live: LiveRun, attempt: Attempt) -> None:
         self._queue.append((live, attempt))
         if not self._is_opening:
             self._open_lane()
+
+    def _admit(self, live: LiveRun, attempt: Attempt) -> None:
+        """Ask the gate. There is a slot: what it counts is about to begin, and nothing that it allows is saved up."""
+        command = attempt.command
+        door = Door(
+            rested=self._on_rest,
+            passed=partial(self._let_in, live, attempt),
+            delayed=partial(self._turn_away, live, attempt),
+            refused=lambda error: self._turn_away(live, attempt, self.failed(command, error)),
+            found_open=partial(_tell_open, live, command),
+        )
+        self._asking += 1
+        attempt.ticket = self._gate.admit(command, door)
+
+    def _on_rest(self) -> None:
+        self._asking -= 1
+        self._open_lanes_soon()
+
+    def _let_in(self, live: LiveRun, attempt: Attempt) -> None:
+        if attempt.ticket is not None and attempt.ticket.has_slept:
+            self._queue.appendleft((live, attempt))
+        else:
+            self._let_through.append((live, attempt))
+        self._open_lanes_soon()
 
     def _turn_away(self, live: LiveRun, attempt: Attempt, event: AnyEvent) -> None:
         """The gate does not let it through, now or at all."""
@@ -125,7 +141,7 @@ class Executor:
     @property
     def is_resting(self) -> bool:
         """Whether every attempt that can begin has begun."""
-        can_begin = self._queue and self.running < self._steps_max
+        can_begin = (self._queue or self._let_through) and self._has_slot
         return not self._is_opening and not can_begin and self._gate.is_resting
 
     def cancel(self, live: LiveRun, run: int, call: str) -> None:
@@ -153,6 +169,10 @@ class Executor:
 
     # -- Lanes -----------------------------------------------------------------------------------------------
 
+    @property
+    def _has_slot(self) -> bool:
+        return self.running + self._asking < self._steps_max
+
     def _open_lanes_soon(self) -> None:
         if not self._is_opening:
             self._is_opening = True
@@ -161,11 +181,12 @@ class Executor:
     def _open_lane(self) -> None:
         """Open a lane if steps wait; look again once it has run as far as it can, for if it waits they need another."""
         self._is_opening = False
-        if self._queue and self._monotonic() >= self._trust.until:
+        is_wanted = self._queue or self._let_through
+        if is_wanted and self._monotonic() >= self._trust.until:
             # The lease may be gone: nothing new begins until it is renewed, or these runs are given up.
             self._is_opening = True
             self._loop.call_later(LOOK_AGAIN_SECONDS, self._open_lane)
-        elif self._queue and self.running < self._steps_max:
+        elif is_wanted and self._has_slot:
             lane: list[asyncio.Task[None]] = []
             # Not loop.create_task: a host application's task factory has no business with our steps.
             lane.append(asyncio.Task(self._run_lane(lane), loop=self._loop, name="outlive-steps"))
@@ -173,19 +194,23 @@ class Executor:
 
     async def _run_lane(self, lane: list[asyncio.Task[None]]) -> None:
         for _ in range(STEPS_PER_LANE_MAX):
-            if not self._queue or self.running >= self._steps_max or self._monotonic() >= self._trust.until:
+            first = self._let_through or self._queue
+            if not first or not self._has_slot or self._monotonic() >= self._trust.until:
                 break
-            live, attempt = self._queue.popleft()
+            live, attempt = first.popleft()
             # What its run has given up while it waited here is not begun any more, also if that is not durable yet.
-            if not attempt.is_wanted or not live.execution.expects(attempt.command.run, attempt.command.call):
-                if attempt.ticket is not None:
-                    attempt.ticket.end(End.UNTOLD)
-            else:
+            is_wanted = attempt.is_wanted and live.execution.expects(attempt.command.run, attempt.command.call)
+            if is_wanted and self._gate.lets_begin(attempt.command, attempt.ticket):
                 await self._run(live, attempt, lane[0])
                 if lane[0].cancelling():
                     # A cancelled task is of no use to another step.
                     break
-        if self._queue:
+                continue
+            if attempt.ticket is not None:
+                attempt.ticket.end(End.UNTOLD)
+            if is_wanted:
+                self._admit(live, attempt)
+        if self._queue or self._let_through:
             self._open_lanes_soon()
 
     async def _run(self, live: LiveRun, attempt: Attempt, task: asyncio.Task[None]) -> None:

@@ -1,9 +1,10 @@
 """The gate before a step: its breaker and its rate limit are asked, and the attempt begins when both agree.
 
-An attempt that waits here is not an attempt yet. It holds no slot, its timeout has not begun, and it uses up no retry.
-A short wait is in memory only. For a long one the attempt leaves: the journal says until when (`StepDelayed`), and from
-then on it waits like one in its back-off, so its run may be suspended, and a crash loses nothing. On its turn it asks
-again. Only attempts that are about to begin ask; a replay never does.
+An attempt comes here when there is a slot for it, so that what is counted is about to begin. One that has to wait is
+no attempt yet. It holds no slot any more, its timeout has not begun, and it uses up no retry. A short wait is in memory
+only. For a long one the attempt leaves: the journal says until when (`StepDelayed`), and from then on it waits like one
+in its back-off, so its run may be suspended, and a crash loses nothing. On its turn it asks again. Only attempts that
+are about to begin ask; a replay never does.
 
 What the breakers and limits remember is in `cells`, and what they decide in `_model.breaker` and `_model.limit`.
 """
@@ -42,9 +43,12 @@ TRIAL_SECONDS = 30.0
 LATER_SECONDS = 10.0
 """Who was told again and again to wait a moment, and has used up that patience, leaves for so long."""
 AGAIN_SECONDS = 1.0
+LATE_SECONDS = 1.0
+"""Who has waited, was let through and then finds no slot for so long, asks again."""
 RENEW_SECONDS = TRIAL_SECONDS / 3
 
 _PATIENCE = round(PATIENCE_SECONDS * MICROSECONDS)
+_LATE = round(LATE_SECONDS * MICROSECONDS)
 _TRIAL = round(TRIAL_SECONDS * MICROSECONDS)
 
 
@@ -61,11 +65,14 @@ class _Wait(NamedTuple):
 
 
 class Door(NamedTuple):
-    """What becomes of an attempt at the gate: exactly one of the first three is called, unless it gives up."""
+    """What becomes of an attempt at the gate."""
 
+    rested: Callable[[], None]
+    """Called once, first of all: it needs no slot here any more, because it has to wait, has passed, or leaves."""
     passed: Callable[[], None]
     delayed: Callable[[StepDelayed], None]
     refused: Callable[[BaseException], None]
+    """Exactly one of these three is called, unless it gives up."""
     found_open: Callable[[str, int], None]
     """Called before, and once, if its breaker is open: with the breaker's name, and until when at least."""
 
@@ -91,9 +98,15 @@ class Gate:
     def admit(self, command: RunStep, door: Door) -> Ticket:
         """Let an attempt through as soon as it may begin."""
         assert command.options.guard is not None
-        ticket = Ticket(command.options.guard, self._clock.new_id(), over=self._on_over)
-        self._spawn(self._pass(ticket, command, door))
+        ticket = Ticket(command.options.guard, self._clock.new_id(), rested=door.rested, over=self._on_over)
+        self._spawn(self._come(ticket, command, door))
         return ticket
+
+    def lets_begin(self, command: RunStep, ticket: Ticket | None) -> bool:
+        """Whether there is nothing to ask, or it was asked; not if that is too long ago, as there was no slot."""
+        if ticket is None:
+            return command.options.guard is None
+        return not ticket.has_slept or self._clock.now() <= ticket.passed_at + _LATE
 
     def give_back(self, command: RunStep) -> None:
         """One that was lined up is not wanted any more."""
@@ -114,7 +127,8 @@ class Gate:
             task.cancel()
 
     def _spawn(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(doing, name="outlive-gate")
+        # Not loop.create_task: a host application's task factory has no business with our gates.
+        task = asyncio.Task(doing, loop=asyncio.get_running_loop(), name="outlive-gate")
         self._tasks.add(task)
         task.add_done_callback(self._forget)
         return task
@@ -125,6 +139,12 @@ class Gate:
             log.error("a gate could not do its work", exc_info=error)
 
     # -- Asking ----------------------------------------------------------------------------------------------
+
+    async def _come(self, ticket: Ticket, command: RunStep, door: Door) -> None:
+        try:
+            await self._pass(ticket, command, door)
+        finally:
+            ticket.rest()
 
     async def _pass(self, ticket: Ticket, command: RunStep, door: Door) -> None:
         try:
@@ -141,11 +161,13 @@ class Gate:
             except Exception:  # Whatever is wrong with the store is not the failure of the step.
                 log.exception("step %s cannot be let through; that is tried again", command.call)
                 wait = _Wait(AGAIN_SECONDS, "the store", None)
+                self._drop(ticket)
             if ticket.has_ended():
                 break
             if wait is None:
-                ticket.is_passed = True
+                ticket.passed_at = self._clock.now()
                 self._renew_later(ticket)
+                ticket.rest()
                 door.passed()
                 return
             if wait.breaker and not was_open:
@@ -176,7 +198,8 @@ class Gate:
         )
 
     async def _ask(self, ticket: Ticket, command: RunStep, cost: int) -> _Wait | None:
-        """None if the attempt may begin now, else why not. The breaker comes first: who may not call pays nothing."""
+        """None if the attempt may begin now, else why not. The breaker comes first: who may not call pays nothing. And
+        last, for one that had to wait: the breaker may have opened meanwhile."""
         breaker, limit = ticket.guard.breaker, ticket.guard.limit
         if breaker is not None and (wait := await self._ask_breaker(ticket, breaker)) is not None:
             return wait
@@ -185,6 +208,8 @@ class Gate:
         wait = await self._ask_limit(ticket, limit, cost, command)
         if wait is not None:
             await self._withdraw(ticket)
+        elif breaker is not None and ticket.has_slept and not ticket.has_ended():
+            return await self._ask_breaker(ticket, breaker)
         return wait
 
     async def _ask_breaker(self, ticket: Ticket, breaker: Breaker) -> _Wait | None:
@@ -200,6 +225,7 @@ class Gate:
         if isinstance(answer, Permit):
             ticket.permit = answer
             return None
+        ticket.permit = None
         seconds = (answer.at - now_at) / MICROSECONDS
         error = CircuitOpenError(breaker.name, seconds) if breaker.when_open == "fail" else None
         return _Wait(seconds, f"breaker {breaker.name}", error, breaker=breaker.name)
@@ -240,8 +266,10 @@ class Gate:
     def _on_over(self, ticket: Ticket, end: End) -> None:
         breaker = ticket.guard.breaker
         # Who has not passed gives its permit back by itself.
-        if breaker is None or ticket.permit is None or not ticket.is_passed or self._is_closed:
-            return
+        if breaker is not None and ticket.permit is not None and ticket.passed_at and not self._is_closed:
+            self._tell(ticket, breaker, end)
+
+    def _tell(self, ticket: Ticket, breaker: Breaker, end: End) -> None:
         if not breaker.shared:
             has_opened = self._cells.change_own(breaker, partial(_heard, breaker, ticket, end))
             self._note(breaker, has_opened=has_opened)
@@ -257,9 +285,12 @@ class Gate:
     async def _report(self, ticket: Ticket, breaker: Breaker, end: End, *, after: asyncio.Task[None] | None) -> None:
         if after is not None:
             await asyncio.wait([after])
+        assert ticket.permit is not None
+        # The end of a trial begins an epoch, and so hearing of it twice is hearing of it once.
+        is_repeatable = end is not End.BAD or ticket.permit.is_trial
         step = partial(_heard, breaker, ticket, end)
         try:
-            self._note(breaker, has_opened=await self._cells.change(breaker, step, is_repeatable=False))
+            self._note(breaker, has_opened=await self._cells.change(breaker, step, is_repeatable=is_repeatable))
         except CommitUnknownError:
             log.warning("nobody knows whether breaker %s has heard of an outcome", breaker.name)
 
@@ -273,6 +304,13 @@ class Gate:
         if breaker is not None and ticket.permit is not None:
             ticket.permit = None
             await self._cells.change(breaker, partial(_withdrawn, breaker, ticket))
+
+    def _drop(self, ticket: Ticket) -> None:
+        """The same, without waiting for it."""
+        breaker = ticket.guard.breaker
+        if breaker is not None and ticket.permit is not None:
+            self._tell(ticket, breaker, End.UNTOLD)
+            ticket.permit = None
 
     def _renew_later(self, ticket: Ticket) -> None:
         """A shared trial says now and then that it is under way."""

@@ -23,18 +23,36 @@ class End(enum.Enum):
 class Ticket:
     """Of one attempt, from when it comes to the gate until it has ended."""
 
-    __slots__ = ("_over", "_sleeper", "alarm", "guard", "is_begun", "is_over", "is_passed", "permit", "permit_id")
+    __slots__ = (
+        "_over",
+        "_rested",
+        "_sleeper",
+        "alarm",
+        "guard",
+        "has_slept",
+        "is_begun",
+        "is_over",
+        "passed_at",
+        "permit",
+        "permit_id",
+    )
 
-    def __init__(self, guard: Guard, permit_id: str, *, over: Callable[[Ticket, End], None]) -> None:
+    def __init__(
+        self, guard: Guard, permit_id: str, *, rested: Callable[[], None], over: Callable[[Ticket, End], None]
+    ) -> None:
         self.guard = guard
         self.permit_id = permit_id
         self.permit: Permit | None = None
         """From the breaker."""
-        self.is_passed = False
+        self.passed_at = 0
+        """When it was let through; 0 until then."""
+        self.has_slept = False
+        """Whether it had to wait, and so gave its slot away."""
         self.is_begun = False
         """Whether the step was called."""
         self.is_over = False
         self.alarm: Alarm | None = None
+        self._rested: Callable[[], None] | None = rested
         self._over = over
         self._sleeper: asyncio.Future[None] | None = None
 
@@ -56,10 +74,18 @@ class Ticket:
         """Its run wants it no longer: that is a failure if it was called, for who is cancelled was too slow."""
         self.end(End.BAD if self.is_begun else End.UNTOLD)
 
+    def rest(self) -> None:
+        """It needs no slot at the gate any more; said once."""
+        rested, self._rested = self._rested, None
+        if rested is not None:
+            rested()
+
     async def sleep(self, clock: Clock, seconds: float) -> None:
         """Return after some time, or when it is over."""
         if seconds <= 0 or self.is_over:
             return
+        self.has_slept = True
+        self.rest()
         self._sleeper = asyncio.get_running_loop().create_future()
         alarm = clock.call_later(seconds, self._wake)
         try:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.kinds import Kind
+from outlive._model.policy import SECONDS_MAX
 from outlive.errors import MachineError
 
 
@@ -83,9 +84,9 @@ def check_definition(
     if version < 1:
         problems.append(f"version={version!r} must be a whole number from 1 on")
     problems += [
-        f"{argument}={seconds!r} must be more than 0 seconds"
+        f"{argument}={seconds!r} must be more than 0 seconds, up to 100 years; or None, for ever"
         for argument, seconds in spans.items()
-        if seconds is not None and not seconds > 0
+        if seconds is not None and not 0 < seconds <= SECONDS_MAX
     ]
     if snapshot_after is not None and snapshot_after < 1:
         problems.append(f"snapshot_after={snapshot_after!r} must be at least 1 event, or None to keep all")

@@ -66,17 +66,24 @@ class CellQueue:
 async def change_cells(session: Session, wishes: list[Wish], now: Callable[[], int | None]) -> list[Any]:
     """Make all changes in one transaction; the answers in order, an exception for a change that raised."""
     names = sorted({wish.name for wish in wishes})
-    async with session.transaction():
-        rows = await session.fetch("lock_cells", now(), names)
-        if len(rows) < len(names):
-            await session.fetch("create_cells", names)
+    while True:
+        async with session.transaction():
             rows = await session.fetch("lock_cells", now(), names)
-        before = {row["name"]: row["data"] for row in rows}
-        after = dict(before)
-        answers = [_change(after, wish, max(row["now"] for row in rows)) for wish in wishes]
-        changed = [name for name in names if after[name] != before[name]]
-        if changed:
-            await session.fetch("put_cells", changed, [after[name] for name in changed])
+            if len(rows) == len(names):
+                return await _change_locked(session, wishes, rows)
+        # With nothing locked: whoever else makes one of them may want the others next.
+        session.is_doubtful = False
+        await session.fetch("create_cells", names)
+
+
+async def _change_locked(session: Session, wishes: list[Wish], rows: list[Any]) -> list[Any]:
+    before = {row["name"]: row["data"] for row in rows}
+    after = dict(before)
+    now_at = max(row["now"] for row in rows)
+    answers = [_change(after, wish, now_at) for wish in wishes]
+    changed = [name for name in before if after[name] != before[name]]
+    if changed:
+        await session.fetch("put_cells", changed, [after[name] for name in changed])
     return answers
 
 

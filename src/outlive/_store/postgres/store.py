@@ -85,6 +85,8 @@ class PostgresStore:
         self._cells = CellQueue(self._write, self._time.given)
         self._verbs: set[asyncio.Task[Any]] = set()
         self._commits: set[asyncio.Task[Any]] = set()
+        self._appending: dict[asyncio.Task[bool], str] = {}
+        """Checkpoints on their way, and whose they are."""
         self._writer: Pool | None = None
         self._shared: Pool | None = None
         self._steps: Pool | None = None
@@ -228,11 +230,16 @@ class PostgresStore:
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""
-        appending = checkpoints.append_checkpoint(self._pool(self._shared), run_id, row)
-        return await asyncio.shield(self._spawn(appending))
+        appending = self._spawn(checkpoints.append_checkpoint(self._pool(self._shared), run_id, row))
+        self._appending[appending] = run_id
+        appending.add_done_callback(self._appending.pop)
+        return await asyncio.shield(appending)
 
     async def clear_checkpoints(self, run_id: str) -> None:
         """See `CheckpointTable`."""
+        # Of those whose callers have given up: they came before, and must not write what is then never cleared.
+        if before := [appending for appending, of in self._appending.items() if of == run_id]:
+            await asyncio.wait(before)
         await self._write(checkpoints.clear_checkpoints, run_id)
 
     async def deliver(
