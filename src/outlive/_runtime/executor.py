@@ -1,51 +1,40 @@
 """Runs attempts of steps and reports each outcome as an event.
 
-An async step runs on the engine's loop, a sync step on a thread. An attempt that fails is retried if its policy says
-so: the failure and the time of the next attempt go into the journal, and until then the step holds no slot. The
-executor never feeds an execution: outcomes are reported to the worker, which does that from a plain callback.
+Which attempts run now and which wait is decided here, and how a function is called in `calling`. An attempt that fails
+is retried if its policy says so: the failure and the time of the next attempt go into the journal, and until then the
+step holds no slot. The executor never feeds an execution: outcomes are reported to the worker, which does that from a
+plain callback.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, assert_never
+from typing import Any
 
-from outlive._define.inside import CURRENT_STEP
 from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
-from outlive._journal.value import TAGGED
-from outlive._replay.command import RunStep, StepKind
+from outlive._replay.command import RunStep
 from outlive._runtime.attempt import Attempt
-from outlive._runtime.bell import Bell
+from outlive._runtime.calling import LOOK_AGAIN_SECONDS, Caller
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import rolled_back
 from outlive._runtime.gate import Door, Gate, end_of
 from outlive._runtime.judging import describe, is_worth_another
-from outlive._runtime.lane import in_context
 from outlive._runtime.live import LiveRun
-from outlive._runtime.process_child import Job, Progressed, Published
 from outlive._runtime.processes import ProcessLane
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.ticket import End
-from outlive._runtime.transactions import TransactionSteps
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Transaction
-from outlive.errors import StepInterrupted, StepTimeoutError
 from outlive.telemetry import Counters
 
-LOOK_AGAIN_SECONDS = 0.05
 STEPS_PER_LANE_MAX = 100
 """Steps that one lane runs before the event loop gets a turn."""
 
 Report = Callable[[LiveRun, Attempt, bytes | None, AnyEvent | None], None]
 """Told how an attempt ended: the encoded result of a success, or the event of a failure."""
-
-
-class _Untrusted(BaseException):
-    """A thread was free for a step when the lease was not certain any more; the step has not begun."""
 
 
 class Executor:
@@ -68,8 +57,6 @@ class Executor:
         save_published: Callable[[LiveRun, Attempt], None],
     ) -> None:
         self._clock = clock
-        self._threads = threads
-        self._processes = processes
         self._counters = counters
         self._steps_max = steps_max
         self._progress_bytes_max = progress_bytes_max
@@ -79,9 +66,17 @@ class Executor:
         self._report = report
         self._save_progress = save_progress
         self._save_published = save_published
-        self._transactions = TransactionSteps(
-            begin=begin, call=self._call_encoded, is_trusted=self._is_trusted, until_trusted=self._until_trusted
+        self._caller = Caller(
+            clock=clock,
+            threads=threads,
+            processes=processes,
+            trust=trust,
+            begin=begin,
+            progress_bytes_max=progress_bytes_max,
+            progressed=self._progress,
+            published=self._publish,
         )
+        self.refuse = self._caller.refuse
         self._queue: deque[tuple[LiveRun, Attempt]] = deque()
         self._let_through: deque[tuple[LiveRun, Attempt]] = deque()
         """By the gate, at once: each has a slot."""
@@ -227,10 +222,10 @@ class Executor:
         attempt.task = task
         try:
             if command.step.kind is None:
-                value = await self._call(attempt)
+                value = await self._caller.call(attempt)
                 result = command.step.signature.result.encode(value, f"result of step {command.call}")
             else:
-                result = await self._call_kind(live, attempt, command.step.kind)
+                result = await self._caller.call_kind(live, attempt, command.step.kind)
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
             raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
@@ -250,111 +245,7 @@ class Executor:
         elif attempt.transaction is not None:
             await rolled_back(attempt.transaction)
 
-    async def _call(self, attempt: Attempt, *given: Any) -> Any:
-        """Call the function: `given` comes before the arguments of the workflow."""
-        command = attempt.command
-        step = command.step
-        args, kwargs = step.signature.decode(command.arguments)
-        if given:
-            args = [*given, *args]
-        context = contextvars.copy_context()
-        context.run(CURRENT_STEP.set, attempt)
-        if command.options.timeout_seconds is not None:
-            fn = partial(step.fn, *args, **kwargs)
-            call = self._in_time(attempt, fn if step.is_async else partial(self._on_thread, fn))
-        elif step.is_async:
-            call = step.fn(*args, **kwargs)
-        else:
-            call = self._on_thread(partial(step.fn, *args, **kwargs))
-        return await in_context(call, context)
-
-    async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
-        step, seconds = attempt.command.step, attempt.command.options.timeout_seconds
-        patience = asyncio.timeout(seconds)
-        try:
-            async with patience:
-                return await start()
-        except TimeoutError as error:
-            if seconds is None or not patience.expired():
-                raise
-            attempt.is_timed_out = True
-            late = StepTimeoutError(step.name, seconds)
-            if step.kind is StepKind.ONCE:
-                # It may have had its effect: nobody knows, just as after a crash, and so the workflow is told the same.
-                reason = f"did not end within its timeout of {seconds:g} s"
-                raise StepInterrupted(step.name, reason, attempt.idempotency_key) from late
-            raise late from error
-
-    # -- The lease -------------------------------------------------------------------------------------------
-    # A step that had to wait (for a thread, a process, a transaction) looks at the lease again before it begins: it may
-    # have been lost meanwhile, and others may own the run.
-
-    def _is_trusted(self) -> bool:
-        return self._monotonic() < self._trust.until
-
-    async def _until_trusted(self) -> None:
-        """Return when the lease is certainly held; whoever loses it cancels the attempt here."""
-        while not self._is_trusted():
-            await Bell().sleep(LOOK_AGAIN_SECONDS)
-
-    async def _on_thread(self, fn: Callable[[], Any]) -> Any:
-        while True:
-            try:
-                return await self._threads.run(partial(self._if_trusted, fn))
-            except _Untrusted:
-                await self._until_trusted()
-
-    def _if_trusted(self, fn: Callable[[], Any]) -> Any:
-        if not self._is_trusted():
-            raise _Untrusted
-        return fn()
-
-    # -- Kinds of steps --------------------------------------------------------------------------------------
-
-    async def _call_kind(self, live: LiveRun, attempt: Attempt, kind: StepKind) -> bytes:
-        """The encoded result of a step that is not a plain one."""
-        match kind:
-            case StepKind.ONCE:
-                attempt.command.begun = attempt.command.attempt
-                return await self._call_encoded(attempt)
-            case StepKind.PROCESS:
-                return await self._call_in_process(live, attempt)
-            case StepKind.TRANSACTION:
-                return await self._transactions.run(live.journal, attempt)
-            case _:
-                assert_never(kind)
-
-    async def _call_encoded(self, attempt: Attempt, *given: Any) -> bytes:
-        command = attempt.command
-        value = await self._call(attempt, *given)
-        return command.step.signature.result.encode(value, f"result of step {command.call}")
-
-    async def _call_in_process(self, live: LiveRun, attempt: Attempt) -> bytes:
-        command = attempt.command
-        job = Job(
-            step=command.step.name,
-            module=command.step.fn.__module__,
-            call=command.call,
-            arguments=command.arguments,
-            run_id=attempt.run_id,
-            attempt=command.attempt,
-            epoch=attempt.epoch,
-            idempotency_key=attempt.idempotency_key,
-            progress=command.progress,
-            progress_bytes_max=self._progress_bytes_max,
-        )
-        # Waiting for a process, and for it to begin, is not the step's time.
-        async with self._processes.borrow(command.step.name) as process:
-            await self._until_trusted()
-            result: bytes = await self._in_time(attempt, partial(process.run, job, partial(self._hear, live, attempt)))
-            return result
-
-    def _hear(self, live: LiveRun, attempt: Attempt, message: Progressed | Published) -> None:
-        if isinstance(message, Progressed):
-            self._progress(live, attempt, message.progress)
-        else:
-            fields: dict[str, Any] = TAGGED.decode(message.fields, f"what step {attempt.command.call} publishes")
-            self._publish(live, attempt, fields)
+    # -- What it says ----------------------------------------------------------------------------------------
 
     def _progress(self, live: LiveRun, attempt: Attempt, data: bytes) -> None:
         # A thread that goes on after its time is over is not heard any more: its successor may have come further.
@@ -368,10 +259,6 @@ class Executor:
             attempt.unpublished |= fields
             if not attempt.is_publishing:
                 self._save_published(live, attempt)
-
-    def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
-        """See `TransactionSteps`."""
-        self._transactions.refuse(journal, command, reason)
 
     def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""

@@ -1,0 +1,172 @@
+"""How the function of a step is called: here, on a thread, in a process, or in a transaction of the store.
+
+Whoever calls it sees to its timeout and to the lease: a step that had to wait for a thread or a process looks again
+before it begins. What becomes of the attempt is the executor's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, assert_never
+
+from outlive._define.inside import CURRENT_STEP
+from outlive._journal.value import TAGGED
+from outlive._replay.command import RunStep, StepKind
+from outlive._runtime.attempt import Attempt
+from outlive._runtime.bell import Bell
+from outlive._runtime.clock import Clock
+from outlive._runtime.lane import in_context
+from outlive._runtime.live import LiveRun
+from outlive._runtime.process_child import Job, Progressed, Published
+from outlive._runtime.processes import ProcessLane
+from outlive._runtime.threads import ThreadLane
+from outlive._runtime.transactions import TransactionSteps
+from outlive._runtime.trust import Trust
+from outlive._store.contract import Transaction
+from outlive.errors import StepInterrupted, StepTimeoutError
+
+LOOK_AGAIN_SECONDS = 0.05
+
+
+class _Untrusted(BaseException):
+    """A thread was free for a step when the lease was not certain any more; the step has not begun."""
+
+
+class Caller:
+    """Calls the functions of steps."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        threads: ThreadLane,
+        processes: ProcessLane,
+        trust: Trust,
+        begin: Callable[[], Awaitable[Transaction]],
+        progress_bytes_max: int,
+        progressed: Callable[[LiveRun, Attempt, bytes], None],
+        published: Callable[[LiveRun, Attempt, dict[str, Any]], None],
+    ) -> None:
+        self._monotonic = clock.monotonic
+        self._threads = threads
+        self._processes = processes
+        self._trust = trust
+        self._progress_bytes_max = progress_bytes_max
+        self._progressed = progressed
+        self._published = published
+        self._transactions = TransactionSteps(
+            begin=begin, call=self._call_encoded, is_trusted=self._is_trusted, until_trusted=self._until_trusted
+        )
+
+    async def call(self, attempt: Attempt, *given: Any) -> Any:
+        """Call the function: `given` comes before the arguments of the workflow."""
+        command = attempt.command
+        step = command.step
+        args, kwargs = step.signature.decode(command.arguments)
+        if given:
+            args = [*given, *args]
+        context = contextvars.copy_context()
+        context.run(CURRENT_STEP.set, attempt)
+        if command.options.timeout_seconds is not None:
+            fn = partial(step.fn, *args, **kwargs)
+            call = self._in_time(attempt, fn if step.is_async else partial(self._on_thread, fn))
+        elif step.is_async:
+            call = step.fn(*args, **kwargs)
+        else:
+            call = self._on_thread(partial(step.fn, *args, **kwargs))
+        return await in_context(call, context)
+
+    async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
+        step, seconds = attempt.command.step, attempt.command.options.timeout_seconds
+        patience = asyncio.timeout(seconds)
+        try:
+            async with patience:
+                return await start()
+        except TimeoutError as error:
+            if seconds is None or not patience.expired():
+                raise
+            attempt.is_timed_out = True
+            late = StepTimeoutError(step.name, seconds)
+            if step.kind is StepKind.ONCE:
+                # It may have had its effect: nobody knows, just as after a crash, and so the workflow is told the same.
+                reason = f"did not end within its timeout of {seconds:g} s"
+                raise StepInterrupted(step.name, reason, attempt.idempotency_key) from late
+            raise late from error
+
+    # -- The lease -------------------------------------------------------------------------------------------
+    # A step that had to wait (for a thread, a process, a transaction) looks at the lease again before it begins: it may
+    # have been lost meanwhile, and others may own the run.
+
+    def _is_trusted(self) -> bool:
+        return self._monotonic() < self._trust.until
+
+    async def _until_trusted(self) -> None:
+        """Return when the lease is certainly held; whoever loses it cancels the attempt here."""
+        while not self._is_trusted():
+            await Bell().sleep(LOOK_AGAIN_SECONDS)
+
+    async def _on_thread(self, fn: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                return await self._threads.run(partial(self._if_trusted, fn))
+            except _Untrusted:
+                await self._until_trusted()
+
+    def _if_trusted(self, fn: Callable[[], Any]) -> Any:
+        if not self._is_trusted():
+            raise _Untrusted
+        return fn()
+
+    # -- Kinds of steps --------------------------------------------------------------------------------------
+
+    async def call_kind(self, live: LiveRun, attempt: Attempt, kind: StepKind) -> bytes:
+        """The encoded result of a step that is not a plain one."""
+        match kind:
+            case StepKind.ONCE:
+                attempt.command.begun = attempt.command.attempt
+                return await self._call_encoded(attempt)
+            case StepKind.PROCESS:
+                return await self._call_in_process(live, attempt)
+            case StepKind.TRANSACTION:
+                return await self._transactions.run(live.journal, attempt)
+            case _:
+                assert_never(kind)
+
+    async def _call_encoded(self, attempt: Attempt, *given: Any) -> bytes:
+        command = attempt.command
+        value = await self.call(attempt, *given)
+        return command.step.signature.result.encode(value, f"result of step {command.call}")
+
+    async def _call_in_process(self, live: LiveRun, attempt: Attempt) -> bytes:
+        command = attempt.command
+        job = Job(
+            step=command.step.name,
+            module=command.step.fn.__module__,
+            call=command.call,
+            arguments=command.arguments,
+            run_id=attempt.run_id,
+            attempt=command.attempt,
+            epoch=attempt.epoch,
+            idempotency_key=attempt.idempotency_key,
+            progress=command.progress,
+            progress_bytes_max=self._progress_bytes_max,
+        )
+        # Waiting for a process, and for it to begin, is not the step's time.
+        async with self._processes.borrow(command.step.name) as process:
+            await self._until_trusted()
+            result: bytes = await self._in_time(attempt, partial(process.run, job, partial(self._hear, live, attempt)))
+            return result
+
+    def _hear(self, live: LiveRun, attempt: Attempt, message: Progressed | Published) -> None:
+        if isinstance(message, Progressed):
+            self._progressed(live, attempt, message.progress)
+        else:
+            fields: dict[str, Any] = TAGGED.decode(message.fields, f"what step {attempt.command.call} publishes")
+            self._published(live, attempt, fields)
+
+    def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
+        """See `TransactionSteps`."""
+        self._transactions.refuse(journal, command, reason)
