@@ -26,7 +26,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_define/machine/split.py", "asyncio.timeout"): "in a run this is the durable timeout",
     ("injected", "_journal/encryption.py", "os.urandom"): "a nonce must never come twice, whatever a test injects",
     ("injected", "_runtime/committer.py", "asyncio.sleep"): "sleep(0) gives way to the event loop and takes no time",
-    ("injected", "_runtime/executor.py", "asyncio.timeout"): "the timeout of an attempt is the event loop's to keep",
+    ("injected", "_runtime/calling.py", "asyncio.timeout"): "the timeout of an attempt is the event loop's to keep",
     ("injected", "_runtime/herald.py", "asyncio.timeout"): "the timeout of a hook too is the event loop's to keep",
     ("injected", "engine/sync.py", "threading.Thread"): "the event loop of a program that has none",
     ("injected", "_store/postgres/pool.py", "asyncio.sleep"): "a store that is away is not asked all the time",
