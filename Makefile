@@ -18,8 +18,8 @@ STORE ?= sqlite
 # What is not said on the command line: a storm is longer than a kill trial, and over both stores.
 CHAOS_KILLS = $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300)
 CHAOS_STORE = $(if $(filter command line environment,$(origin STORE)),$(STORE),both)
-# Test processes at once.
-JOBS ?= 2
+# Processes at once. One more than a small machine has cores: most of the time tests wait.
+JOBS ?= 3
 ARGS ?=
 UV_VERSION := 0.13.7
 

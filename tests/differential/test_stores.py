@@ -17,7 +17,7 @@ from outlive.testing.differential.places import opener_on
 from outlive.testing.differential.script import Letter, NewTree, Operation, Write
 from outlive.testing.postgres import PostgresServer
 
-OPERATIONS = 20_000
+OPERATIONS = 10_000
 SHARES = 10
 """So many tests share the operations, so that a failure comes early."""
 WORDS = (Operation, NewTree, Write, Letter, MessageKind, RunStatus)
