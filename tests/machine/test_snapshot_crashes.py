@@ -1,4 +1,4 @@
-"""Machines that take snapshots, killed and recovered at commits all along the way: before, in and behind each of them."""
+"""Machines that take snapshots, killed and recovered all along the way: before, in and behind each of them."""
 
 from __future__ import annotations
 
