@@ -6,7 +6,9 @@ from itertools import count
 import pytest
 
 from outlive._store.postgres import PostgresStore
-from outlive.testing.conformance import StoreConformance, StoreFactory
+from outlive.testing.conformance import LocalStoreConformance, StoreFactory
+from outlive.testing.conformance.checkpoint_processes import CheckpointProcessesConformance
+from outlive.testing.conformance.processes import ProcessesConformance
 from outlive.testing.pgbouncer import PgBouncer
 from outlive.testing.postgres import PostgresServer
 from tests.store.test_postgres_conformance import PostgresFactory, transaction_of
@@ -14,7 +16,7 @@ from tests.store.test_postgres_conformance import PostgresFactory, transaction_o
 _schemas = count(1)
 
 
-class TestPostgresStoreBehindPgBouncer(StoreConformance):
+class BehindPgBouncer:
     """Two connections of the server for all clients."""
 
     @pytest.fixture
@@ -30,3 +32,12 @@ class TestPostgresStoreBehindPgBouncer(StoreConformance):
             url = request.getfixturevalue("pgbouncer_url")
         user = partial(transaction_of, postgres_server.url(postgres_place))
         return PostgresFactory(partial(PostgresStore, url), shared_transaction=user)
+
+
+class TestPostgresStoreBehindPgBouncer(BehindPgBouncer, LocalStoreConformance):
+    """What one process can see."""
+
+
+@pytest.mark.slow
+class TestProcessesBehindPgBouncer(BehindPgBouncer, ProcessesConformance, CheckpointProcessesConformance):
+    """What many can; without PgBouncer every change is tried with this."""
