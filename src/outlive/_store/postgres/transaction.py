@@ -63,10 +63,11 @@ class PostgresTransaction:
         """Begin; waits for a connection if all are in use."""
         session = await self._pool.take()
         try:
-            # The server ends it if we vanish while it waits for us; else we are the first to know.
+            # The server ends it if we vanish, while it waits for us or computes; else we are the first to know.
             limit = round((seconds_max + SLACK_SECONDS) * 1000)
             await session.run(
-                f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = {limit}"
+                "BEGIN ISOLATION LEVEL READ COMMITTED;"
+                f" SET LOCAL idle_in_transaction_session_timeout = {limit}; SET LOCAL statement_timeout = {limit}"
             )
         except ERRORS as error:
             self._pool.drop(session)
