@@ -11,6 +11,7 @@ import pytest
 import outlive
 from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
+from outlive._runtime import patience
 from outlive.errors import DefinitionError, TransactionOverError
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
@@ -300,6 +301,32 @@ async def test_commit_without_an_answer_is_read_back(place: Place, *, is_done: b
         assert RESULT == await in_time(run.result())
         assert 2 == engine.counters.unknowns
     assert LEDGER == await entries(place)
+
+
+async def test_commits_that_are_read_back_at_the_same_time_are_all_tried_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is away when several look for theirs: each of them is answered when it is back."""
+    monkeypatch.setattr(patience, "BACKOFF_MAX_SECONDS", 0.05)
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        (store,) = stores
+        assert 10 == await in_time((await engine.start(crediting_once)).result())
+        looked = store.calls["read_journal"]
+        store.after["end"].extend([unknown()] * 2)
+        store.before["read_journal"].extend([unavailable()] * 2)
+        store.gates["read_journal"] = asyncio.Event()
+        runs = [await engine.start(crediting_at_last) for _ in range(2)]
+
+        async def both_look() -> bool:
+            return store.calls["read_journal"] == looked + 2
+
+        await until(both_look)
+        store.gates.pop("read_journal").set()
+
+        assert [3, 3] == [await in_time(run.result()) for run in runs]
+        assert 2 == engine.counters.unknowns
+    assert [("ann", 3), ("ann", 3), ("ann", 10)] == await entries(place)
 
 
 async def test_what_the_database_refuses_at_the_end_fails_the_step(place: Place) -> None:

@@ -25,6 +25,7 @@ class Bell:
 
     async def sleep(self, seconds: float | None) -> None:
         """Return when the bell rings, or after `seconds`."""
+        assert self._sleeper is None, "a bell wakes one sleeper: a second one would be awake for both"
         loop = asyncio.get_running_loop()
         if not self._rung and (seconds is None or seconds > 0):
             self._sleeper = loop.create_future()

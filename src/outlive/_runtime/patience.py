@@ -29,7 +29,6 @@ class Patience:
         self._counters = counters
         self._waiting = waiting
         """How many changes wait, for the log."""
-        self._idle = Bell()
         self.trouble = ""
         """Why the store refuses at the moment; empty when all is well."""
 
@@ -91,7 +90,7 @@ class Patience:
             text = "%s; %d changes wait and will be tried again"
             log.error(text, error, self._waiting(), exc_info=error if is_bug else None)
         self.trouble = str(error) or repr(error)
-        await self._idle.sleep(pause)
+        await Bell().sleep(pause)  # Not one bell for all: several may wait for the store at once.
 
     def say_well(self) -> None:
         """The store has answered: if it was away, that is over."""
