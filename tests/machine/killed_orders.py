@@ -1,5 +1,5 @@
-"""The same order process as a function and as a machine, refused by each of its steps or by none; a job of
-`tests.machine.killing`.
+"""The same order process as a function and as a machine, refused by each of its steps or by none: what
+`test_same_ledger` compares, and a job of `tests.machine.killing`.
 """
 
 from __future__ import annotations

@@ -2,147 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
-import enum
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import outlive
-from outlive import All, RunStatus
+from outlive import RunStatus
 from outlive.testing import crash_everywhere
 from outlive.testing.crash import Survivor
-from tests.engine.support import Place, stage
+from tests.engine.support import Place
 from tests.machine import killed_orders
 from tests.machine.deaths import kill_everywhere, read_ends
 from tests.machine.killing import Ledger
 
 
-@dataclass
-class Order:
-    """What is ordered, and which step refuses it."""
-
-    item: str = "lamp"
-    refused_by: str = ""
-
-
-# -- The world: entries that are made again are the same entries -------------------------------------------------------
-
-
-def enter(what: str, order: Order) -> None:
-    """One entry in the ledger."""
-    if order.refused_by == what:
-        raise ValueError(f"{what} refuses {order.item}")
-    stage.values.setdefault("ledger", set()).add((what, order.item))
-
-
-def remove(what: str, order: Order) -> None:
-    """Take it out."""
-    stage.values.setdefault("ledger", set()).discard((what, order.item))
-
-
-# -- As a function -----------------------------------------------------------------------------------------------------
-
-
-def take_back_reserve(order: Order) -> None:
-    """Undo."""
-    remove("reserve", order)
-
-
-def take_back_truck(order: Order) -> None:
-    """Undo."""
-    remove("truck", order)
-
-
-@outlive.step(undo=take_back_reserve)
-async def ledger_reserve(order: Order) -> Order:
-    """The first."""
-    enter("reserve", order)
-    return order
-
-
-@outlive.step(undo=take_back_truck)
-async def ledger_truck(order: Order) -> Order:
-    """A branch."""
-    enter("truck", order)
-    return order
-
-
-@outlive.step
-async def ledger_label(order: Order) -> None:
-    """Another branch."""
-    if order.refused_by == "label":
-        raise ValueError("label refuses")
-
-
-@outlive.step
-async def ledger_charge(order: Order) -> None:
-    """The last."""
-    enter("charge", order)
-
-
-@outlive.workflow
-async def ledger_function(order: Order) -> str:
-    """In order, in a saga."""
-    async with outlive.saga():
-        await ledger_reserve(order)
-        await asyncio.gather(ledger_truck(order), ledger_label(order))
-        await asyncio.sleep(60)
-        await ledger_charge(order)
-    return "done"
-
-
-# -- As a machine ------------------------------------------------------------------------------------------------------
-
-
-class S(enum.Enum):
-    """The same."""
-
-    RESERVE = "reserve"
-    PACK = "pack"
-    COOL = "cool"
-    CHARGE = "charge"
-    DONE = "done"
-
-
-machine = outlive.Machine("ledger.machine", S, data=Order, start=S.RESERVE, exits=[S.DONE])
-
-
-@machine.state(S.RESERVE, undo=take_back_reserve)
-async def reserve(data: Order) -> S:
-    """The first."""
-    enter("reserve", data)
-    return S.PACK
-
-
-machine.split(S.PACK, [ledger_truck, ledger_label], join=All(then=S.COOL))
-machine.timer(S.COOL, 60, then=S.CHARGE)
-
-
-@machine.state(S.CHARGE)
-async def charge(data: Order) -> S:
-    """The last."""
-    enter("charge", data)
-    return S.DONE
-
-
-@pytest.mark.parametrize("process", [ledger_function, machine])
-@pytest.mark.parametrize("refused_by", ["", "reserve", "truck", "label", "charge"])
-async def test_every_death_leaves_the_same_ledger(process: outlive.Workflow[..., Any], refused_by: str) -> None:
+@pytest.mark.parametrize("form", killed_orders.FORMS)
+@pytest.mark.parametrize("refusal", killed_orders.REFUSALS)
+async def test_every_death_leaves_the_same_ledger(
+    form: str, refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Complete, or empty. [CA-X8]"""
-    ledgers: set[frozenset[Any]] = set()
+    path = tmp_path / "ledger.db"
+    monkeypatch.setenv("LEDGER", str(path))
+    ledgers: list[list[str]] = []
 
     def check(survivor: Survivor) -> None:
-        ledgers.add(frozenset(stage.values.pop("ledger", ())))
+        ledgers.append(sorted(Ledger(path).held("lamp")))
+        path.unlink()  # Each trial has a world of its own.
 
-    report = await crash_everywhere(process, Order(refused_by=refused_by), check=check)
+    order = killed_orders.Order("lamp", refusal)
+    report = await crash_everywhere(killed_orders.FORMS[form], order, check=check)
 
-    complete = frozenset((what, "lamp") for what in ("reserve", "truck", "charge"))
-    assert ledgers == {frozenset() if refused_by else complete}
-    assert bool(report.error) is bool(refused_by)
+    assert len(ledgers) > report.points
+    assert all(held == ([] if refusal else killed_orders.WHOLE) for held in ledgers)
+    assert bool(report.error) is bool(refusal)
 
 
 async def check_orders(place: Place, path: Path, trials: Collection[str]) -> None:
