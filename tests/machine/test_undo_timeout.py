@@ -16,7 +16,7 @@ from outlive._model.policy import NO_RETRY
 from outlive._replay.bound import in_bounds
 from outlive._replay.command import StepOptions
 from outlive.errors import ConfigurationError, MachineError, RunCancelled, RunFailed, RunTimedOut
-from outlive.testing import TestEngine
+from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.support import Place, crash, events_of, in_time, note, parks, stage, until_calls, waits
 
 
@@ -213,7 +213,7 @@ def test_a_time_that_cannot_be_is_refused(argument: str, seconds: float) -> None
 async def bounded_release(what: str) -> None:
     """Hangs if the stage says so."""
     stage.call(f"undo {what}")
-    if stage.values.get("hanging") == what:
+    if what in stage.values.get("hanging", ()):
         await asyncio.get_running_loop().create_future()
 
 
@@ -250,7 +250,7 @@ async def bounded_race() -> None:
 @pytest.mark.parametrize("nested", [False, True])
 async def test_a_saga_can_have_a_bound(*, nested: bool) -> None:
     """Those inside it have the same unless they have their own."""
-    stage.values["hanging"] = "seat" if nested else "room"
+    stage.values["hanging"] = ["seat" if nested else "room"]
     async with TestEngine(patience_seconds=0.05) as engine:
         run = await engine.start(bounded_trip.bind(nested=nested))
         await engine.skip(seconds=61)
@@ -296,3 +296,41 @@ async def test_a_rollback_in_time_ends_its_bound(place: Place) -> None:
         assert [wait.name for wait in (await run.info()).waits] == ["@timer"]
         place.clock.skip(seconds=5)
         assert await in_time(run.result()) == "done"
+
+
+class Both(enum.Enum):
+    """One state with two roll-backs."""
+
+    BOOK = "book"
+    DONE = "done"
+
+
+both = outlive.Machine("bounded.both", Both, start=Both.BOOK, exits=[Both.DONE])
+recorder = RecordingObserver()
+both.observe(recorder)
+
+
+@both.workflow(Both.BOOK)
+async def book_both() -> Both:
+    """Two sagas that fail at the same time."""
+
+    async def book(what: str) -> None:
+        async with outlive.saga(undo_timeout=60):
+            await bounded_book(what)
+            raise ValueError("no luck")
+
+    await asyncio.gather(book("one"), book("other"))
+    return Both.DONE
+
+
+async def test_no_undo_that_was_cut_off_is_promised_another_try() -> None:
+    """However many were cut off: the run is parked, and only a person lets it go on."""
+    stage.values["hanging"] = ["one", "other"]
+    async with TestEngine(patience_seconds=0.05) as engine:
+        run = await engine.start(both)
+        await engine.skip(seconds=61)
+        await in_time(parks(run))
+    last = {fact.call: fact.attempt for fact in recorder.facts("undo_failed")}
+    assert len(last) == 2
+    assert all(fact.attempt <= last[fact.call] for fact in recorder.facts("retry"))
+    assert recorder.hooks()[-1] == "parked"

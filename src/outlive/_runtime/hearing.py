@@ -117,8 +117,8 @@ class Hearing:
 
     def _on_parked(self, event: journal.RunParked) -> Iterable[Told]:
         draft, reason = self._open_draft(), self._execution.parked_for
-        if draft.told and draft.told[-1].hook == "retry":
-            draft.told.pop()  # Of an undo that has used up its attempts, or its time: it is not tried again by itself.
+        # Undos that have used up their attempts, or their time, are not tried again by themselves.
+        draft.told = [told for told in draft.told if told.hook != "retry"]
         for number, run in self._heard_all().items():
             if reason == (UnknownStateError, number):
                 yield from _told(run, "unknown_state", ReasonFact, event.at, reason=event.reason)
