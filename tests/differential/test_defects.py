@@ -1,7 +1,7 @@
 """The scripts find what is wrong: a store with one planted defect differs, and the script that shows it is short."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from outlive._journal.checkpoint import CheckpointRow
+from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._store.cell import CellChange
-from outlive._store.contract import Change, Claims, Delivery, Forgotten, Message, Store
+from outlive._store.contract import Change, Claims, Delivery, Forgotten, Message, Outcome, Store
 from outlive._store.memory import MemoryStore, Tree
 from outlive.testing.clock import ManualClock
 from outlive.testing.differential import OPERATIONS_PER_EPISODE, OpenStore, find_difference, replay
@@ -82,6 +83,15 @@ class CountsWrong(Defective):
 
     def _deliver(self, message: Message, *, inbox_messages_max: int | None) -> Delivery:
         return super()._deliver(message, inbox_messages_max=inbox_messages_max and inbox_messages_max + 1)
+
+
+class TrustsTransactions(Defective):
+    """Does not look at the row that a transaction comes after."""
+
+    def _commit_all(
+        self, changes: Sequence[Change], behind: Row | None
+    ) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
+        return super()._commit_all(changes, None)
 
 
 # -- Journals that forget ------------------------------------------------------------------------------------

@@ -35,6 +35,9 @@ HAPPENS_MIN = {
     "guarded": 265,
     "guarded, refused": 80,
     "guarded, two of one tree in one call": 10,
+    # Transactions.
+    "transacts behind the row that it knows": 15,
+    "transacts, refused: another row is there": 8,
     # Cells.
     "cell, new": 50,
     "cell, changed": 85,
@@ -101,6 +104,10 @@ def list_changes(operation: Operation, truth: Any, before: World, after: World) 
     forgetful: set[int] = set()
     guarded = Counter(write.tree for write, _ in writes if write.is_guarded)
     yield from ("guarded, two of one tree in one call" for count in guarded.values() if count > 1)
+    if writes and operation.numbers == (1,) and not writes[0][1]:
+        yield "transacts behind the row that it knows"
+    if writes and operation.numbers == (0,) and not writes[0][0].lag and not trees[writes[0][0].tree].has_ended:
+        yield "transacts, refused: another row is there"
     for write, is_refused in writes:
         if write.is_guarded:
             yield "guarded"

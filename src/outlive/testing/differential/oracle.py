@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from outlive._journal.codec import salt_of, seal
+from outlive._journal.codec import Row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunFilter, RunStatus
@@ -53,11 +53,12 @@ class Oracle:
         """Each change whole or not at all."""
         return [self._try(change) for change in changes]
 
-    def transact(self, changes: Sequence[Change], note: str) -> list[tuple[Outcome, int]]:
+    def transact(self, changes: Sequence[Change], note: str, behind: Row | None) -> list[tuple[Outcome, int]]:
         """All changes and the note, or nothing."""
         before = copy.copy(self.world)
+        is_behind = behind is None or behind in self.world.trees[changes[0].journal].rows
         outcomes = self.commit(changes)
-        if all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
+        if is_behind and all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
             self.notes.append(note)
             return outcomes
         self.world = before

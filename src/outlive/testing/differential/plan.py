@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from outlive._journal.codec import Row, salt_of, seal
+from outlive._journal.event import StepSucceeded
 from outlive._model import RunFilter, definition_key
 from outlive._store.contract import Message, WorkerInfo
-from outlive.testing.differential.changes import WORKFLOW, Draft, Drafter, messages_of
+from outlive.testing.differential.changes import WORKFLOW, Draft, Drafter, messages_of, tree_of, value
 from outlive.testing.differential.oracle import Oracle
 from outlive.testing.differential.words import Operation
 
@@ -26,6 +28,8 @@ class Plan:
     """Of a claim: runs that wake at the same instant are not told apart by the contract, so it never parts them."""
     orphans: tuple[int | None, float]
     """Of a claim: how many at most, and for how many seconds they are left alone."""
+    behind: Row | None
+    """Of a transaction: the row that its writer takes for the last one, be it there or not."""
 
 
 def plan_of(operation: Operation, oracle: Oracle) -> Plan:
@@ -45,7 +49,22 @@ def plan_of(operation: Operation, oracle: Oracle) -> Plan:
             limit, orphans_max = 100, None
     wake_ups = {world.trees[journal].runs[0].id: wake_at for wake_at, journal in claimable}
     messages = messages_of(operation.letters, now)
-    return Plan(operation, drafts, start, messages, wake_ups, limit, (orphans_max, stale_seconds))
+    behind = _behind(drafts[0], oracle, is_there=bool(operation.numbers[0])) if _has_behind(operation) else None
+    return Plan(operation, drafts, start, messages, wake_ups, limit, (orphans_max, stale_seconds), behind)
+
+
+def _has_behind(operation: Operation) -> bool:
+    return operation.verb == "transact" and bool(operation.numbers)
+
+
+def _behind(draft: Draft, oracle: Oracle, *, is_there: bool) -> Row | None:
+    """The row that a change comes after, or one that might stand in its place."""
+    tree, seq = tree_of(oracle.world, draft.change.journal), draft.change.after
+    if tree is None:
+        return None
+    rows = [row for row in tree.rows if row[0] == seq and is_there]
+    other = StepSucceeded(at=oracle.now(), call="step", result=value("other"))
+    return rows[0] if rows else seal(other, salt=salt_of(tree.runs[0].nonce), seq=max(0, seq))
 
 
 def definitions_of(operation: Operation) -> list[str]:

@@ -95,7 +95,7 @@ class Player:
         transaction = await self.store.begin()
         await transaction.handle.execute(MAKE_NOTES)
         await transaction.handle.execute(ADD_NOTE, plan.operation.name)
-        return self._tell(changes, await transaction.commit(changes))
+        return self._tell(changes, await transaction.commit(changes, behind=plan.behind))
 
     async def _roll_back(self, plan: Plan) -> Any:
         transaction = await self.store.begin()

@@ -42,7 +42,7 @@ class Prophet:
                 return self._commit(plan)
             case "transact":
                 changes = [self._change(draft) for draft in plan.drafts]
-                return self._tell(changes, oracle.transact(changes, operation.name))
+                return self._tell(changes, oracle.transact(changes, operation.name, plan.behind))
             case "roll back":
                 return None
             case "deliver":

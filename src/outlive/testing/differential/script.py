@@ -185,7 +185,8 @@ class Author:
         write = self._write_of(self._any_tree())
         more = (Write(write.tree, lag=len(write.moves)),) if self._chance(0.3) else ()
         verb = "roll back" if self._chance(0.15) else "transact"
-        return Operation(verb, (write, *more), name=f"n{self._names}")
+        behind = self._random.choice([(), (), (1,), (1,), (0,)])
+        return Operation(verb, (write, *more), name=f"n{self._names}", numbers=behind)
 
     def _forget(self) -> Operation:
         """A snapshot, mostly of a tree that has something to forget; or one that comes too late."""
@@ -255,9 +256,12 @@ class Author:
         )  # fmt: skip
 
     def _read(self) -> Operation:
+        """From the beginning of a journal, or about its end."""
+        random, tree = self._random, self._any_tree(is_open=False)
         ids = tuple(self._any_id() for _ in range(3))
-        after, limit = self._random.randint(-1, 4), self._random.choice([1, 2, 100])
-        return Operation("read", ids=ids, numbers=(self._any_tree(is_open=False), after, limit))
+        tails = [each.tail for each in self._oracle.world.trees.values() if each.runs[0].nonce == tree]
+        after = random.choice([random.randint(-1, 4), max([-1, *tails]) - random.randint(-1, 2)])
+        return Operation("read", ids=ids, numbers=(tree, max(-1, after), random.choice([1, 2, 100])))
 
     def _turn(self) -> Operation:
         """One to three cells at once, or one cell by up to four who each add to it."""

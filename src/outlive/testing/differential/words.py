@@ -113,6 +113,7 @@ class Operation(Part):
     worker: str = ""
     name: str = ""
     numbers: tuple[int, ...] = ()
+    """What each verb takes them for. Of a transaction: nothing, or whether its writer knows the last row (1, 0)."""
     orphans: tuple[int, ...] = ()
     """Of a claim: how many orphans at most, and for how many seconds they are left alone; as many as there are and not
     at all when empty."""
