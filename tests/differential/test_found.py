@@ -4,7 +4,7 @@ import pytest
 
 from outlive.testing.differential import STORES, OpenStore, replay
 from outlive.testing.differential.places import opener_on
-from outlive.testing.differential.script import Letter, NewTree, Operation, Write
+from outlive.testing.differential.words import Letter, NewTree, Operation, Write
 from outlive.testing.postgres import PostgresServer
 
 FOUND = {
@@ -44,6 +44,17 @@ FOUND = {
         Operation("commit", (NewTree(1, "a"),)),
         Operation("deliver", letters=(Letter("a", "m1"),), numbers=(2,)),
         Operation("commit", (Write(1, ("sleep",)), Write(1, lag=1, consumed=("m1",)))),
+    ],
+    "a tree that forgets twice in one call, and the second time not as much": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation("commit", (Write(1, ("spawn", "end")),)),
+        Operation("commit", (Write(1, ("forget",)), Write(1, ("forget",), lag=1, keeps=1))),
+    ],
+    "a tree that goes to sleep while mail waits for a child that it forgets": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation("commit", (Write(1, ("spawn",)),)),
+        Operation("deliver", letters=(Letter("a~1", "m1"),), numbers=(2,)),
+        Operation("commit", (Write(1, ("end", "forget", "sleep")),)),
     ],
 }
 

@@ -1,12 +1,13 @@
 """Planted defects in journals that forget: each is found by the test that is meant to find it."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.contract import Change, Forgotten
+from outlive._store.contract import Change, Forgotten, Outcome
 from outlive._store.memory import MemoryStore, Tree
 from outlive.testing.conformance import MemoryFactory, find_failures
 
@@ -103,6 +104,40 @@ class ForgetsTooEarly(Defective):
         if tree is not None:
             self._forget(tree, change.forgets)
         return super()._find_writable(change)
+
+
+class ForgetsWhatTheLastOneSays(Defective):
+    """Looks at one change of a call for each tree."""
+
+    found_by = "test_each_change_of_a_call_forgets_what_it_says"
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        last = {change.journal: change.forgets for change in changes if change.journal}
+        return await super().commit([replace(change, forgets=last.get(change.journal)) for change in changes])
+
+
+class WakesForNothing(Defective):
+    """Looks for mail before it is gone."""
+
+    found_by = "test_message_that_goes_wakes_nobody"
+
+    def _write(self, tree: Tree, change: Change) -> None:
+        super()._write(tree, replace(change, forgets=None))
+        self._forget(tree, change.forgets)
+
+
+class WritesTooQuickly(Defective):
+    """Sees no more than rows in a change that changes no run."""
+
+    found_by = "test_change_of_nothing_but_rows_forgets"
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        if not self._is_quick:
+            super()._forget(tree, forgotten)
+
+    def _write(self, tree: Tree, change: Change) -> None:
+        self._is_quick = not change.runs
+        super()._write(tree, change)
 
 
 @pytest.mark.parametrize("defect", Defective.__subclasses__(), ids=lambda defect: defect.__name__)

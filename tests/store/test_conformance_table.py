@@ -15,7 +15,7 @@ SCENARIOS = {
     **{f"CA-K{number}": "checkpoint stores" for number in range(1, 17)},
     **{f"AK-L{number}": "leases" for number in range(1, 11)},
     "OL-B1": "blobs",
-    **{f"OL-F{number}": "forgetting" for number in range(1, 14)},
+    **{f"OL-F{number}": "forgetting" for number in range(1, 17)},
     **{f"OL-H{number}": "heirs" for number in range(1, 12)},
     **{f"OL-J{number}": "joins" for number in range(1, 6)},
     **{f"OL-K{number}": "checkpoints" for number in range(1, 3)},

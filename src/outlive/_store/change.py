@@ -102,7 +102,8 @@ class Forgotten(msgspec.Struct, frozen=True):
     before: int
     """The seq of the snapshot: events before it go."""
     below: int
-    """Child runs with a number below this one go, with their items, tags and mail. They have ended."""
+    """Child runs with a number below this one go, with their items, tags and mail, which wakes nobody any more. They
+    have ended."""
 
 
 class Change(msgspec.Struct, kw_only=True):

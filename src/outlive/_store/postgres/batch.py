@@ -71,6 +71,7 @@ def plan_rows(changes: Sequence[Change]) -> Values | None:
             or change.items
             or change.starts
             or change.messages
+            or change.forgets
             or change.is_guarded
         ):
             return None

@@ -75,7 +75,7 @@ class Batch:
         self._blobs: dict[str, bytes] = {}
         self._messages: list[Message] = []
         self._renames: list[Run] = []
-        self._forgotten: dict[int, Forgotten] = {}
+        self._forgotten: list[tuple[int, Forgotten]] = []
         self._heirs: dict[int, int] = {}
         self._newborn: dict[int, Run] = {}
         self._taken: set[str] = set()
@@ -126,7 +126,7 @@ class Batch:
             self._add(start, replace(root, journal=journal) if is_last and root is not None else None)
         self._messages += change.messages
         if change.forgets is not None:
-            self._forgotten[journal] = change.forgets
+            self._forgotten.append((journal, change.forgets))
         return Outcome.COMMITTED, journal
 
     def _make_room(self, change: Change, ended: Run | None) -> None:
@@ -178,7 +178,7 @@ class Batch:
         self._put("put_items", self._items)
         if self._messages:
             put_messages(self._session, self._messages, inbox_messages_max=NO_LIMIT)
-        for journal, forgotten in self._forgotten.items():
+        for journal, forgotten in self._forgotten:
             self._forget(journal, forgotten)
         self._wake_for_mail()
 

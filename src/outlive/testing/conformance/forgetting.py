@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunSucceeded, SnapshotTaken
-from outlive._model import RunFilter, RunStatus
+from outlive._journal.event import RunSucceeded, RunSuspended, SnapshotTaken
+from outlive._model import RunFilter, RunStatus, Wait
+from outlive._model.wait import WaitKind
 from outlive._store.contract import Forgotten, ItemResult, Outcome, Store
 from outlive.testing.conformance.builders import (
     Writer,
@@ -186,6 +187,43 @@ class ForgettingConformance(Facet):
 
         assert [row[0] for row in await store.read_journal(tree.journal)] == [0, 1, 2]
         assert await store.find_run("run-1~1") is not None
+
+    async def test_each_change_of_a_call_forgets_what_it_says(self, store: Store) -> None:
+        """Also when a later one of the same tree says less. [OL-F14]"""
+        tree = await begin(store)
+        await tree.spawn(1)
+        await tree.succeed(run=1)
+        first = tree.change(snapshot(tree), forgets=Forgotten(3, 2))
+        later = tree.twin()
+        later.seq += 1
+        second = later.change(snapshot(later), forgets=Forgotten(4, 1))
+
+        assert [outcome for outcome, _ in await store.commit([first, second])] == [Outcome.COMMITTED] * 2
+
+        assert await store.find_run("run-1~1") is None
+        assert [row[0] for row in await store.read_journal(tree.journal)] == [4]
+
+    async def test_message_that_goes_wakes_nobody(self, store: Store) -> None:
+        """It waited when the tree was let go of, and would be read by nobody. [OL-F15]"""
+        tree = await begin(store)
+        await tree.spawn(1)
+        await send(store, message(store, "run-1~1"))
+        await tree.succeed(run=1)
+        suspended = RunSuspended(at=store.now(), waits=(Wait(WaitKind.SIGNAL, "go"),))
+
+        await tree.write(snapshot(tree), suspended, forgets=Forgotten(tree.seq + 1, 2))
+
+        assert (await get_run(store, "run-1")).wake_at is None
+        assert await store.read_inbox([tree.journal]) == {}
+
+    async def test_change_of_nothing_but_rows_forgets(self, store: Store) -> None:
+        """The quickest way to write must not be too quick. [OL-F16]"""
+        tree = await begin(store)
+        await tree.step("a", "b")
+
+        await store.commit([replace(tree.change(snapshot(tree), forgets=Forgotten(3, 1)), runs=[])])
+
+        assert [row[0] for row in await store.read_journal(tree.journal)] == [3]
 
     async def test_tree_that_forgot_can_end(self, store: Store) -> None:
         """And nothing can follow then. [OL-F12]"""

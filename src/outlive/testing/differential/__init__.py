@@ -1,8 +1,10 @@
 """Differential testing of stores: random operations, played on stores and on a small oracle that knows the contract.
 
-The oracle (`oracle`) is plain Python without any index, batch or fast way, written from `outlive._store.contract`.
-A script of operations (`script`) is made from a seed and is plain data. Whoever answers otherwise than the oracle is
-found, and the script is made as short as possible before it is printed. To try a store of your own:
+The oracle (`oracle`, and `shelf` for cells and checkpoints) is plain Python without any index, batch or fast way,
+written from `outlive._store.contract`. A script of operations (`words`) is made from a seed (`script`) and is plain
+data. What an operation means as things stand is decided once (`plan`), and then played on each store (`player`) and
+on the oracle (`prophet`). Whoever answers otherwise than the oracle (`telling` has the words) is found, and the
+script is made as short as possible before it is printed. To try a store of your own:
 
     from outlive.testing.differential import find_difference
 

@@ -13,9 +13,11 @@ from typing import Any
 from outlive._store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive.testing.differential.oracle import Oracle
-from outlive.testing.differential.player import Player, plan_of
+from outlive.testing.differential.plan import plan_of
+from outlive.testing.differential.player import Player
 from outlive.testing.differential.prophet import Prophet
-from outlive.testing.differential.script import Author, Operation
+from outlive.testing.differential.script import Author
+from outlive.testing.differential.words import Operation
 
 OPERATIONS_PER_EPISODE = 200
 OPERATIONS_PER_LOOK = 8
@@ -60,8 +62,8 @@ class Episode:
             opened = {name: await stack.enter_async_context(open_(clock)) for name, open_ in stores.items()}
             yield cls(opened, Oracle(clock), clock)
 
-    async def play(self, operation: Operation) -> None:
-        """Do one operation everywhere.
+    async def play(self, operation: Operation) -> Any:
+        """Do one operation everywhere, and say what the oracle answers.
 
         Raises:
             Difference: somebody answers otherwise than the oracle.
@@ -69,7 +71,7 @@ class Episode:
         self._played.append(operation)
         if operation.verb == "advance":
             self._clock.advance(seconds=operation.numbers[0])
-            return
+            return None
         # Never two things at one instant: the contract does not say who comes first then.
         self._clock.advance(seconds=0.000_001)
         plan = plan_of(operation, self.oracle)
@@ -79,6 +81,7 @@ class Episode:
             self._compare(name, operation.verb, answer, truth)
         if len(self._played) % OPERATIONS_PER_LOOK == 0:
             await self.look()
+        return truth
 
     async def look(self) -> None:
         """Compare everything that changes."""

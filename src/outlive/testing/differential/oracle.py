@@ -7,8 +7,7 @@ if it conflicts the world is what it was before. Slow, and easy to believe.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -21,6 +20,7 @@ from outlive._store.contract import (
     Claim,
     Claims,
     Delivery,
+    Forgotten,
     Inbound,
     ItemResult,
     Message,
@@ -28,49 +28,12 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
+from outlive.testing.differential.shelf import Shelf
+from outlive.testing.differential.world import Tree, World
 
 
 class Conflict(Exception):
     """The change cannot be written."""
-
-
-@dataclass
-class Tree:
-    """A journal and what hangs on it."""
-
-    rows: list[Row] = field(default_factory=list)
-    runs: dict[int, Run] = field(default_factory=dict)
-    inbox: list[Inbound] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
-    items: dict[tuple[int, int], ItemResult] = field(default_factory=dict)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether its root run has."""
-        return self.runs[0].status.is_terminal
-
-    def __copy__(self) -> Tree:
-        return Tree(list(self.rows), dict(self.runs), list(self.inbox), set(self.keys), dict(self.items))
-
-
-@dataclass
-class World:
-    """All trees by number, all blobs, and how many messages there have been."""
-
-    trees: dict[int, Tree] = field(default_factory=dict)
-    blobs: dict[str, bytes] = field(default_factory=dict)
-    messages: int = 0
-
-    def __copy__(self) -> World:
-        return World({key: copy.copy(tree) for key, tree in self.trees.items()}, dict(self.blobs), self.messages)
-
-    def each_run(self) -> Iterator[tuple[int, Run]]:
-        """Every run with the number of its tree."""
-        return ((journal, run) for journal, tree in self.trees.items() for run in tree.runs.values())
-
-    def find(self, run_id: str) -> tuple[int, Run] | None:
-        """The run with this id, and the number of its tree."""
-        return next((found for found in self.each_run() if found[1].id == run_id), None)
 
 
 class Oracle:
@@ -79,6 +42,7 @@ class Oracle:
     def __init__(self, clock: Callable[[], int]) -> None:
         self.now = clock
         self.world = World()
+        self.shelf = Shelf()
         self.workers: dict[str, WorkerInfo] = {}
         self.retired: set[str] = set()
         self.notes: list[str] = []
@@ -89,11 +53,12 @@ class Oracle:
         """Each change whole or not at all."""
         return [self._try(change) for change in changes]
 
-    def transact(self, changes: Sequence[Change], note: str) -> list[tuple[Outcome, int]]:
+    def transact(self, changes: Sequence[Change], note: str, behind: Row | None) -> list[tuple[Outcome, int]]:
         """All changes and the note, or nothing."""
         before = copy.copy(self.world)
+        is_behind = behind is None or behind in self.world.trees[changes[0].journal].rows
         outcomes = self.commit(changes)
-        if all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
+        if is_behind and all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
             self.notes.append(note)
             return outcomes
         self.world = before
@@ -114,7 +79,7 @@ class Oracle:
         journal = change.journal or max(trees, default=0) + 1
         if change.journal == 0:
             trees[journal] = Tree()
-        elif journal not in trees or trees[journal].has_ended or len(trees[journal].rows) != change.after + 1:
+        elif journal not in trees or trees[journal].has_ended or trees[journal].tail != change.after:
             raise Conflict
         tree = trees[journal]
         if any(self.world.find(run.id) for run in change.runs if run.number not in tree.runs):
@@ -122,6 +87,7 @@ class Oracle:
         tree.rows += change.rows
         for run in change.runs:
             tree.runs[run.number] = replace(run, journal=journal)
+            tree.births = max(tree.births, run.number)
         tree.inbox = [mail for mail in tree.inbox if mail.id not in change.consumed]
         for blob in change.blobs:
             self.world.blobs[blob.id] = blob.data
@@ -129,13 +95,17 @@ class Oracle:
             tree.items.setdefault((item.run, item.index), item)
         if change.heir_of in trees and trees[change.heir_of].has_ended:
             self._inherit(tree, trees[change.heir_of])
-        self._wake(tree)
         for start in change.starts:
             outcome, _ = self._try(start)
             if outcome is Outcome.CONFLICT and start.heir_of:
                 raise Conflict
         for message in change.messages:
             self._post(message, most=None)
+        # A start that was left out has put another world here: that from before it.
+        tree = self.world.trees[journal]
+        if change.forgets is not None:
+            self._forget(tree, change.forgets)
+        self._wake(tree)
         return journal
 
     def _rename(self, run: Run) -> None:
@@ -152,6 +122,13 @@ class Oracle:
         ancestor.inbox = [mail for mail in ancestor.inbox if mail.run]
         heir.keys |= ancestor.keys
         ancestor.keys = set()
+
+    def _forget(self, tree: Tree, gone: Forgotten) -> None:
+        tree.rows = [row for row in tree.rows if row[0] >= gone.before]
+        forgotten = {number for number in tree.runs if number and number < gone.below}
+        tree.runs = {number: run for number, run in tree.runs.items() if number not in forgotten}
+        tree.items = {key: item for key, item in tree.items.items() if key[0] not in forgotten}
+        tree.inbox = [mail for mail in tree.inbox if mail.run not in forgotten]
 
     def _wake(self, tree: Tree) -> None:
         root = tree.runs[0]
@@ -280,7 +257,7 @@ class Oracle:
 
     def _claim(self, journal: int, worker_id: str) -> Claim:
         tree = self.world.trees[journal]
-        root, seq = tree.runs[0], len(tree.rows)
+        root, seq = tree.runs[0], tree.tail + 1
         event = RunClaimed(at=self.now(), worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
         fold = Fold(root.root_id)
         fold.runs[0] = root

@@ -1,30 +1,29 @@
-"""Plays operations on a store and on the oracle, and gives their answers in the same words.
-
-Handles of journals and ids of messages are a store's own affair and never compared. Everything else is: outcomes, rows
-byte for byte, run rows field by field, and every order that the contract promises.
-"""
+"""Plays operations on a store, and gives its answers in the words of `telling`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
-from outlive._model import Run, RunFilter, definition_key
-from outlive._store.contract import Change, Claims, Inbound, Message, Outcome, Store, WorkerInfo
-from outlive.testing.differential.changes import (
-    WORKFLOW,
-    Draft,
-    blob,
-    draft_of,
-    messages_of,
-    tree_of,
-)
+from outlive._model import RunFilter
+from outlive._store.contract import Change, Outcome, Store
+from outlive.testing.differential.changes import Draft, blob, tree_of
 from outlive.testing.differential.oracle import Oracle
-from outlive.testing.differential.script import WORKERS, Operation
+from outlive.testing.differential.plan import Plan, definitions_of, filter_of, worker_of
+from outlive.testing.differential.script import CELLS, MARKED, WORKERS
+from outlive.testing.differential.shelving import PeekedError, SurprisedError, change_of, peek, row_of
+from outlive.testing.differential.telling import (
+    list_with_items,
+    plain,
+    told_claims,
+    told_mail,
+    told_run,
+    told_tree,
+    told_turns,
+)
 
 UNKNOWN = 999_999_999
 """The handle of a tree that is not there, and the id of a message that nobody has."""
@@ -33,97 +32,6 @@ MAKE_NOTES = "CREATE TABLE IF NOT EXISTS notes (text TEXT PRIMARY KEY)"
 ADD_NOTE = "INSERT INTO notes (text) VALUES ($1)"
 READ_NOTES = "SELECT text FROM notes ORDER BY text"
 BLOBS = [blob(number).id for number in range(6)]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """An operation with all that depends on how things stand."""
-
-    operation: Operation
-    drafts: list[Draft]
-    start: Draft | None
-    messages: list[Message]
-    wake_ups: Mapping[str, int]
-    """Of the runs that can be claimed."""
-    limit: int
-    """Of a claim: runs that wake at the same instant are not told apart by the contract, so it never parts them."""
-    orphans: tuple[int | None, float]
-    """Of a claim: how many at most, and for how many seconds they are left alone."""
-
-
-def plan_of(operation: Operation, oracle: Oracle) -> Plan:
-    """What the operation means now."""
-    world, now = oracle.world, oracle.now()
-    drafts = [draft_of(part, oracle) for part in operation.changes]
-    start = draft_of(operation.start, oracle) if operation.start else None
-    claimable: list[tuple[int, int]] = []
-    limit = operation.numbers[0] if operation.verb == "claim" else 0
-    orphans_max, stale_seconds = operation.orphans or (None, 0)
-    if operation.verb == "claim":
-        claimable = oracle.list_claimable(definitions_of(operation), stale_seconds)
-        if limit < len(claimable) and claimable[limit - 1][0] == claimable[limit][0]:
-            limit = 100
-        if orphans_max is not None and len({wake_at for wake_at, _ in claimable}) < len(claimable):
-            limit, orphans_max = 100, None
-    wake_ups = {world.trees[journal].runs[0].id: wake_at for wake_at, journal in claimable}
-    messages = messages_of(operation.letters, now)
-    return Plan(operation, drafts, start, messages, wake_ups, limit, (orphans_max, stale_seconds))
-
-
-def definitions_of(operation: Operation) -> list[str]:
-    """What the worker of a claim can run."""
-    return [definition_key(WORKFLOW, version) for version in operation.numbers[1:]]
-
-
-def filter_of(operation: Operation) -> RunFilter:
-    """What a list asks for."""
-    _, by_workflow, by_root, by_parent, by_owner, roots_only = operation.numbers
-    return RunFilter(
-        statuses=operation.statuses,
-        workflow=WORKFLOW if by_workflow else None,
-        root_id=operation.ids[0] if by_root else None,
-        parent_id=operation.ids[0] if by_parent else None,
-        owner=operation.worker if by_owner else None,
-        roots_only=bool(roots_only),
-        tags=operation.tags,
-    )
-
-
-def worker_of(operation: Operation, now: int) -> WorkerInfo:
-    """The session that is hired."""
-    return WorkerInfo(id=operation.worker, name="me", definitions=(WORKFLOW,), started_at=now, expires_at=0)
-
-
-def list_with_items(oracle: Oracle) -> list[str]:
-    """The runs of all trees that have items."""
-    return [run.id for tree in oracle.world.trees.values() if tree.items for run in tree.runs.values()]
-
-
-# -- The words of an answer ----------------------------------------------------------------------------------
-
-
-def plain(answer: Any) -> Any:
-    """What an answer says, whatever it is made of."""
-    return msgspec.json.decode(msgspec.json.encode(answer))
-
-
-def told_run(run: Run) -> Any:
-    """A run row without its handle."""
-    return plain(replace(run, journal=0))
-
-
-def told_mail(inbox: Sequence[Inbound]) -> Any:
-    """An inbox without its ids, which must rise."""
-    assert [mail.id for mail in inbox] == sorted({mail.id for mail in inbox}), "message ids do not rise"
-    return plain([replace(mail, id=0) for mail in inbox])
-
-
-def told_claims(claims: Claims, wake_ups: Mapping[str, int]) -> Any:
-    """Claims in their order; those with the same wake-up in any."""
-    order = [wake_ups.get(claim.run.id, -1) for claim in claims.claims]
-    taken = sorted((wake_ups.get(claim.run.id, -1), claim.run.id, claim.seq) for claim in claims.claims)
-    runs = {claim.run.id: (told_run(claim.run), claim.interrupted) for claim in claims.claims}
-    return order, taken, runs, claims.next_wake_at
 
 
 class Player:
@@ -187,7 +95,7 @@ class Player:
         transaction = await self.store.begin()
         await transaction.handle.execute(MAKE_NOTES)
         await transaction.handle.execute(ADD_NOTE, plan.operation.name)
-        return self._tell(changes, await transaction.commit(changes))
+        return self._tell(changes, await transaction.commit(changes, behind=plan.behind))
 
     async def _roll_back(self, plan: Plan) -> Any:
         transaction = await self.store.begin()
@@ -228,6 +136,30 @@ class Player:
 
     async def _put_blobs(self, plan: Plan) -> Any:
         await self.store.put_blobs([blob(number) for number in plan.operation.numbers])
+
+    async def _turn(self, plan: Plan) -> Any:
+        turns = plan.operation.turns
+        asked = (self.store.change_cell(turn.cell, change_of(turn)) for turn in turns)
+        answers: list[Any] = []
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, SurprisedError):
+                raise answer
+            answers.append(answer)
+        return told_turns(zip((turn.cell for turn in turns), answers, strict=True))
+
+    async def _peek(self, cell: str) -> bytes | None:
+        try:
+            await self.store.change_cell(cell, peek)
+        except PeekedError as peeked:
+            return peeked.data
+        raise AssertionError("the change of a cell raised, and nobody heard of it")
+
+    async def _append(self, plan: Plan) -> Any:
+        marks = plan.operation.marks
+        return await asyncio.gather(*(self.store.append_checkpoint(mark.run, row_of(mark)) for mark in marks))
+
+    async def _clear(self, plan: Plan) -> Any:
+        await self.store.clear_checkpoints(plan.operation.ids[0])
 
     async def _list(self, plan: Plan) -> Any:
         return await self._pages(filter_of(plan.operation), plan.operation.numbers[0], PAGES_MAX)
@@ -275,13 +207,25 @@ class Player:
             "workers": plain(sorted(await self.store.list_workers(), key=lambda worker: worker.id)),
             "mail": {id: sorted(numbers.get(each, 0) for each in await self.store.find_mail(id)) for id in WORKERS},
             "blobs": await self.store.get_blobs(BLOBS),
+            "cells": dict(zip(CELLS, await asyncio.gather(*map(self._peek, CELLS)), strict=True)),
+            "checkpoints": {id: list(map(tuple, await self.store.read_checkpoints(id))) for id in MARKED},
         }
 
     async def look_closely(self) -> Any:
-        """What is never changed once it is there: items, and what the transactions wrote."""
+        """What changes seldom, or only a checker sees: items, what the transactions wrote, and rows that hang on it."""
+        examiner, trees = self.store.examiner, self._oracle.world.trees.values()
+        numbers = [tree.runs[0].nonce for tree in trees]
+        handles = [await self._handle(number) for number in numbers]
         items = {id: plain(await self.store.read_items(id)) for id in list_with_items(self._oracle)}
         transaction = await self.store.begin()
         await transaction.handle.execute(MAKE_NOTES)
         notes = [row["text"] for row in await transaction.handle.fetch(READ_NOTES)]
         await transaction.rollback()
-        return {"items": items, "notes": notes}
+        return {
+            "items": items,
+            "notes": notes,
+            "faults": await examiner.check_database(),
+            "handles": await examiner.list_journals(limit=10_000) == sorted(handles),
+            "rows": dict(zip(numbers, map(told_tree, await examiner.examine(handles)), strict=True)),
+            "marked": await examiner.list_checkpoints(limit=10_000),
+        }

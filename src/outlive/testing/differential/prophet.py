@@ -8,23 +8,24 @@ from msgspec.structs import replace
 
 from outlive._model import RunFilter
 from outlive._store.contract import Change, Outcome
+from outlive._store.examine import ItemRows, MailRow, RunRow, TreeRows
 from outlive.testing.differential.changes import Draft, blob
 from outlive.testing.differential.oracle import Oracle
-from outlive.testing.differential.player import (
-    BLOBS,
-    PAGES_MAX,
-    UNKNOWN,
-    Plan,
-    definitions_of,
-    filter_of,
+from outlive.testing.differential.plan import Plan, definitions_of, filter_of, worker_of
+from outlive.testing.differential.player import BLOBS, PAGES_MAX, UNKNOWN
+from outlive.testing.differential.script import CELLS, MARKED, WORKERS
+from outlive.testing.differential.shelving import SurprisedError, change_of, row_of
+from outlive.testing.differential.telling import (
     list_with_items,
     plain,
     told_claims,
     told_mail,
     told_run,
-    worker_of,
+    told_tree,
+    told_turns,
 )
-from outlive.testing.differential.script import WORKERS
+from outlive.testing.differential.words import Turn
+from outlive.testing.differential.world import Tree
 
 
 class Prophet:
@@ -41,7 +42,7 @@ class Prophet:
                 return self._commit(plan)
             case "transact":
                 changes = [self._change(draft) for draft in plan.drafts]
-                return self._tell(changes, oracle.transact(changes, operation.name))
+                return self._tell(changes, oracle.transact(changes, operation.name, plan.behind))
             case "roll back":
                 return None
             case "deliver":
@@ -58,6 +59,12 @@ class Prophet:
                 return oracle.renew(operation.worker, 30)
             case "put blobs":
                 return oracle.world.blobs.update((it.id, it.data) for it in map(blob, operation.numbers))
+            case "turn":
+                return told_turns((turn.cell, self._turn(turn)) for turn in operation.turns)
+            case "append":
+                return [oracle.shelf.append(mark.run, row_of(mark)) for mark in operation.marks]
+            case "clear":
+                return oracle.shelf.clear(operation.ids[0])
             case "list":
                 return self._pages(filter_of(operation), operation.numbers[0], PAGES_MAX)
             case "read":
@@ -88,6 +95,12 @@ class Prophet:
     def _tell(self, changes: list[Change], outcomes: list[tuple[Outcome, int]]) -> Any:
         return [(outcome.value, True) for _, (outcome, _) in zip(changes, outcomes, strict=True)]
 
+    def _turn(self, turn: Turn) -> Any:
+        try:
+            return self._oracle.shelf.change_cell(turn.cell, change_of(turn), self._oracle.now())
+        except SurprisedError as error:
+            return error
+
     def _pages(self, wanted: RunFilter, limit: int, most: int) -> Any:
         runs = self._oracle.list_runs(wanted, 10_000, None)
         pages = [runs[start : start + limit] for start in range(0, len(runs) + 1, limit)][:most]
@@ -99,7 +112,7 @@ class Prophet:
         found = {id: told_run(pair[1]) for id in plan.operation.ids if (pair := world.find(id))}
         items = self._oracle.read_items(plan.operation.ids[0], after, limit)
         tree = world.trees.get(self._number(number))
-        rows = [] if tree is None else tree.rows[after + 1 : after + 1 + limit]
+        rows = [] if tree is None else [row for row in tree.rows if row[0] > after][:limit]
         return found, plain(items), found.get(plan.operation.ids[0]), rows
 
     def look(self) -> Any:
@@ -115,12 +128,42 @@ class Prophet:
                 for id in WORKERS
             },
             "blobs": {id: oracle.world.blobs[id] for id in BLOBS if id in oracle.world.blobs},
+            "cells": {cell: oracle.shelf.cells.get(cell) for cell in CELLS},
+            "checkpoints": {id: oracle.shelf.read(id) for id in MARKED},
         }
 
     def look_closely(self) -> Any:
-        """What is never changed once it is there: items, and what the transactions wrote."""
+        """What changes seldom, or only a checker sees."""
         with_items = list_with_items(self._oracle)
         return {
             "items": {id: plain(self._oracle.read_items(id, -1, 1_000)) for id in with_items},
             "notes": sorted(self._oracle.notes),
+            "faults": [],
+            "handles": True,
+            "rows": {tree.runs[0].nonce: told_tree(_rows_of(tree)) for tree in self._oracle.world.trees.values()},
+            "marked": self._oracle.shelf.list_marked(),
         }
+
+
+def _rows_of(tree: Tree) -> TreeRows:
+    """What a checker must see of a tree."""
+    runs = [
+        RunRow(key=0, journal=0, number=run.number, id=run.id, root_id=run.root_id)
+        for _, run in sorted(tree.runs.items())
+    ]
+    indexes = {number: sorted(index for run, index in tree.items if run == number) for number, _ in sorted(tree.items)}
+    return TreeRows(
+        journal=0,
+        runs=tuple(runs),
+        tail=tree.tail,
+        count=len(tree.rows),
+        lasts=((tree.tail, 1),) if tree.has_ended else (),
+        mail=tuple(
+            MailRow(id=0, run=mail.run, kind=mail.kind.value, key=mail.key, is_remembered=mail.key in tree.keys)
+            for mail in tree.inbox
+        ),
+        items=tuple(
+            ItemRows(run=run, count=len(found), first=found[0], last=found[-1]) for run, found in indexes.items()
+        ),
+        keys=tuple(sorted(tree.keys)),
+    )

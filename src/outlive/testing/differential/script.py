@@ -1,19 +1,15 @@
-"""Random scripts: what is done to all stores, as plain data that can be printed, shortened and played again.
-
-A script names trees by numbers of its own (they become the nonces), runs by id and messages by name, because handles
-and message ids are each store's own affair. What depends on the state, like the events that a run can have next, is
-decided when the operation is played, so that a script still makes sense when parts of it are taken out.
-"""
+"""Random scripts: an author that writes one operation after the other, in the words of `words`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from enum import Enum
+from dataclasses import replace
 from random import Random
 
 from outlive._model import RunStatus
+from outlive._model.checkpoint import NUMBER_MAX
 from outlive._store.contract import MessageKind
 from outlive.testing.differential.oracle import Oracle
+from outlive.testing.differential.words import Letter, Mark, NewTree, Operation, Turn, Write
 
 IDS = ("a", "b", "c", "d")
 WORKERS = ("w1", "w2", "w3")
@@ -22,87 +18,13 @@ TAGS: tuple[dict[str, str], ...] = ({}, {}, {"colour": "red"}, {"colour": "red",
 MOVES = ("step",) * 3 + ("suspend", "sleep", "sleep", "park", "resume", "release", "spawn", "end", "publish")
 ENDINGS = ("succeed", "fail", "cancel", "time out")
 VERSIONS = (1, 1, 1, 2)
-
-
-def _code_of(value: object) -> str:
-    """Python that makes the value again."""
-    if isinstance(value, Enum):
-        return str(value)
-    if isinstance(value, tuple):
-        return f"({''.join(f'{_code_of(each)}, ' for each in value)})"
-    return repr(value)
-
-
-class Part:
-    """Prints what is not as it usually is."""
-
-    def __repr__(self) -> str:
-        told = [
-            f"{each.name}={_code_of(getattr(self, each.name))}"
-            for each in fields(self)  # type: ignore[arg-type]
-            if getattr(self, each.name) not in (each.default, {}, ())
-        ]
-        return f"{type(self).__name__}({', '.join(told)})"
-
-
-@dataclass(frozen=True, repr=False)
-class NewTree(Part):
-    """The root run of a new tree."""
-
-    number: int
-    id: str
-    version: int = 1
-    worker: str = ""
-    tags: dict[str, str] = field(default_factory=dict)
-    aside: tuple[int, str] | None = None
-    """A tree that takes another name before."""
-    heir_of: int = 0
-    blobs: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, repr=False)
-class Letter(Part):
-    """A message."""
-
-    to: str
-    name: str
-    kind: MessageKind = MessageKind.SIGNAL
-    key: str = ""
-    blob: int | None = None
-
-
-@dataclass(frozen=True, repr=False)
-class Write(Part):
-    """A change of a tree."""
-
-    tree: int
-    moves: tuple[str, ...] = ("step",)
-    lag: int = 0
-    """How far beside the end of the journal it is written."""
-    consumed: tuple[str, ...] = ()
-    blobs: tuple[int, ...] = ()
-    items: tuple[tuple[int, int], ...] = ()
-    starts: tuple[NewTree, ...] = ()
-    letters: tuple[Letter, ...] = ()
-
-
-@dataclass(frozen=True, repr=False)
-class Operation(Part):
-    """One thing to do."""
-
-    verb: str
-    changes: tuple[NewTree | Write, ...] = ()
-    letters: tuple[Letter, ...] = ()
-    start: NewTree | None = None
-    worker: str = ""
-    name: str = ""
-    numbers: tuple[int, ...] = ()
-    orphans: tuple[int, ...] = ()
-    """Of a claim: how many orphans at most, and for how many seconds they are left alone; as many as there are and not
-    at all when empty."""
-    ids: tuple[str, ...] = ()
-    statuses: tuple[RunStatus, ...] = ()
-    tags: dict[str, str] = field(default_factory=dict)
+CELLS = ("gate", "Gate", "gate ", "")
+HELD = (b"", b"open", b"\x00\xff", b"+")
+"""What cells are made to hold."""
+MARKED = ("a", "A", "b", "a~1")
+"""Ids of runs that have checkpoints, be there such a run or not."""
+SEQUENCES = (0, 1, 2, 3, 10, NUMBER_MAX)
+OUTPUTS = (None, b"", b"\x00", b"done")
 
 
 class Author:
@@ -113,6 +35,7 @@ class Author:
         self._oracle = oracle
         self._trees = 0
         self._names = 0
+        self._marks: list[Mark] = []
 
     def next(self) -> Operation:
         """Something that may happen now."""
@@ -123,6 +46,7 @@ class Author:
             "go on": 3,
             "replace": 3,
             "transact": 3,
+            "forget": 8,
             "deliver": 9,
             "claim": 12,
             "hire": 7,
@@ -130,6 +54,9 @@ class Author:
             "beat": 2,
             "advance": 5,
             "put blobs": 1,
+            "turn": 4,
+            "append": 5,
+            "clear": 2,
             "list": 8,
             "read": 8,
         }
@@ -167,6 +94,7 @@ class Author:
             aside,
             heir_of,
             self._some(1),
+            self._chance(0.2),
         )
 
     def _letter(self) -> Letter:
@@ -174,13 +102,18 @@ class Author:
         kinds = [MessageKind.SIGNAL] * 4 + list(MessageKind)
         choose = self._random.choice
         blob = self._random.randrange(6) if self._chance(0.2) else None
-        return Letter(self._any_id(), f"m{self._names}", choose(kinds), choose(KEYS), blob)
+        runs = [run for _, run in self._oracle.world.each_run()]
+        children = [run.id for run in runs if run.number and not run.status.is_terminal]
+        to = choose(children) if children and self._chance(0.25) else self._any_id()
+        return Letter(to, f"m{self._names}", choose(kinds), choose(KEYS), blob)
 
     def _write_of(self, tree: int, *, may_send: bool = True) -> Write:
         random = self._random
         moves = tuple(random.choice(MOVES) for _ in range(random.randint(1, 3)))
         if self._chance(0.08):
             moves = (*moves, random.choice(ENDINGS))
+        if self._chance(0.08):
+            moves = ("forget", *moves)
         waiting = [mail.name for each in self._oracle.world.trees.values() for mail in each.inbox]
         own = [
             mail.name for each in self._oracle.world.trees.values() if each.runs[0].nonce == tree for mail in each.inbox
@@ -195,6 +128,8 @@ class Author:
             items=tuple((random.randint(0, 1), random.randrange(5)) for _ in range(random.choice([0, 0, 1, 2]))),
             starts=tuple(self._tree() for _ in range(random.choice([0, 0, 0, 0, 1, 2]))),
             letters=tuple(self._letter() for _ in range(random.choice([0, 0, 0, 1, 2]))) if may_send else (),
+            keeps=random.choice([0, 0, 1, 2]) if "forget" in moves else 0,
+            is_guarded=self._chance(0.8 if "forget" in moves else 0.2),
         )
 
     def _free_name(self, id: str) -> str:
@@ -250,7 +185,38 @@ class Author:
         write = self._write_of(self._any_tree())
         more = (Write(write.tree, lag=len(write.moves)),) if self._chance(0.3) else ()
         verb = "roll back" if self._chance(0.15) else "transact"
-        return Operation(verb, (write, *more), name=f"n{self._names}")
+        behind = self._random.choice([(), (), (1,), (1,), (0,)])
+        return Operation(verb, (write, *more), name=f"n{self._names}", numbers=behind)
+
+    def _forget(self) -> Operation:
+        """A snapshot, mostly of a tree that has something to forget; or one that comes too late."""
+        random = self._random
+        is_ended = self._chance(0.15)
+        trees = [tree for tree in self._oracle.world.trees.values() if tree.has_ended is is_ended]
+        parents = [tree for tree in trees if len(tree.runs) > 1]
+        number = self._any_tree()
+        if trees and self._chance(0.5):
+            number = random.choice(parents or trees).runs[0].nonce
+        lag = random.choice([0] * 10 + [-1, 1])
+        if trees and self._chance(0.2):
+            # By one event, which may be the claim of another worker, or by all that stand before another snapshot.
+            late = random.choice([tree for tree in trees if tree.rows[0][0]] or trees)
+            number, lag = late.runs[0].nonce, random.choice([-1, -random.randint(0, 2) - len(late.rows)])
+        before = random.choice([(), ("step",), ("end",), ("end",), ("end", "end"), ("spawn", "end")])
+        after = random.choice([(), (), (), ("step",), ("sleep",), ("suspend",), ("spawn",), ("step", "forget")])
+        write = replace(
+            self._write_of(number),
+            moves=(*before, "forget", *after),
+            lag=lag,
+            keeps=random.choice([0] * 5 + [1, 2]),
+            is_guarded=self._chance(0.8),
+        )
+        if self._chance(0.7):
+            return Operation("commit", (write,))
+        # Another one behind it, or one that wants its place; without letters, as in every batch.
+        more = self._write_of(number, may_send=False)
+        place = random.choice([len(write.moves), len(write.moves), 0])
+        return Operation("commit", (replace(write, letters=()), replace(more, lag=place)))
 
     def _deliver(self) -> Operation:
         letters = tuple(self._letter() for _ in range(self._random.randint(1, 3)))
@@ -290,6 +256,42 @@ class Author:
         )  # fmt: skip
 
     def _read(self) -> Operation:
+        """From the beginning of a journal, or about its end."""
+        random, tree = self._random, self._any_tree(is_open=False)
         ids = tuple(self._any_id() for _ in range(3))
-        after, limit = self._random.randint(-1, 4), self._random.choice([1, 2, 100])
-        return Operation("read", ids=ids, numbers=(self._any_tree(is_open=False), after, limit))
+        tails = [each.tail for each in self._oracle.world.trees.values() if each.runs[0].nonce == tree]
+        after = random.choice([random.randint(-1, 4), max([-1, *tails]) - random.randint(-1, 2)])
+        return Operation("read", ids=ids, numbers=(tree, max(-1, after), random.choice([1, 2, 100])))
+
+    def _turn(self) -> Operation:
+        """One to three cells at once, or one cell by up to four who each add to it."""
+        random = self._random
+        if self._chance(0.3):
+            return Operation("turn", turns=(Turn(random.choice(CELLS)),) * random.randint(2, 4))
+        return Operation("turn", turns=tuple(map(self._turn_of, random.sample(CELLS, random.randint(1, 3)))))
+
+    def _turn_of(self, cell: str) -> Turn:
+        random = self._random
+        held = self._oracle.shelf.cells.get(cell)
+        expects: tuple[bytes | None, ...] = random.choice([(), (held,), random.choice([(None,), HELD])])
+        return Turn(cell, random.choice([None, *HELD]), expects)
+
+    def _append(self) -> Operation:
+        """A new checkpoint, one that was there before, one in its place; or two at once."""
+        random = self._random
+        marks = [self._mark() for _ in range(random.choice([1, 1, 2]))]
+        if self._marks and self._chance(0.6):
+            known = random.choice(self._marks[-12:])
+            others = (replace(known, state="B"), replace(known, token=3), replace(known, output=random.choice(OUTPUTS)))
+            marks[0] = random.choice([known, random.choice(others)])
+        if len({(mark.run, mark.sequence) for mark in marks}) < len(marks) or self._chance(0.1):
+            marks = marks[:1] * 2
+        self._marks += marks
+        return Operation("append", marks=tuple(marks))
+
+    def _mark(self) -> Mark:
+        choose = self._random.choice
+        return Mark(choose(MARKED), choose(SEQUENCES), token=choose([1, 2]), output=choose(OUTPUTS))
+
+    def _clear(self) -> Operation:
+        return Operation("clear", ids=(self._random.choice([*MARKED, "nobody"]),))

@@ -262,10 +262,6 @@ CREATE FUNCTION {schema}.forget(p_forgets jsonb) RETURNS void LANGUAGE sql VOLAT
     USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer)
     WHERE item.journal = gone.journal AND item.run > 0 AND item.run < gone.below;
 
-    DELETE FROM {schema}.inbox AS mail
-    USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer)
-    WHERE mail.journal = gone.journal AND mail.run > 0 AND mail.run < gone.below;
-
     DELETE FROM {schema}.tags AS tag
     USING
         jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer),
@@ -404,6 +400,12 @@ BEGIN
         DELETE FROM {schema}.inbox AS mail
         USING jsonb_to_recordset(p_rest -> 'consumed') AS done (id bigint, journal bigint)
         WHERE mail.id = done.id AND mail.journal = done.journal;
+    END IF;
+    IF v_has_rest AND p_rest ? 'forgets' THEN
+        -- Mail for children that have ended and go. The other things go last, but this must not wake their root below.
+        DELETE FROM {schema}.inbox AS mail
+        USING jsonb_to_recordset(p_rest -> 'forgets') AS gone (journal bigint, below integer)
+        WHERE mail.journal = gone.journal AND mail.run > 0 AND mail.run < gone.below;
     END IF;
 
     IF p_root_key IS NOT NULL THEN

@@ -1,0 +1,58 @@
+"""What lies in a store: journals with all that hangs on them, and blobs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from outlive._journal.codec import Row
+from outlive._model import Run
+from outlive._store.contract import Inbound, ItemResult
+
+
+@dataclass
+class Tree:
+    """A journal and what hangs on it."""
+
+    rows: list[Row] = field(default_factory=list)
+    runs: dict[int, Run] = field(default_factory=dict)
+    inbox: list[Inbound] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    items: dict[tuple[int, int], ItemResult] = field(default_factory=dict)
+    births: int = 0
+    """The highest number that a child has had."""
+
+    @property
+    def tail(self) -> int:
+        """The seq of its last event."""
+        return self.rows[-1][0] if self.rows else -1
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its root run has."""
+        return self.runs[0].status.is_terminal
+
+    def __copy__(self) -> Tree:
+        rows, runs, inbox, items = list(self.rows), dict(self.runs), list(self.inbox), dict(self.items)
+        return Tree(rows, runs, inbox, set(self.keys), items, self.births)
+
+
+@dataclass
+class World:
+    """All trees by number, all blobs, and how many messages there have been."""
+
+    trees: dict[int, Tree] = field(default_factory=dict)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    messages: int = 0
+
+    def __copy__(self) -> World:
+        return World({key: copy.copy(tree) for key, tree in self.trees.items()}, dict(self.blobs), self.messages)
+
+    def each_run(self) -> Iterator[tuple[int, Run]]:
+        """Every run with the number of its tree."""
+        return ((journal, run) for journal, tree in self.trees.items() for run in tree.runs.values())
+
+    def find(self, run_id: str) -> tuple[int, Run] | None:
+        """The run with this id, and the number of its tree."""
+        return next((found for found in self.each_run() if found[1].id == run_id), None)

@@ -1,0 +1,277 @@
+"""The scripts find what is wrong: a store with one planted defect differs, and the script that shows it is short."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import pytest
+from msgspec.structs import replace
+
+from outlive._journal.checkpoint import CheckpointRow
+from outlive._journal.codec import Row
+from outlive._model import Run, RunFilter
+from outlive._store.cell import CellChange
+from outlive._store.contract import Change, Claims, Delivery, Forgotten, Message, Outcome, Store
+from outlive._store.memory import MemoryStore, Tree
+from outlive.testing.clock import ManualClock
+from outlive.testing.differential import OPERATIONS_PER_EPISODE, OpenStore, find_difference, replay
+
+SCRIPT_MAX = 12
+"""No defect below needs more operations to be shown."""
+EPISODES_MAX = 20
+"""A planted defect must show in as many."""
+T = TypeVar("T")
+
+
+class Defective(MemoryStore):
+    """A store with one defect that only a strange mixture of operations shows."""
+
+
+class SwallowsMail(Defective):
+    """An heir loses what waited for a tree."""
+
+    def _inherit(self, heir: Tree, ancestor: int) -> None:
+        super()._inherit(heir, ancestor)
+        if ancestor:
+            heir.inbox = {}
+
+
+class WakesLate(Defective):
+    """Forgets mail when a run goes to sleep."""
+
+    def _write(self, tree: Tree, change: Change) -> None:
+        super()._write(tree, change)
+        for run in change.runs:
+            if run.number == 0:
+                self._put_run(tree, run)
+
+
+class RenamesTheLiving(Defective):
+    """Pushes a run aside that has not ended."""
+
+    def _list_renames(self, change: Change) -> list[Run]:
+        trees = self._state.trees
+        return [run for run in change.renames if run.journal in trees and run.number in trees[run.journal].runs]
+
+
+class ForgetsChildrenOnLists(Defective):
+    """Lists the children of a root only if nobody asks for their status."""
+
+    async def list_runs(
+        self,
+        filter: RunFilter,  # noqa: A002 (the contract's name)
+        *,
+        limit: int = 100,
+        before: tuple[int, str] | None = None,
+    ) -> list[Run]:
+        wanted = replace(filter, roots_only=True) if filter.statuses else filter
+        return await super().list_runs(wanted, limit=limit, before=before)
+
+
+class RevivesTheDead(Defective):
+    """Lets a worker claim whose lease has run out."""
+
+    async def claim_runs(self, worker_id: str, definitions: Sequence[str], **options: Any) -> Claims:
+        if worker_id in self._state.workers and worker_id not in self._state.retired:
+            self.extend_lease(worker_id, 0.001)
+        return await super().claim_runs(worker_id, definitions, **options)
+
+
+class CountsWrong(Defective):
+    """Takes one message too many."""
+
+    def _deliver(self, message: Message, *, inbox_messages_max: int | None) -> Delivery:
+        return super()._deliver(message, inbox_messages_max=inbox_messages_max and inbox_messages_max + 1)
+
+
+class TrustsTransactions(Defective):
+    """Does not look at the row that a transaction comes after."""
+
+    def _commit_all(
+        self, changes: Sequence[Change], behind: Row | None
+    ) -> tuple[list[tuple[Outcome, int]], Callable[[], None]]:
+        return super()._commit_all(changes, None)
+
+
+# -- Journals that forget ------------------------------------------------------------------------------------
+
+
+class KeepsEvents(Defective):
+    """Forgets children alone."""
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        super()._forget(tree, forgotten and replace(forgotten, before=0))
+
+
+class KeepsMailOfTheForgotten(Defective):
+    """Nobody is left to read it."""
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        inbox = tree.inbox
+        super()._forget(tree, forgotten)
+        tree.inbox = inbox
+
+
+class KeepsItemsOfTheForgotten(Defective):
+    """Only a checker can see them."""
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        items = tree.items
+        super()._forget(tree, forgotten)
+        tree.items = items
+
+
+class ForgetsOneTooMany(Defective):
+    """Also the child whose number is named."""
+
+    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+        super()._forget(tree, forgotten and replace(forgotten, below=forgotten.below + 1))
+
+
+class ForgetsForALoser(Defective):
+    """Before it knows whether the change can be written."""
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        tree = self._state.trees.get(change.journal)
+        if tree is not None and change.forgets is not None and change.forgets.before <= tree.rows[-1][0]:
+            self._forget(tree, change.forgets)
+        return super()._find_writable(change)
+
+
+class CountsRows(Defective):
+    """Takes the number of rows for the place where a journal ends, so that a writer passes whose event is gone."""
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        tree = self._state.trees.get(change.journal)
+        if tree is not None and tree.rows[0][0] and len(tree.rows) == change.after + 1 and not tree.is_over:
+            return tree
+        return super()._find_writable(change)
+
+
+class TrustsGuards(Defective):
+    """Lets a guarded change pass that comes too late, and drops what came before it."""
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        tree = self._state.trees.get(change.journal)
+        if tree is not None and change.is_guarded and not tree.is_over:
+            tree.rows = [row for row in tree.rows if row[0] <= change.after] or tree.rows
+        return super()._find_writable(change)
+
+
+# -- Cells ---------------------------------------------------------------------------------------------------
+
+
+class KeepsWhatWasRefused(Defective):
+    """Makes a cell for a change that raises."""
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        try:
+            return await super().change_cell(name, change)
+        except Exception:
+            self._state.cells.setdefault(name, b"")
+            raise
+
+
+class LosesAChange(Defective):
+    """Lets others change a cell while it does."""
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        after, answer = change(self._state.cells.get(name), self.now())
+        await asyncio.sleep(0)
+        self._state.cells[name] = after
+        return answer
+
+
+class TakesCellsForOne(Defective):
+    """Does not see a blank at the end of a name."""
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        return await super().change_cell(name.rstrip(), change)
+
+
+class MakesEmptyCellsNew(Defective):
+    """Takes no bytes for none."""
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        return await super().change_cell(name, lambda data, now_at: change(data or None, now_at))
+
+
+# -- Checkpoints ---------------------------------------------------------------------------------------------
+
+
+class WritesOverCheckpoints(Defective):
+    """The last one has the sequence."""
+
+    async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
+        is_there = await super().append_checkpoint(run_id, row)
+        self._state.checkpoints[run_id][row[0]] = row
+        return is_there
+
+
+class RefusesTheSameCheckpoint(Defective):
+    """Whoever lost the answer never learns that the row is there."""
+
+    async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
+        is_there = row[0] in self._state.checkpoints.get(run_id, {})
+        return await super().append_checkpoint(run_id, row) and not is_there
+
+
+class ComparesNoOutputs(Defective):
+    """Takes a row for the very same that has another output."""
+
+    async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
+        there = self._state.checkpoints.get(run_id, {}).get(row[0])
+        is_alike = there is not None and there[3] == row[3]
+        return await super().append_checkpoint(run_id, row) or is_alike
+
+
+class ReadsCheckpointsAsTheyCame(Defective):
+    """In no order."""
+
+    async def read_checkpoints(self, run_id: str) -> list[CheckpointRow]:
+        return list(self._state.checkpoints.get(run_id, {}).values())
+
+
+class ClearsTooMuch(Defective):
+    """Also runs whose id begins with the same letter."""
+
+    async def clear_checkpoints(self, run_id: str) -> None:
+        for each in [each for each in self._state.checkpoints if each.startswith(run_id)]:
+            await super().clear_checkpoints(each)
+
+
+def opener(kind: type[MemoryStore]) -> OpenStore:
+    """Opens stores of this kind."""
+
+    @asynccontextmanager
+    async def open_store(clock: ManualClock) -> AsyncIterator[Store]:
+        yield kind(clock=clock)
+
+    return open_store
+
+
+@pytest.mark.parametrize("defect", Defective.__subclasses__(), ids=lambda defect: defect.__name__)
+def test_defect_is_found_and_told_in_few_operations(defect: type[Defective]) -> None:
+    """And the script that is printed shows it again."""
+    stores = {"defective": opener(defect)}
+    found = (asyncio.run(find_difference(stores, str(seed), OPERATIONS_PER_EPISODE)) for seed in range(EPISODES_MAX))
+    difference = next(each for each in found if each is not None)
+
+    assert len(difference.operations) <= SCRIPT_MAX
+    assert difference.seed in str(difference)
+    assert asyncio.run(replay(stores, difference.operations)) is not None
+    assert asyncio.run(replay({"sound": opener(MemoryStore)}, difference.operations)) is None
+
+
+async def test_store_that_raises_differs() -> None:
+    """An exception is an answer, too, and the wrong one."""
+
+    class Broken(MemoryStore):
+        async def find_mail(self, worker_id: str) -> list[int]:
+            raise ZeroDivisionError
+
+    difference = await find_difference({"broken": opener(Broken)}, "0", 10)
+
+    assert difference is not None
+    assert "it failed: ZeroDivisionError()" in str(difference)

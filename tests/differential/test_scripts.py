@@ -1,0 +1,206 @@
+"""Random scripts do what they are there for, and often: what never happens in a script is never compared."""
+
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from outlive.testing.differential import OPERATIONS_PER_EPISODE, Episode
+from outlive.testing.differential.script import Author
+from outlive.testing.differential.shelf import Shelf
+from outlive.testing.differential.shelving import row_of
+from outlive.testing.differential.words import Operation, Write
+from outlive.testing.differential.world import Tree, World
+
+EPISODES = 20
+HAPPENS_MIN = {
+    # Journals that forget, and guarded changes.
+    "forgets": 120,
+    "forgets a child": 20,
+    "forgets items": 10,
+    "forgets mail": 6,
+    "forgets, and leaves a child": 35,
+    "forgets twice in one change": 10,
+    "forgets in a transaction": 3,
+    "forgets, and ends": 5,
+    "writes behind a snapshot": 140,
+    "writes behind a snapshot of the same call": 15,
+    "claims behind a snapshot": 35,
+    "reads behind a snapshot": 30,
+    "forgets, refused: somebody has claimed": 6,
+    "forgets, refused: somebody has written": 15,
+    "forgets, refused: what it knows is forgotten": 10,
+    "forgets, refused: not yet there": 9,
+    "forgets, refused: the tree has ended": 10,
+    "guarded": 265,
+    "guarded, refused": 80,
+    "guarded, two of one tree in one call": 10,
+    # Transactions.
+    "transacts behind the row that it knows": 15,
+    "transacts, refused: another row is there": 8,
+    # Cells.
+    "cell, new": 50,
+    "cell, changed": 85,
+    "cell, as expected": 50,
+    "cell, not as expected": 15,
+    "cell, one changed while another is not as expected": 10,
+    "cell, changed by several at once": 15,
+    # Checkpoints.
+    "checkpoint": 60,
+    "checkpoint, there already": 20,
+    "checkpoint, another one is there": 25,
+    "checkpoint, the same twice at once": 10,
+    "checkpoint, again after it was cleared": 7,
+    "clear": 15,
+    "clear, nothing there": 15,
+}
+"""How often each happens in all episodes, at least; about half of what it was when this was written."""
+
+
+async def test_everything_happens_often() -> None:
+    """Also what is refused, and what is done twice."""
+    counts: Counter[str] = Counter()
+    for seed in range(EPISODES):
+        async for happening in play(str(seed)):
+            counts[happening] += 1
+
+    assert {name: counts[name] for name, least in HAPPENS_MIN.items() if counts[name] < least} == {}
+
+
+async def play(seed: str) -> Any:
+    """Everything that happens in a script, played on the oracle alone."""
+    appended: set[Any] = set()
+    async with Episode.open({}) as episode:
+        oracle = episode.oracle
+        author = Author(seed, oracle)
+        for _ in range(OPERATIONS_PER_EPISODE):
+            operation, before = author.next(), copy.copy(oracle.world)
+            shelf = Shelf()
+            shelf.cells, shelf.checkpoints = dict(oracle.shelf.cells), oracle.shelf.checkpoints[:]
+            truth = await episode.play(operation)
+            match operation.verb:
+                case "commit" | "transact":
+                    happenings = list_changes(operation, truth, before, oracle.world)
+                case "claim" | "read":
+                    happenings = list_behind_snapshots(operation, before, oracle.world)
+                case "turn":
+                    happenings = list_turns(operation, truth, shelf)
+                case "append" | "clear":
+                    happenings = list_checkpoints(operation, truth, shelf, appended)
+                case _:
+                    continue
+            for happening in happenings:
+                yield happening
+
+
+def list_changes(operation: Operation, truth: Any, before: World, after: World) -> Iterator[str]:
+    """What became of writes."""
+    trees, now = by_number(before), by_number(after)
+    writes = [
+        (part, outcome == "conflict")
+        for part, (outcome, _) in zip(operation.changes, truth, strict=True)
+        if isinstance(part, Write) and part.tree in trees
+    ]
+    forgetful: set[int] = set()
+    guarded = Counter(write.tree for write, _ in writes if write.is_guarded)
+    yield from ("guarded, two of one tree in one call" for count in guarded.values() if count > 1)
+    if writes and operation.numbers == (1,) and not writes[0][1]:
+        yield "transacts behind the row that it knows"
+    if writes and operation.numbers == (0,) and not writes[0][0].lag and not trees[writes[0][0].tree].has_ended:
+        yield "transacts, refused: another row is there"
+    for write, is_refused in writes:
+        if write.is_guarded:
+            yield "guarded"
+        if write.is_guarded and is_refused:
+            yield "guarded, refused"
+        if "forget" in write.moves and is_refused:
+            yield f"forgets, refused: {why(write, trees[write.tree])}"
+        elif "forget" in write.moves:
+            yield from list_forgotten(operation, write, trees[write.tree], now[write.tree])
+            forgetful.add(write.tree)
+        elif not is_refused and write.tree in forgetful:
+            yield "writes behind a snapshot of the same call"
+        elif not is_refused and is_short(trees[write.tree]):
+            yield "writes behind a snapshot"
+
+
+def list_forgotten(operation: Operation, write: Write, before: Tree, after: Tree) -> Iterator[str]:
+    """What a change made a tree forget."""
+    gone = before.runs.keys() - after.runs.keys()
+    happenings = {
+        "forgets": True,
+        "forgets a child": gone,
+        "forgets items": any(run in gone for run, _ in before.items),
+        "forgets mail": any(mail.run in gone for mail in before.inbox),
+        "forgets, and leaves a child": len(after.runs) > 1,
+        "forgets twice in one change": write.moves.count("forget") > 1,
+        "forgets in a transaction": operation.verb == "transact",
+        "forgets, and ends": after.has_ended,
+    }
+    yield from (happening for happening, has_happened in happenings.items() if has_happened)
+
+
+def why(write: Write, tree: Tree) -> str:
+    """Why a tree could not forget."""
+    if tree.has_ended:
+        return "the tree has ended"
+    if write.lag > 0:
+        return "not yet there"
+    if tree.tail + write.lag < tree.rows[0][0]:
+        return "what it knows is forgotten" if is_short(tree) else "never there"
+    if write.lag == -1 and b'"RunClaimed"' in tree.rows[-1][3]:
+        return "somebody has claimed"
+    return "somebody has written" if write.lag else "something else"
+
+
+def list_behind_snapshots(operation: Operation, before: World, after: World) -> Iterator[str]:
+    """Claims and reads of journals that have forgotten something."""
+    trees = by_number(after)
+    if operation.verb == "read" and operation.numbers[0] in trees and is_short(trees[operation.numbers[0]]):
+        yield "reads behind a snapshot"
+    for number, tree in by_number(before).items():
+        if is_short(tree) and len(tree.rows) < len(trees[number].rows):
+            yield "claims behind a snapshot"
+
+
+def list_turns(operation: Operation, truth: Any, shelf: Shelf) -> Iterator[str]:
+    """What became of changes of cells."""
+    surprises = [turn.cell for turn in operation.turns if truth[turn.cell] == ["SurprisedError()"]]
+    for turn in operation.turns:
+        if turn.cell in surprises:
+            yield "cell, not as expected"
+        else:
+            yield "cell, as expected" if turn.expects else "cell, changed"
+            if turn.cell not in shelf.cells:
+                yield "cell, new"
+    if 0 < len(surprises) < len(operation.turns):
+        yield "cell, one changed while another is not as expected"
+    if len(operation.turns) > len(truth):
+        yield "cell, changed by several at once"
+
+
+def list_checkpoints(operation: Operation, truth: Any, shelf: Shelf, appended: set[Any]) -> Iterator[str]:
+    """What became of checkpoints; `appended` are those that have been there in this script."""
+    if operation.verb == "clear":
+        yield "clear" if shelf.read(operation.ids[0]) else "clear, nothing there"
+        return
+    if len(set(operation.marks)) < len(operation.marks):
+        yield "checkpoint, the same twice at once"
+    for mark, is_there in zip(operation.marks, truth, strict=True):
+        if not is_there:
+            yield "checkpoint, another one is there"
+        elif row_of(mark) in shelf.read(mark.run):
+            yield "checkpoint, there already"
+        else:
+            yield "checkpoint, again after it was cleared" if mark in appended else "checkpoint"
+        appended |= {mark} if is_there else set()
+
+
+def by_number(world: World) -> dict[int, Tree]:
+    """The trees of a world by the numbers that a script has for them."""
+    return {tree.runs[0].nonce: tree for tree in world.trees.values()}
+
+
+def is_short(tree: Tree) -> bool:
+    """Whether its journal has forgotten something."""
+    return tree.rows[0][0] > 0
