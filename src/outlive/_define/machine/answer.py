@@ -81,7 +81,11 @@ class Answer:
             return Outcome(data=stored, cursor=msgspec.Raw(self._cursor.encode(returned.cursor, what)))
         if isinstance(returned, Pending) and self._may_wait:
             return Outcome(data=stored, wait=float(returned.seconds))
-        raise StateResultError(self._machine, self._state, repr(returned), self._wanted())
+        raise self.refused(repr(returned), self._wanted())
+
+    def refused(self, returned: str, wanted: str) -> StateResultError:
+        """Why something else that the user's code returned is of no use."""
+        return StateResultError(self._machine, self._state, returned, wanted)
 
     def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> Outcome:
         """The outcome of a handler that does not leave its state by itself."""
@@ -90,7 +94,7 @@ class Answer:
 
     def _checked(self, returned: enum.Enum) -> str:
         if self.to is not None and returned.name not in self.to:
-            raise StateResultError(self._machine, self._state, repr(returned), self._wanted())
+            raise self.refused(repr(returned), self._wanted())
         return returned.name
 
     def _wanted(self) -> str:
