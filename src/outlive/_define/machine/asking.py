@@ -99,20 +99,25 @@ def count_taken(name: str, fn: Function, given: int) -> int:
     Raises:
         DefinitionError: it wants more.
     """
+    try:
+        signature = inspect.signature(fn)
+    except ValueError:  # Something like `dict`, which says nothing of itself.
+        return given
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     taken = needed = 0
-    for parameter in inspect.signature(fn).parameters.values():
+    for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             taken = given
         elif parameter.kind in by_position:
             taken += 1
             needed += parameter.default is parameter.empty
         elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
-            needed = given + 1
+            raise DefinitionError(
+                f"{name}: {fn.__qualname__}{signature} asks for {parameter.name!r}, and only steps are given "
+                "resources: ask in the handler of a state that is a step, or in a branch, an item or an undo"
+            )
     if needed > given:
-        raise DefinitionError(
-            f"{name}: {fn.__qualname__}{inspect.signature(fn)} wants more than the {given} it is given"
-        )
+        raise DefinitionError(f"{name}: {fn.__qualname__}{signature} wants more than the {given} it is given")
     return min(taken, given)
 
 
