@@ -58,7 +58,8 @@ class Answer:
         self._machine = machine
         self._state = state
         self._states = states
-        self._data = data
+        self.data = data
+        """How the data of the machine is stored."""
         self.to = to
         """The only states that it may go to; None if that is not declared."""
         self._cursor = cursor
@@ -73,7 +74,7 @@ class Answer:
         """
         if not isinstance(returned, self._states) and isinstance(returned, tuple) and len(returned) == 2:
             returned, data = returned
-        stored = msgspec.Raw(self._data.encode(data, f"data of machine {self._machine} after {self._state}"))
+        stored = msgspec.Raw(self.data.encode(data, f"data of machine {self._machine} after {self._state}"))
         if isinstance(returned, self._states):
             return Outcome(to=self._checked(returned), data=stored)
         if isinstance(returned, More) and self._cursor is not None:
@@ -90,7 +91,7 @@ class Answer:
     def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> Outcome:
         """The outcome of a handler that does not leave its state by itself."""
         what = f"data of machine {self._machine} after {self._state}"
-        return Outcome(data=msgspec.Raw(self._data.encode(data, what)), cursor=cursor)
+        return Outcome(data=msgspec.Raw(self.data.encode(data, what)), cursor=cursor)
 
     def _checked(self, returned: enum.Enum) -> str:
         if self.to is not None and returned.name not in self.to:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -51,6 +52,8 @@ def own_step(
         finish: makes the result of the step, from what the function was given and what it returned.
         keeps_raw: give `finish` also the first argument as it was stored, as the last of what was given.
     """
+    if retry is not None and not isinstance(retry, Retry):
+        raise DefinitionError(f"{name}: retry={retry!r}; write outlive.Retry(attempts=...)")
     if timeout is not None and timeout <= 0:
         raise DefinitionError(f"{name}: timeout={timeout!r} must be more than 0 seconds")
     ends = finish or _as_it_is
@@ -132,7 +135,7 @@ def undo_step(name: str, undo: Step[..., Any] | Function, data: ValueCodec) -> S
     return msgspec.structs.replace(spec, options=msgspec.structs.replace(spec.options, parks=True))
 
 
-def returned_states(fn: Function) -> frozenset[str] | None:
+def returned_states(fn: Function) -> list[enum.Enum] | None:
     """The states that a function says it returns: `-> Literal[S.A, S.B]`. None if it does not say."""
     try:
         hint = get_type_hints(fn).get("return")
@@ -140,14 +143,14 @@ def returned_states(fn: Function) -> frozenset[str] | None:
         return None
     if hint is None:
         return None
-    found: set[str] = set()
+    found: list[enum.Enum] = []
     for part in get_args(hint) if get_origin(hint) not in (None, Literal, tuple) else (hint,):
         inner = get_args(part)[0] if get_origin(part) is tuple else part
         if get_origin(inner) is Literal:
-            found |= {each.name for each in get_args(inner) if hasattr(each, "name")}
+            found += [each for each in get_args(inner) if each is not None]
         elif getattr(get_origin(inner) or inner, "__name__", "") not in ("More", "Pending", "NoneType"):
             return None
-    return frozenset(found)
+    return found
 
 
 # -- Asking ------------------------------------------------------------------------------------------------------------

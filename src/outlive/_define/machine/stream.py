@@ -124,6 +124,8 @@ class Window:
         self._source, self._process, self._flush = source, process, flush
         self._source_takes = count_taken(name, source, 2)
         self._flush_takes = count_taken(name, flush, 2)
+        if not count_taken(name, process, 1):
+            raise DefinitionError(f"{name}: {process.__qualname__} must take one argument, an item")
         self._then = then
         self._items, self._seconds, self._tolerate = items, seconds, tolerate
 
@@ -223,14 +225,22 @@ class StreamState(Kind):
     rests = True
 
     def __init__(
-        self, step: StepSpec, answer: Answer, fn: Function, *, then: str, items: int, seconds: float | None
+        self,
+        step: StepSpec,
+        answer: Answer,
+        fn: Function,
+        *,
+        then: str,
+        items: int,
+        seconds: float | None,
+        tolerate: int | str,
     ) -> None:
         super().__init__(step.name)
         self._step = step
         self._answer = answer
         self._fn = fn
         self._then = then
-        self._items, self._seconds = items, seconds
+        self._items, self._seconds, self._tolerate = items, seconds, tolerate
 
     async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
@@ -291,4 +301,6 @@ class StreamState(Kind):
         wrong = [] if self._items >= 1 else [f"has items={self._items}; let a window have at least one"]
         if self._seconds is not None and self._seconds <= 0:
             wrong.append(f"has seconds={self._seconds!r}; give it more than 0")
+        if self._tolerate != ALL and not (isinstance(self._tolerate, int) and self._tolerate >= 0):
+            wrong.append(f'has tolerate={self._tolerate!r}; give 0 or more items, or "all"')
         return wrong
