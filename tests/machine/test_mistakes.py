@@ -178,6 +178,26 @@ async def test_a_timer_whose_function_gives_no_time_parks_the_run(engine: outliv
     assert (await in_time(run.result())).state is S.END
 
 
+counting = outlive.Machine("mistakes.counting", S, data=list[int], start=S.BEGIN, exits=[S.END])
+
+
+@counting.router(S.BEGIN)
+def count(data: list[int]) -> Any:
+    """Wants to put other data in its place, or not."""
+    return (S.END, [1]) if stage.values["wants"] else S.END
+
+
+async def test_a_router_that_returns_data_parks_the_run(engine: outlive.Engine) -> None:
+    """It would be lost without a word: nothing of a router is in the journal."""
+    stage.values["wants"] = True
+    run = await engine.start(counting, [])
+    told = "state BEGIN of machine mistakes.counting returned (<S.END: 'end'>, [1]); return a state of S"
+    assert (await parks(run)).endswith(told)
+    stage.values["wants"] = False
+    await engine.resume(run.id)
+    assert (await in_time(run.result())).data == []
+
+
 async def load() -> Any:
     """Whatever the test says."""
     return stage.values["items"]

@@ -88,6 +88,16 @@ class Answer:
         """Why something else that the user's code returned is of no use."""
         return StateResultError(self._machine, self._state, returned, wanted)
 
+    def state_of(self, returned: Any) -> str:
+        """The name of the state that a router returned: other data beside it would be lost.
+
+        Raises:
+            StateResultError: it returned something else.
+        """
+        if not isinstance(returned, self._states):
+            raise self.refused(repr(returned), self._wanted_states())
+        return self._checked(returned)
+
     def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> Outcome:
         """The outcome of a handler that does not leave its state by itself."""
         what = f"data of machine {self._machine} after {self._state}"
@@ -98,11 +108,13 @@ class Answer:
             raise self.refused(repr(returned), self._wanted())
         return returned.name
 
-    def _wanted(self) -> str:
+    def _wanted_states(self) -> str:
         names = sorted(self.to) if self.to is not None else []
         enumeration = self._states.__qualname__
-        wanted = " or ".join(f"{enumeration}.{name}" for name in names) or f"a state of {enumeration}"
-        wanted += f", or ({enumeration}, data)"
+        return " or ".join(f"{enumeration}.{name}" for name in names) or f"a state of {enumeration}"
+
+    def _wanted(self) -> str:
+        wanted = f"{self._wanted_states()}, or ({self._states.__qualname__}, data)"
         wanted += ", or outlive.More(cursor)" if self._cursor is not None else ""
         return wanted + (", or outlive.Pending(delay)" if self._may_wait else "")
 

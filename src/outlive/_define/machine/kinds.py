@@ -135,14 +135,12 @@ class LoopState(Kind):
         """See `Kind`."""
         value = await readable(self._data, data, f"data of {self.name}")
         returned = self._fn(*[value][: self._takes])
-        if not self.is_pure:
-            returned = await returned
         try:
-            outcome = self._answer.read(value, returned)
+            if self.is_pure:
+                return Outcome(to=self._answer.state_of(returned), data=data)
+            outcome = self._answer.read(value, await returned)
         except (StateResultError, UnserialisableError) as error:
             await park(error)
-        if self.is_pure:
-            return Outcome(to=outcome.to, data=data)
         return record_left(self.name, outcome)
 
     @property
