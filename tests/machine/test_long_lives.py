@@ -1,0 +1,101 @@
+"""What a machine leaves behind at every turn does not add up, whatever a turn does."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Any as AnyOf
+from outlive._journal.event import SnapshotTaken
+from outlive.testing import TestEngine
+from tests.engine.support import in_time
+
+TURNS = 120
+AFTER = 12
+
+
+class S(enum.Enum):
+    """Round and round."""
+
+    TURN = "turn"
+    DONE = "done"
+
+
+@dataclass
+class Data:
+    """How often."""
+
+    turns: int = 0
+
+
+async def take_back(data: Any) -> None:
+    """Nothing was done."""
+
+
+@outlive.step(name="long_lives.refuse", undo=take_back)
+async def refuse(data: Any) -> int:
+    """Never goes well."""
+    raise ValueError("no")
+
+
+async def agree(data: Data) -> int:
+    """Always goes well."""
+    return 1
+
+
+def next_of(data: Data) -> S:
+    """One turn more, until there are enough."""
+    data.turns += 1
+    return S.TURN if data.turns < TURNS else S.DONE
+
+
+def machine(name: str) -> outlive.Machine[Any, Data]:
+    """With snapshots every now and then."""
+    return outlive.Machine(f"long_lives.{name}", S, data=Data, start=S.TURN, exits=[S.DONE], snapshot_after=AFTER)
+
+
+calling = machine("calling")
+
+
+@calling.workflow(S.TURN)
+async def call(data: Data) -> S:
+    """A call that fails, which its code bears."""
+    with pytest.raises(ValueError, match="no"):
+        await refuse(data.turns)
+    return next_of(data)
+
+
+class Split(enum.Enum):
+    """A split and a way back."""
+
+    TURN = "turn"
+    BACK = "back"
+    DONE = "done"
+
+
+splitting = outlive.Machine(
+    "long_lives.splitting", Split, data=Data, start=Split.TURN, exits=[Split.DONE], snapshot_after=AFTER
+)
+splitting.split(Split.TURN, {"no": refuse, "yes": agree}, join=AnyOf(then=Split.BACK), concurrency=1)
+
+
+@splitting.workflow(Split.BACK)
+async def go_back(data: Data) -> Split:
+    """One turn more."""
+    return Split[next_of(data).name]
+
+
+@pytest.mark.parametrize("made", [calling, splitting], ids=lambda made: made.name)
+async def test_what_failed_is_not_remembered_for_its_undo(made: outlive.Machine[Any, Data]) -> None:
+    """It owes nothing; it kept snapshots from being taken, longer with every turn."""
+    async with TestEngine() as engine:
+        run = await engine.start(made, Data())
+        assert (await in_time(run.result())).data.turns == TURNS
+        history = await run.history()
+
+    assert isinstance(history[0], SnapshotTaken)
+    assert len(history) < 3 * AFTER
