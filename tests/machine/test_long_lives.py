@@ -10,9 +10,10 @@ import pytest
 
 import outlive
 from outlive import Any as AnyOf
-from outlive._journal.event import SnapshotTaken
+from outlive._journal.event import ApprovalRequested, SnapshotTaken
+from outlive.client.handle import RunHandle
 from outlive.testing import TestEngine
-from tests.engine.support import in_time
+from tests.engine.support import in_time, until
 
 TURNS = 120
 AFTER = 12
@@ -87,6 +88,46 @@ splitting.split(Split.TURN, {"no": refuse, "yes": agree}, join=AnyOf(then=Split.
 async def go_back(data: Data) -> Split:
     """One turn more."""
     return Split[next_of(data).name]
+
+
+asking = machine("asking")
+
+
+@asking.workflow(S.TURN)
+async def ask(data: Data) -> S:
+    """A question that has a name of its own, and one that comes again and again; both are answered."""
+    await outlive.wait_for_approval(f"order-{data.turns}")
+    await outlive.wait_for_approval("order")
+    return next_of(data)
+
+
+async def test_names_of_approvals_do_not_add_up_in_a_snapshot() -> None:
+    """No identity comes twice all the same, so no answer is taken for one to another question."""
+    taken, calls = dict[int, int](), list[str]()
+    async with TestEngine() as engine:
+        run = await engine.start(asking, Data())
+        for turn in range(TURNS):
+            for name in (f"order-{turn}", "order"):
+                await in_time(is_asked(run, name))
+                history = await run.history()
+                calls += [event.call for event in history if isinstance(event, ApprovalRequested)][-1:]
+                if isinstance(history[0], SnapshotTaken):
+                    taken[turn] = len(bytes(history[0].payload.v))  # type: ignore[arg-type]
+                await run.approve(name, by="ann")
+        await in_time(run.result())
+
+    sizes = list(taken.values())
+    assert max(sizes) < sizes[0] + 20
+    assert len({*calls}) == len(calls) == 2 * TURNS
+
+
+async def is_asked(run: RunHandle[Any], name: str) -> None:
+    """Return when a question is open."""
+
+    async def is_open() -> bool:
+        return [entry.name for entry in await run.approvals() if entry.decision is None] == [name]
+
+    await until(is_open)
 
 
 @pytest.mark.parametrize("made", [calling, splitting], ids=lambda made: made.name)
