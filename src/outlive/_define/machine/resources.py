@@ -79,8 +79,7 @@ class Shelf:
             resource, value = self._order.pop()
             if resource.teardown is not None:
                 try:
-                    async with asyncio.timeout(CLOSING_SECONDS):
-                        await _call(resource.teardown, value)
+                    await _tear_down(resource.teardown, value)
                 except Exception:  # The user's code may raise anything.
                     log.exception("teardown failed: resource %s", resource.name)
 
@@ -219,6 +218,17 @@ def wanted_by(fn: Function) -> list[str]:
     except ValueError:  # Something like `dict`, which says nothing of itself.
         return []
     return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+
+
+async def _tear_down(teardown: Function, value: Any) -> None:
+    closing = asyncio.ensure_future(_call(teardown, value))
+    try:
+        await asyncio.wait([closing], timeout=CLOSING_SECONDS)
+    finally:
+        closing.cancel()
+    if not closing.done():
+        raise TimeoutError(f"it took longer than {CLOSING_SECONDS:g} s")
+    closing.result()
 
 
 async def _call(fn: Function, *args: Any) -> Any:
