@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -81,6 +82,20 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a timer to a stranger": (lambda it: it.timer(S.BEGIN, 1, then=Other.BEGIN), STRANGER),
     "a timer to a string": (lambda it: it.timer(S.BEGIN, 1, then="END"), "'END' is no state of S"),
     "a string": (lambda it: it.timer("BEGIN", 1, then=S.END), "'BEGIN' is no state of S"),
+    "a step": (lambda it: it.state(S.BEGIN)(mistakes_two), "mistakes_two is a step already; give its plain function"),
+    "a partial": (
+        lambda it: it.state(S.BEGIN)(partial(go_on)),
+        r"functools\.partial\(.*\) is no function; write",
+    ),
+    "a partial router": (lambda it: it.router(S.BEGIN)(partial(go_plainly)), r"is no function; write `def`"),
+    "a partial branch": (
+        lambda it: it.split(S.BEGIN, {"a": partial(go_on)}, join=All(then=S.END)),
+        r"mistakes\.plain\.BEGIN\.a: functools\.partial\(.*\) is no function",
+    ),
+    "a step that loads": (
+        lambda it: it.batch(S.BEGIN, load=mistakes_two, process=keep, finish=go_on),
+        r"mistakes\.plain\.BEGIN\.load: mistakes_two is a step already",
+    ),
     "a timer that wants more": (lambda it: it.timer(S.BEGIN, want_two, then=S.END), "wants more than the 1"),
     "to a stranger": (lambda it: it.state(S.BEGIN, to=[S.END, Other.BEGIN])(go_on), STRANGER),
     "an annotation": (lambda it: it.state(S.BEGIN)(go_astray), STRANGER),

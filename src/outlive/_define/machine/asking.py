@@ -52,6 +52,7 @@ def own_step(
         finish: makes the result of the step, from what the function was given and what it returned.
         keeps_raw: give `finish` also the first argument as it was stored, as the last of what was given.
     """
+    check_function(name, fn)
     if retry is not None and not isinstance(retry, Retry):
         raise DefinitionError(f"{name}: retry={retry!r}; write outlive.Retry(attempts=...)")
     if timeout is not None and timeout <= 0:
@@ -67,6 +68,20 @@ def own_step(
         registered=(*raises, *(policy.on if retry else ())),
         kind=kind,
     )
+
+
+def check_function(name: str, fn: object) -> None:
+    """Refuse what cannot be a handler, though it may look like one.
+
+    Raises:
+        DefinitionError: says what to give instead.
+    """
+    if isinstance(fn, Step):
+        raise DefinitionError(
+            f"{name}: {fn.name} is a step already; give its plain function, or call it in a `.workflow(...)` state"
+        )
+    if not inspect.isroutine(fn):
+        raise DefinitionError(f"{name}: {fn!r} is no function; write `def` or `async def`")
 
 
 def _given(name: str, guard: Guard | None, given: int) -> Guard | None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_type_hints
 
 from outlive._define.machine.answer import Answer, unchanged
-from outlive._define.machine.asking import Function, own_step, returned_states, undo_step
+from outlive._define.machine.asking import Function, check_function, own_step, returned_states, undo_step
 from outlive._define.machine.batch import BatchState, SlotsCodec
 from outlive._define.machine.checks import check_states
 from outlive._define.machine.joins import Join
@@ -72,6 +72,7 @@ class Builder:
 
     def on_loop(self, state: enum.Enum, fn: Function, to: Targets, *, is_router: bool) -> Kind:
         """A state whose code runs on the loop of the run."""
+        check_function(self.name_of(state), fn)
         answer = self._answer(state, fn, to)
         if is_router and inspect.iscoroutinefunction(fn):
             raise DefinitionError(
@@ -189,6 +190,7 @@ class Builder:
     ) -> Kind:
         """A state with items."""
         name, answer = self.name_of(state), self._answer(state, finish, to)
+        check_function(f"{name}.load", load)
         loading = own_step(
             f"{name}.load",
             self._bind(load),

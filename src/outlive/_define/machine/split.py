@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, ask, count_taken, own_step, park, readable
+from outlive._define.machine.asking import Function, ask, check_function, count_taken, own_step, park, readable
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, record_left
 from outlive._define.machine.place import Place
@@ -198,6 +198,7 @@ def _as_branch(
         signature = branch.spec.signature
         spec = msgspec.structs.replace(branch.spec, options=branch._options)
         return msgspec.structs.replace(spec, signature=Pieces(signature.decode, signature.result))
+    check_function(name, branch)
     return own_step(name, bind(branch), codecs=[data], result=result_codec(branch), retry=retry)
 
 
