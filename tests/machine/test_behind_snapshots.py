@@ -243,7 +243,7 @@ async def test_whoever_waits_for_a_run_that_has_gone_is_told(place: Place) -> No
 async def unbook(text: str) -> None:
     """Goes well the third time."""
     stage.call("unbook")
-    if stage.calls.count("unbook") < 3:
+    if stage.calls.count("unbook") < stage.values.get("bad unbooks", 2) + 1:
         raise ConnectionError("not yet")
 
 
@@ -286,6 +286,40 @@ async def test_an_undo_has_the_options_behind_a_snapshot_that_its_step_gave_it(p
             await in_time(found.result())
 
     assert stage.calls == ["unbook"] * 4
+
+
+own = outlive.Machine("behind.own", S, data=Data, start=S.FIRST, exits=[S.DONE], snapshot_after=2)
+
+
+@own.workflow(S.FIRST)
+async def book_with_patience(data: Data) -> S:
+    """The undo of this one call is tried more often, and at once."""
+    await book("a")
+    await book.options(undo=unbook.options(retry=outlive.Retry(attempts=5, first=0.001), timeout=7))("b")
+    return S.LAST
+
+
+own.workflow(S.LAST)(regret)
+
+
+async def test_an_undo_has_the_options_behind_a_snapshot_that_it_was_given_for_one_call(place: Place) -> None:
+    """And only that call has them."""
+    stage.values["bad unbooks"] = 4
+    first = await place.engine().__aenter__()
+    run = await first.start(own, Data(), id="own")
+    await waits(run)
+    taken = (await run.history())[0]
+    assert isinstance(taken, SnapshotTaken)
+    assert bytes(taken.payload.v).count(b'"effort":[5,') == 1  # type: ignore[arg-type]
+    await crash(first)
+
+    async with place.engine() as second:
+        found = second.get("own")
+        await found.signal("go", True)
+        with pytest.raises(RunFailed, match="regretted"):
+            await in_time(found.result())
+
+    assert stage.calls == ["unbook"] * 6
 
 
 class Round(enum.Enum):

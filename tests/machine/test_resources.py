@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import logging
 from collections.abc import AsyncGenerator
@@ -11,6 +12,7 @@ import pytest
 
 import outlive
 from outlive import All, Retry
+from outlive._define.machine import resources
 from outlive.errors import DefinitionError, MachineError, RunFailed
 from tests.engine.support import Place, in_time, stage
 
@@ -206,5 +208,123 @@ def test_a_resource_that_nobody_declared_is_a_problem() -> None:
     made.state(S.READ)(read)
     with pytest.raises(MachineError, match="read wants the resource 'cache', which is not declared"):
         made.validate()
-    with pytest.raises(DefinitionError, match="wants more than the 1 it is given"):
+    with pytest.raises(DefinitionError, match=r"asks for 'cache', and only steps are given resources: ask in"):
         made.router(S.SPLIT)(read)
+
+
+def test_resources_that_wait_for_themselves_are_a_problem() -> None:
+    """Their handlers would wait for ever."""
+
+    def first(*, second: int) -> int:
+        return second
+
+    def second(*, third: int) -> int:
+        return third
+
+    def third(*, second: int) -> int:
+        return second
+
+    made = outlive.Machine("resources.circle", S, data=list[str], start=S.READ, exits=[S.DONE])
+    made.resource("first", first)
+    made.resource("second", second)
+    made.resource("third", third)
+    with pytest.raises(
+        MachineError, match="the setup of resource second wants third wants second, and so waits"
+    ) as told:
+        made.validate()
+    assert "setup of resource first" not in str(told.value)
+
+
+def test_what_makes_and_unmakes_a_resource_is_given_nothing_else() -> None:
+    """Said where it is declared; what says nothing of its parameters is believed."""
+    made = outlive.Machine("resources.needy", S, data=list[str], start=S.READ, exits=[S.DONE])
+
+    def two(pool: str, other: str) -> None: ...
+
+    with pytest.raises(DefinitionError, match=r"setup of resource pool: .*two\(.* wants more than the 0 it is given"):
+        made.resource("pool", two)
+    with pytest.raises(DefinitionError, match=r"resource pool: .*two\(.* wants more than the 1 it is given"):
+        made.resource("pool", open_pool, two)  # type: ignore[arg-type]
+    made.resource("pool", dict)
+
+
+# -- Engines that stop -------------------------------------------------------------------------------------------------
+
+
+async def open_slowly() -> str:
+    """Goes on if it is cancelled, when the test wants that."""
+    stage.call("begin")
+    try:
+        await stage.gate("set-up").pass_through()
+    except asyncio.CancelledError:
+        stage.call("cancelled")
+        if not stage.values.get("stubborn"):
+            raise
+    return "slow"
+
+
+class Want(enum.Enum):
+    """One state that wants something."""
+
+    WANT = "want"
+    DONE = "done"
+
+
+slow = outlive.Machine("resources.slow", Want, start=Want.WANT, exits=[Want.DONE])
+slow.resource("pool", open_slowly, close_pool)
+
+
+@slow.state(Want.WANT)
+async def want_it(*, pool: str) -> Want:
+    """Nothing else."""
+    return Want.DONE
+
+
+@pytest.mark.parametrize("is_stubborn", [False, True])
+async def test_a_set_up_is_not_left_behind_by_the_last_engine(place: Place, *, is_stubborn: bool) -> None:
+    """It is cancelled; and what it has made all the same is torn down."""
+    stage.values["stubborn"] = is_stubborn
+    async with place.engine(grace_seconds=0) as engine:
+        await engine.start(slow)
+        await stage.gate("set-up").reached()
+    assert stage.calls == ["begin", "cancelled", *(["close slow"] if is_stubborn else [])]
+
+
+async def open_like_a_cancel() -> str:
+    """Something inside cancels it, once."""
+    stage.call("open")
+    if stage.count("open") == 1:
+        raise asyncio.CancelledError
+    return "pool"
+
+
+fragile = outlive.Machine("resources.fragile", Want, start=Want.WANT, exits=[Want.DONE])
+fragile.resource("pool", open_like_a_cancel)
+fragile.state(Want.WANT)(want_it)
+
+
+async def test_a_set_up_that_ends_like_a_cancel_is_tried_anew(engine: outlive.Engine) -> None:
+    """By the next run that wants it."""
+    with pytest.raises(RunFailed):
+        await in_time((await engine.start(fragile)).result())
+    assert (await in_time((await engine.start(fragile)).result())).state is Want.DONE
+
+
+async def hang(pool: str) -> None:
+    """For ever."""
+    await asyncio.Event().wait()
+
+
+hanging = outlive.Machine("resources.hanging", Want, start=Want.WANT, exits=[Want.DONE])
+hanging.resource("pool", open_pool, hang)
+hanging.state(Want.WANT)(want_it)
+
+
+async def test_an_engine_does_not_wait_for_ever_for_a_teardown(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged as one that failed."""
+    monkeypatch.setattr(resources, "CLOSING_SECONDS", 0)
+    async with asyncio.timeout(10), place.engine() as engine:
+        await in_time((await engine.start(hanging)).result())
+    assert "teardown failed: resource pool" in caplog.messages

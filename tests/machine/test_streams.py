@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +12,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import StepSucceeded
+from outlive._journal.event import AttemptFailed, CancelRequested, StepSucceeded
 from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
 from outlive.testing import crash_everywhere
-from tests.engine.support import Place, crash, events_of, in_time, reaches, stage, until
+from tests.engine.support import DAY, Place, crash, events_of, in_time, reaches, stage, until, waits
 
 
 class S(enum.Enum):
@@ -40,8 +41,20 @@ async def source(data: Data, cursor: int | None) -> AsyncGenerator[tuple[int, tu
     stage.call(f"open {cursor}")
     for number in range((cursor or 0) + 1, data.items + 1):
         if number == stage.values.get("idle at"):
-            await stage.gate("idle").pass_through()
+            try:
+                await stage.gate("idle").pass_through()
+            finally:
+                stage.call("closed")
+        if number == stage.values.get("broken at"):
+            raise ConnectionError("the source is away")
         yield number, (number, number in data.bad)
+
+
+async def odd_source(data: Data, cursor: int | None) -> AsyncGenerator[Any, None]:
+    """Something that is no item, and another item behind it."""
+    yield 1, (1, False)
+    yield stage.values["odd"]
+    yield 2, (2, False)
 
 
 async def process(item: tuple[int, bool]) -> int:
@@ -74,6 +87,12 @@ timed = stream("timed", items=100, seconds=0.01)
 careful = stream("careful", items=2, tolerate=2)
 careless = stream("careless", items=2, tolerate="all")
 again = stream("again", items=3, retry=Retry(attempts=2, first=0))
+patient = stream("patient", items=3, retry=Retry(attempts=3, first=DAY, cap=DAY))
+hasty = stream("hasty", items=3, timeout=0.05)
+
+
+strange = outlive.Machine("streams.strange", S, data=Data, start=S.READ, exits=[S.DONE, S.ENOUGH])
+strange.stream(S.READ, source=odd_source, process=process, flush=flush, then=S.DONE, items=3)
 
 
 def flushed() -> list[Any]:
@@ -195,6 +214,57 @@ async def test_a_cancel_reaches_the_process_that_takes_over(place: Place) -> Non
     async with place.engine() as second:
         await reaches(second.get("run-1"), outlive.RunStatus.CANCELLED)
     assert flushed() == [(1, 2, 3)]
+
+
+async def test_a_cancel_does_not_wait_for_the_next_attempt_of_a_window(place: Place) -> None:
+    """It has read nothing since the last one failed. [CA-C13]"""
+    stage.values["broken at"] = 2
+    async with place.engine() as engine:
+        run = await engine.start(patient, Data(9), id="run-1")
+        await waits(run)
+        await run.cancel()
+
+        await reaches(run, outlive.RunStatus.CANCELLED)
+    assert (flushed(), stage.count("open None")) == ([], 1)
+
+
+async def test_a_cancelled_window_that_fails_is_not_tried_again(place: Place) -> None:
+    """What it read is read again by nobody, and nobody waits for that. [CA-C13]"""
+    stage.values |= {"idle at": 2, "hold at": 1}
+    async with place.engine() as engine:
+        run = await engine.start(patient, Data(9, bad=[1]), id="run-1")
+        await stage.gate("item").reached()
+        await run.cancel()
+
+        async def is_cancelled() -> bool:
+            return bool(await events_of(run, CancelRequested))
+
+        await until(is_cancelled)
+        stage.gate("item").open()
+        await reaches(run, outlive.RunStatus.CANCELLED)
+        assert len(await events_of(run, AttemptFailed)) == 1
+    assert (flushed(), stage.count("open None")) == ([], 1)
+
+
+async def test_a_window_whose_time_is_over_closes_its_source(engine: outlive.Engine) -> None:
+    """And says that it took too long. [CA-X20]"""
+    stage.values["idle at"] = 2
+    run = await engine.start(hasty, Data(3))
+
+    with pytest.raises(RunFailed, match="did not end within its timeout"):
+        await in_time(run.result())
+    assert stage.count("closed") == 1
+
+
+@pytest.mark.parametrize("odd", [None, 7, (1, 2, 3)])
+async def test_a_source_that_gives_no_item_fails_and_is_not_over(engine: outlive.Engine, odd: Any) -> None:
+    """What comes behind would be lost without a word."""
+    stage.values["odd"] = odd
+    run = await engine.start(strange, Data(2))
+
+    told = f"state READ of machine streams.strange returned {odd!r} from its source; return (cursor, item)"
+    with pytest.raises(RunFailed, match=re.escape(told)):
+        await in_time(run.result())
 
 
 async def test_a_stream_survives_a_crash_at_every_commit(crash_place: dict[str, Any]) -> None:

@@ -135,6 +135,8 @@ def _on_attempt_failed(tree: RunTree, event: AttemptFailed) -> None:
     call.command.not_before_at = event.retry_at
     call.command.delayed_by, call.command.has_turn = "", False
     tree.commands.append(call.command)
+    if call.given_up is not None and not call.given_up.done():
+        call.given_up.set_result(None)
 
 
 def _on_delayed(tree: RunTree, event: StepDelayed) -> None:

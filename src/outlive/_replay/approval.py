@@ -20,10 +20,9 @@ from outlive._model.approval import ApprovalRequest, Decision
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.asking import Asking
 from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE, Scope
+from outlive._replay.frame import APPROVAL, SCOPE, Scope
 from outlive.errors import ApprovalExpired, UnreadableError
 
-APPROVAL = "@approval"
 ESCALATION = "@escalation"
 CLOSING = "@closing"
 WATCH = "watch"

@@ -26,11 +26,13 @@ class Undoing(Protocol):
 class StepCall:
     """A step whose outcome is not known yet."""
 
-    __slots__ = ("command", "future", "rollback")
+    __slots__ = ("command", "future", "given_up", "rollback")
 
     def __init__(self, command: RunStep, future: asyncio.Future[Any]) -> None:
         self.command = command
         self.future = future
+        self.given_up: asyncio.Future[None] | None = None
+        """For who waits for the attempt under way and for no other one: done when that has failed."""
         self.rollback: Undoing | None = None
 
     def __str__(self) -> str:

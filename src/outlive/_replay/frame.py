@@ -30,6 +30,7 @@ from outlive._replay.asking import Asking
 from outlive._replay.command import EndRun, WorkflowSpec
 
 NOTHING_PUBLISHED = b"{}"
+APPROVAL = "@approval"
 
 SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
 
@@ -38,7 +39,10 @@ class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a scope knows of its past."""
 
     counts: dict[str, int] = {}
-    """How often each name was called."""
+    """How often each name was called, approvals left out."""
+    asked: int = 0
+    """How often the approval was asked for that was asked for most. Their names may be made up as a run goes along, and
+    there is no end of them: from here on each counts as asked for so often, and no identity comes twice."""
     branches: int = 0
     """How many tasks were made."""
     random: tuple[int, tuple[int, ...], float | None] | None = None
@@ -48,18 +52,22 @@ class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
 class Scope:
     """One task of one run."""
 
-    __slots__ = ("_branches", "_counts", "_path", "_random", "frame")
+    __slots__ = ("_asked", "_branches", "_counts", "_path", "_random", "frame")
 
     def __init__(self, frame: Frame, path: str = "") -> None:
         self.frame = frame
         self._path = path
+        self._asked = 0
         self._branches = 0
         self._counts: dict[str, int] = {}
         self._random: random.Random | None = None
 
     def call(self, name: str) -> str:
         """The identity of the next call of `name` here."""
-        count = self._counts.get(name, 0) + 1
+        count = self._counts.get(name)
+        if count is None:
+            count = self._asked if name.startswith(APPROVAL) else 0
+        count += 1
         self._counts[name] = count
         occurrence = name if count == 1 else f"{name}#{count}"
         return f"{self._path}/{occurrence}" if self._path else occurrence
@@ -81,11 +89,15 @@ class Scope:
 
     def remembered(self) -> Remembered:
         """All that identities and random numbers go on from."""
-        return Remembered(self._counts, self._branches, None if self._random is None else self._random.getstate())
+        counts = {name: count for name, count in self._counts.items() if not name.startswith(APPROVAL)}
+        asked = (count for name, count in self._counts.items() if name not in counts)
+        drawn = None if self._random is None else self._random.getstate()
+        return Remembered(counts, max((self._asked, *asked)), self._branches, drawn)
 
     def go_on(self, remembered: Remembered) -> None:
         """Go on where another one stood."""
         self._counts, self._branches = dict(remembered.counts), remembered.branches
+        self._asked = remembered.asked
         if remembered.random is not None:
             self.random().setstate(remembered.random)
 

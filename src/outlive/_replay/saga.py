@@ -73,6 +73,8 @@ class Booking:
             self.frame.unsettled -= 1
         if not future.cancelled() and future.exception() is None:
             self.complete(future.result())
+        elif (holder := self.holder) is not None:
+            holder.strike(self)
 
 
 class Saga:
@@ -123,6 +125,13 @@ class Saga:
         booking = Booking(self, name, undo)
         self.bookings.append(booking)
         return booking
+
+    def strike(self, booking: Booking) -> None:
+        """Forget a booking that came to nothing: a run that goes on for years must not keep them all."""
+        for place in range(len(self.bookings) - 1, -1, -1):  # It is one of the last.
+            if self.bookings[place] is booking:
+                del self.bookings[place]
+                return
 
     def holds(self, other: Saga | None) -> bool:
         """Whether another saga is this one or inside it."""

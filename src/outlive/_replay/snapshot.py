@@ -7,7 +7,7 @@ begins there. Both must be in the same place, so a snapshot has everything that 
 
 * where the workflow stands (`Standing.position`, which only the workflow reads), and what it would undo;
 * how often each name was called: the next call of a step must not have the identity, and so the idempotency key, of one
-  that has been; and where its random numbers are;
+  that has been; for approvals, of whose names there is no end, one number for all; and where its random numbers are;
 * the ways taken at marks of changes, signals that nobody took, what is published, the number of the next child.
 
 What detached runs told of their end is forgotten: whoever asks again is told again (`client.message_key`). Tasks are
@@ -73,6 +73,7 @@ async def take_snapshot(tree: RunTree, position: bytes) -> None:
     tree.calls[SNAPSHOT] = call
     tree.commands.append(command)
     await call.future
+    frame.scope.go_on(standing.scope)  # As a replay does that begins there.
 
 
 def restore(frame: Frame, event: SnapshotTaken, tree: RunTree) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from outlive._model import Run, RunStatus, Wait, WaitKind
-from outlive._replay.approval import APPROVAL
+from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
 
 WAITS_SHOWN_MAX = 4

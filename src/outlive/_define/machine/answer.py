@@ -59,7 +59,8 @@ class Answer:
         self._machine = machine
         self._state = state
         self._states = states
-        self._data = data
+        self.data = data
+        """How the data of the machine is stored."""
         self.to = to
         """The only states that it may go to; None if that is not declared."""
         self._cursor = cursor
@@ -73,7 +74,7 @@ class Answer:
             UnserialisableError: its data has no exact stored form.
         """
         returned, data = self._parts(data, returned)
-        stored = msgspec.Raw(self._data.encode(data, f"data of machine {self._machine} after {self._state}"))
+        stored = msgspec.Raw(self.data.encode(data, f"data of machine {self._machine} after {self._state}"))
         if isinstance(returned, self._states):
             return Outcome(to=self._checked(returned), data=stored)
         if isinstance(returned, More) and self._cursor is not None:
@@ -81,7 +82,7 @@ class Answer:
             return Outcome(data=stored, cursor=msgspec.Raw(self._cursor.encode(returned.cursor, what)))
         if isinstance(returned, Pending) and self._may_wait:
             return Outcome(data=stored, wait=float(returned.seconds))
-        raise StateResultError(self._machine, self._state, repr(returned), self._wanted())
+        raise self.refused(repr(returned), self._wanted())
 
     def read_undoable(self, data: Any, returned: Any) -> Outcome:
         """The same for a state with an undo: it has returned, so it has had its effect.
@@ -95,10 +96,24 @@ class Answer:
             _, left = self._parts(data, returned)
             raise UnkeptError(error, (left,)) from error
 
+    def refused(self, returned: str, wanted: str) -> StateResultError:
+        """Why something else that the user's code returned is of no use."""
+        return StateResultError(self._machine, self._state, returned, wanted)
+
+    def state_of(self, returned: Any) -> str:
+        """The name of the state that a router returned: other data beside it would be lost.
+
+        Raises:
+            StateResultError: it returned something else.
+        """
+        if not isinstance(returned, self._states):
+            raise self.refused(repr(returned), self._wanted_states())
+        return self._checked(returned)
+
     def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> Outcome:
         """The outcome of a handler that does not leave its state by itself."""
         what = f"data of machine {self._machine} after {self._state}"
-        return Outcome(data=msgspec.Raw(self._data.encode(data, what)), cursor=cursor)
+        return Outcome(data=msgspec.Raw(self.data.encode(data, what)), cursor=cursor)
 
     def _parts(self, data: Any, returned: Any) -> tuple[Any, Any]:
         """Where to go, and the data as the handler left it."""
@@ -108,14 +123,16 @@ class Answer:
 
     def _checked(self, returned: enum.Enum) -> str:
         if self.to is not None and returned.name not in self.to:
-            raise StateResultError(self._machine, self._state, repr(returned), self._wanted())
+            raise self.refused(repr(returned), self._wanted())
         return returned.name
 
-    def _wanted(self) -> str:
+    def _wanted_states(self) -> str:
         names = sorted(self.to) if self.to is not None else []
         enumeration = self._states.__qualname__
-        wanted = " or ".join(f"{enumeration}.{name}" for name in names) or f"a state of {enumeration}"
-        wanted += f", or ({enumeration}, data)"
+        return " or ".join(f"{enumeration}.{name}" for name in names) or f"a state of {enumeration}"
+
+    def _wanted(self) -> str:
+        wanted = f"{self._wanted_states()}, or ({self._states.__qualname__}, data)"
         wanted += ", or outlive.More(cursor)" if self._cursor is not None else ""
         return wanted + (", or outlive.Pending(delay)" if self._may_wait else "")
 

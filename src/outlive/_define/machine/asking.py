@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -52,6 +53,9 @@ def own_step(
         finish: makes the result of the step, from what the function was given and what it returned.
         keeps_raw: give `finish` also the first argument as it was stored, as the last of what was given.
     """
+    check_function(name, fn)
+    if retry is not None and not isinstance(retry, Retry):
+        raise DefinitionError(f"{name}: retry={retry!r}; write outlive.Retry(attempts=...)")
     if timeout is not None and timeout <= 0:
         raise DefinitionError(f"{name}: timeout={timeout!r} must be more than 0 seconds")
     ends = finish or _as_it_is
@@ -65,6 +69,20 @@ def own_step(
         registered=(*raises, *(policy.on if retry else ())),
         kind=kind,
     )
+
+
+def check_function(name: str, fn: object) -> None:
+    """Refuse what cannot be a handler, though it may look like one.
+
+    Raises:
+        DefinitionError: says what to give instead.
+    """
+    if isinstance(fn, Step):
+        raise DefinitionError(
+            f"{name}: {fn.name} is a step already; give its plain function, or call it in a `.workflow(...)` state"
+        )
+    if not inspect.isroutine(fn):
+        raise DefinitionError(f"{name}: {fn!r} is no function; write `def` or `async def`")
 
 
 def _given(name: str, guard: Guard | None, given: int) -> Guard | None:
@@ -100,20 +118,25 @@ def count_taken(name: str, fn: Function, given: int) -> int:
     Raises:
         DefinitionError: it wants more.
     """
+    try:
+        signature = inspect.signature(fn)
+    except ValueError:  # Something like `dict`, which says nothing of itself.
+        return given
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     taken = needed = 0
-    for parameter in inspect.signature(fn).parameters.values():
+    for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             taken = given
         elif parameter.kind in by_position:
             taken += 1
             needed += parameter.default is parameter.empty
         elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
-            needed = given + 1
+            raise DefinitionError(
+                f"{name}: {fn.__qualname__}{signature} asks for {parameter.name!r}, and only steps are given "
+                "resources: ask in the handler of a state that is a step, or in a branch, an item or an undo"
+            )
     if needed > given:
-        raise DefinitionError(
-            f"{name}: {fn.__qualname__}{inspect.signature(fn)} wants more than the {given} it is given"
-        )
+        raise DefinitionError(f"{name}: {fn.__qualname__}{signature} wants more than the {given} it is given")
     return min(taken, given)
 
 
@@ -128,7 +151,7 @@ def undo_step(name: str, undo: Step[..., Any] | Function, data: ValueCodec) -> S
     return msgspec.structs.replace(spec, options=msgspec.structs.replace(spec.options, parks=True))
 
 
-def returned_states(fn: Function) -> frozenset[str] | None:
+def returned_states(fn: Function) -> list[enum.Enum] | None:
     """The states that a function says it returns: `-> Literal[S.A, S.B]`. None if it does not say."""
     try:
         hint = get_type_hints(fn).get("return")
@@ -136,14 +159,14 @@ def returned_states(fn: Function) -> frozenset[str] | None:
         return None
     if hint is None:
         return None
-    found: set[str] = set()
+    found: list[enum.Enum] = []
     for part in get_args(hint) if get_origin(hint) not in (None, Literal, tuple) else (hint,):
         inner = get_args(part)[0] if get_origin(part) is tuple else part
         if get_origin(inner) is Literal:
-            found |= {each.name for each in get_args(inner) if hasattr(each, "name")}
+            found += [each for each in get_args(inner) if each is not None]
         elif getattr(get_origin(inner) or inner, "__name__", "") not in ("More", "Pending", "NoneType"):
             return None
-    return frozenset(found)
+    return found
 
 
 # -- Asking ------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_type_hints
 
 from outlive._define.machine.answer import Answer, unchanged
-from outlive._define.machine.asking import Function, own_step, returned_states, undo_step
+from outlive._define.machine.asking import Function, check_function, own_step, returned_states, undo_step
 from outlive._define.machine.batch import BatchState, SlotsCodec
+from outlive._define.machine.checks import check_states
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, LoopState, StepState
 from outlive._define.machine.resources import Resources
@@ -25,6 +26,7 @@ from outlive._model.guard import Cost, Guard
 from outlive._model.limit import RateLimit
 from outlive._model.policy import NO_RETRY
 from outlive._replay.command import StepKind, StepOptions, StepSpec
+from outlive.errors import DefinitionError
 
 Targets = Collection[enum.Enum] | None
 
@@ -73,7 +75,17 @@ class Builder:
 
     def on_loop(self, state: enum.Enum, fn: Function, to: Targets, *, is_router: bool) -> Kind:
         """A state whose code runs on the loop of the run."""
+        check_function(self.name_of(state), fn)
         answer = self._answer(state, fn, to)
+        if is_router and inspect.iscoroutinefunction(fn):
+            raise DefinitionError(
+                f"{self.name_of(state)}: router {fn.__qualname__} must be a plain function: write `def`, or make it "
+                "`.workflow(...)` if it has to wait"
+            )
+        if not is_router and not inspect.iscoroutinefunction(fn):
+            raise DefinitionError(
+                f"{self.name_of(state)}: {fn.__qualname__} must be async: write `async def {fn.__name__}`"
+            )
         return LoopState(self.name_of(state), fn, answer, self._data, is_router=is_router)
 
     def poll(self, state: enum.Enum, fn: Function, to: Targets, **options: Any) -> Kind:
@@ -145,18 +157,16 @@ class Builder:
             keeps_raw=True,
             guard=guard,
         )
-        return StreamState(step, answer, flush, then=then.name, items=items, seconds=seconds)
+        return StreamState(step, answer, flush, then=then.name, items=items, seconds=seconds, tolerate=tolerate)
 
     def split(
         self, state: enum.Enum, branches: Sequence[Branch] | Mapping[str, Branch], *, join: Join, **options: Any
     ) -> Kind:
         """A state with branches."""
-        then = None if join.then is None else frozenset({join.then.name})
-        answer = Answer(self._machine, state.name, self._states, self._data, to=then)
         return SplitState(
             self.name_of(state),
             branches,
-            answer,
+            self.answer(state, None if join.then is None else frozenset({join.then.name})),
             self._data,
             machine=self._machine,
             state=state.name,
@@ -183,10 +193,18 @@ class Builder:
     ) -> Kind:
         """A state with items."""
         name, answer = self.name_of(state), self._answer(state, finish, to)
+        check_function(f"{name}.load", load)
         loading = own_step(
-            f"{name}.load", self._bind(load), codecs=[self._data], result=result_codec(load), retry=retry
+            f"{name}.load",
+            self._bind(load),
+            codecs=[self._data],
+            result=result_codec(load),
+            finish=lambda values, items: _many(items, answer),
+            retry=retry,
         )
         item = process if isinstance(process, Step) else _plain_step(f"{name}.item", self._bind(process))
+        if not item.spec.signature.takes_one:
+            raise DefinitionError(f"{name}: its process {item.name} must take one argument, an item")
         options = {"retry": item_retry, "timeout": item_timeout, "breaker": breaker, "limit": limit, "cost": cost}
         if any(option is not None for option in options.values()):
             item = item.options(**options)  # type: ignore[arg-type]
@@ -210,8 +228,22 @@ class Builder:
         cursor: ValueCodec | None = None,
         may_wait: bool = False,
     ) -> Answer:
-        targets = returned_states(fn) if to is None else frozenset(each.name for each in to)
-        return Answer(self._machine, state.name, self._states, self._data, to=targets, cursor=cursor, may_wait=may_wait)
+        members = returned_states(fn) if to is None else to
+        if members is not None:
+            check_states(self._machine, self._states, *members)
+        targets = None if members is None else frozenset(each.name for each in members)
+        return self.answer(state, targets, cursor=cursor, may_wait=may_wait)
+
+    def answer(self, state: enum.Enum, to: frozenset[str] | None = None, **options: Any) -> Answer:
+        """Reads what the user's code in a state returns."""
+        return Answer(self._machine, state.name, self._states, self._data, to=to, **options)
+
+
+def _many(items: Any, answer: Answer) -> Any:
+    """What a batch has loaded, if that is items."""
+    if not isinstance(items, Collection) or isinstance(items, str | bytes | Mapping):
+        raise answer.refused(f"{items!r} from its load", "a list of items")
+    return items
 
 
 def _plain_step(name: str, fn: Function) -> Step[[Any], Any]:

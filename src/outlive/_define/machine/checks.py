@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.kinds import Kind
@@ -64,6 +64,21 @@ def is_same(known: Kind, new: Kind) -> bool:
     return bool(names[0]) and names[0] == names[1]
 
 
+def check_states(machine: str, states: type[enum.Enum], *given: object) -> None:
+    """Refuse what is no state of a machine where one must stand.
+
+    Raises:
+        MachineError: names it.
+    """
+    if problems := _strangers(states, given):
+        raise MachineError(machine, problems)
+
+
+def _strangers(states: type[enum.Enum], given: Iterable[object]) -> list[str]:
+    # Not by `in`: a string is equal to a member of a StrEnum, and has no name.
+    return [f"{each!r} is no state of {states.__qualname__}" for each in given if not isinstance(each, states)]
+
+
 def check_definition(
     name: str,
     states: type[enum.Enum],
@@ -80,7 +95,9 @@ def check_definition(
     """
     if not isinstance(states, enum.EnumType):
         raise MachineError(name, [f"its states {states!r} are no enumeration; write `class S(enum.Enum): ...`"])
-    problems = [f"{each!r} is no state of {states.__qualname__}" for each in (start, *exits) if each not in [*states]]
+    if not isinstance(exits, Collection):
+        raise MachineError(name, [f"exits={exits!r} must be a list or a set of states"])
+    problems = _strangers(states, (start, *exits))
     if version < 1:
         problems.append(f"version={version!r} must be a whole number from 1 on")
     problems += [

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from outlive._define.machine.asking import Function
 from outlive._define.machine.building import Builder
-from outlive._define.machine.checks import is_same
+from outlive._define.machine.checks import check_states, is_same
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Delay, Kind, TimerState
@@ -150,7 +150,8 @@ class Definition(Generic[S, D]):
             delay: seconds, a timedelta, an instant, or a plain function of the data that gives one of these.
             then: where it goes.
         """
-        self._add(state, TimerState(self._builder.name_of(state), delay, self._data, then=then))
+        self._check(state, *(() if then is None else (then,)))
+        self._add(state, TimerState(self._builder.name_of(state), delay, self._builder.answer(state), then=then))
 
     def split(
         self,
@@ -175,6 +176,11 @@ class Definition(Generic[S, D]):
             timeout: seconds that the split may take as a whole.
             concurrency: how many branches run at once, at most.
         """
+        if not isinstance(join, Join):
+            raise DefinitionError(
+                f"state {state} of {self._plan.name}: join={join!r}; write outlive.All(then=...) or such"
+            )
+        self._check(state, *(() if join.then is None else (join.then,)))
         kind = self._builder.split(
             state, branches, join=join, merge=merge, retry=retry, timeout=timeout, concurrency=concurrency
         )
@@ -212,6 +218,7 @@ class Definition(Generic[S, D]):
             limit: for the items.
             cost: of one item, for `limit`: a number, or a plain function of the item.
         """
+        self._check(state)
         kind = self._builder.batch(
             state,
             to,
@@ -264,6 +271,7 @@ class Definition(Generic[S, D]):
             limit: for the windows.
             cost: of one window, for `limit`: a number, or a plain function of the data.
         """
+        self._check(state, then)
         kind = self._builder.stream(
             state,
             to,
@@ -317,15 +325,18 @@ class Definition(Generic[S, D]):
         return guard_of(f"state {state} of {self._plan.name}", breaker, limit, cost)
 
     def _defining(self, state: S, build: Callable[[Function], Kind]) -> Callable[[F], F]:
+        self._check(state)
+
         def define(fn: F) -> F:
             self._add(state, build(fn))
             return fn
 
         return define
 
+    def _check(self, *states: object) -> None:
+        check_states(self._plan.name, self._plan.states, *states)
+
     def _add(self, state: S, kind: Kind) -> None:
-        if not isinstance(state, self._plan.states):
-            raise MachineError(self._plan.name, [f"{state!r} is no state of {self._plan.states.__qualname__}"])
         known = self._plan.kinds.get(state.name)
         if known is not None and not is_same(known, kind):
             told = " and ".join(where(fn) for each in (known, kind) for fn in each.functions)

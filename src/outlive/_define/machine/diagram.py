@@ -2,31 +2,62 @@
 
 Where a state goes is known from its definition or from `-> Literal[S.A, S.B]`. A handler that does not say so is read:
 the states that its code mentions are drawn with a question mark. That is a guess, and only pictures make it.
+
+Mermaid has words of its own, which no state can have as its name there (`note`, `Default`), and takes neither spaces
+nor signs. Such a state is drawn by a number, and its name is a label with every sign spelled out: this is text that
+somebody puts into a page, so nothing in it may be more than text.
 """
 
 from __future__ import annotations
 
+import re
 from types import CodeType
 
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.kinds import Kind
 
+_PLAIN = re.compile(r"(?!state_\d)[A-Za-z_][A-Za-z0-9_]*")
+_TAKEN = {
+    "accdescr",
+    "acctitle",
+    "class",
+    "classdef",
+    "click",
+    "default",
+    "direction",
+    "hide",
+    "href",
+    "note",
+    "scale",
+    "state",
+    "statediagram",
+    "style",
+}
+"""What Mermaid reads as something else than a name, in whatever case."""
+
 
 def mermaid(plan: Plan) -> str:
     """The machine as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2", f"    [*] --> {plan.start.name}"]
-    for member in plan.states:
-        kind = plan.kinds.get(member.name)
-        if member.name in plan.exits:
-            lines.append(f"    {member.name} --> [*]")
-        elif kind is not None:
-            lines += _arrows(member.name, kind, plan)
+    ids = {member.name: _id_of(member.name, number) for number, member in enumerate(plan.states, 1)}
+    lines = ["stateDiagram-v2", f"    [*] --> {ids[plan.start.name]}"]
+    for name, drawn in ids.items():
+        kind = None if name in plan.exits else plan.kinds.get(name)
+        word = f" ({kind.word})" if kind is not None and kind.word != "state" else ""
+        if word or drawn != name:
+            lines.append(f"    {drawn} : {_label(name)}{word}")
+        if name in plan.exits:
+            lines.append(f"    {drawn} --> [*]")
+        lines += [f"    {drawn} --> {ids[to]}{'' if is_known else ' : ?'}" for to, is_known in arrows_of(name, plan)]
     return "\n".join(lines) + "\n"
 
 
-def _arrows(name: str, kind: Kind, plan: Plan) -> list[str]:
-    lines = [] if kind.word == "state" else [f"    {name} : {name} ({kind.word})"]
-    return lines + [f"    {name} --> {to}{'' if is_known else ' : ?'}" for to, is_known in arrows_of(name, plan)]
+def _id_of(name: str, number: int) -> str:
+    return name if _PLAIN.fullmatch(name) and name.lower() not in _TAKEN else f"state_{number}"
+
+
+def _label(name: str) -> str:
+    printable = "".join(sign if sign.isprintable() else " " for sign in name)
+    return re.sub(r"[^A-Za-z0-9_ ]", lambda found: f"#{ord(found[0])};", printable)
 
 
 def arrows_of(name: str, plan: Plan) -> list[tuple[str, bool]]:

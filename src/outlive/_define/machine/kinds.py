@@ -7,6 +7,8 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from inspect import iscoroutinefunction
+from math import isfinite
 from typing import Any
 from zlib import crc32
 
@@ -133,14 +135,12 @@ class LoopState(Kind):
         """See `Kind`."""
         value = await readable(self._data, data, f"data of {self.name}")
         returned = self._fn(*[value][: self._takes])
-        if not self.is_pure:
-            returned = await returned
         try:
-            outcome = self._answer.read(value, returned)
+            if self.is_pure:
+                return Outcome(to=self._answer.state_of(returned), data=data)
+            outcome = self._answer.read(value, await returned)
         except (StateResultError, UnserialisableError) as error:
             await park(error)
-        if self.is_pure:
-            return Outcome(to=outcome.to, data=data)
         return record_left(self.name, outcome)
 
     @property
@@ -160,22 +160,26 @@ class TimerState(Kind):
     word = "timer"
 
     def __init__(
-        self, name: str, delay: Delay | Callable[[Any], Delay], data: ValueCodec, *, then: enum.Enum | None
+        self, name: str, delay: Delay | Callable[[Any], Delay], answer: Answer, *, then: enum.Enum | None
     ) -> None:
         super().__init__(name)
         self._delay = delay
-        self._data = data
+        self._takes = count_taken(name, delay, 1) if callable(delay) else 0
+        self._answer = answer
         self._then = then
 
     async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
         delay = self._delay
         if callable(delay):
-            delay = delay(await readable(self._data, data, f"data of {self.name}"))
+            value = await readable(self._answer.data, data, f"data of {self.name}")
+            delay = delay(*[value][: self._takes])
+            if _wrong_delay(delay):
+                await park(self._answer.refused(repr(delay), "seconds, a timedelta or an aware datetime"))
         if isinstance(delay, datetime):
             await sleep_until(delay)
         else:
-            await asyncio.sleep(delay.total_seconds() if isinstance(delay, timedelta) else delay)
+            await asyncio.sleep(_seconds(delay))
         assert self._then is not None
         return record_left(self.name, Outcome(to=self._then.name, data=data))
 
@@ -188,8 +192,22 @@ class TimerState(Kind):
         """See `Kind`."""
         wrong = ["has no then="] if self._then is None else []
         delay = self._delay
-        if isinstance(delay, datetime) and delay.tzinfo is None:
-            wrong.append(f"waits until {delay}, which has no time zone")
-        if isinstance(delay, int | float) and not 0 <= delay < float("inf"):
+        if callable(delay):
+            return [*wrong, "has an async function for its delay; write `def`"] if iscoroutinefunction(delay) else wrong
+        if problem := _wrong_delay(delay):
+            wrong.append(problem)
+        elif not isinstance(delay, datetime) and _seconds(delay) < 0:
             wrong.append(f"waits {delay!r} seconds")
         return wrong
+
+
+def _wrong_delay(delay: object) -> str:
+    """What is wrong with it whoever says it; a function may find that its time has come already."""
+    if isinstance(delay, datetime):
+        return "" if delay.tzinfo is not None else f"waits until {delay}, which has no time zone"
+    is_time = isinstance(delay, int | float | timedelta) and isfinite(_seconds(delay))
+    return "" if is_time else f"waits {delay!r} seconds"
+
+
+def _seconds(delay: float | timedelta) -> float:
+    return delay.total_seconds() if isinstance(delay, timedelta) else delay

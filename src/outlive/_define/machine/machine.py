@@ -22,7 +22,7 @@ from outlive._journal.form import form_type
 from outlive._journal.value import codec_for
 from outlive._replay.ask import current_execution
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import MachineError
+from outlive.errors import ConfigurationError, MachineError
 
 SNAPSHOT_AFTER = 5_000
 """A replay of so many events takes a few hundredths of a second."""
@@ -172,7 +172,13 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         return await self._resources.health()
 
     def diagram(self, form: Literal["mermaid", "svg"] = "mermaid") -> str:
-        """The machine as a picture: the text of a Mermaid state diagram, or an SVG image."""
+        """The machine as a picture: the text of a Mermaid state diagram, or an SVG image.
+
+        Raises:
+            ConfigurationError: another form.
+        """
+        if form not in ("mermaid", "svg"):
+            raise ConfigurationError(f'{self.name}.diagram({form!r}): give "mermaid" or "svg"')
         return svg(self._plan) if form == "svg" else mermaid(self._plan)
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from html import escape
 from outlive._define.machine.diagram import arrows_of
 from outlive._define.machine.driver import Plan
 
-WIDTH, HEIGHT = 150, 46
+WIDTH_MIN, LETTER, HEIGHT = 150, 9, 46
 GAP_X, GAP_Y, EDGE = 70, 30, 40
 
 _STYLE = (
@@ -20,12 +20,13 @@ def svg(plan: Plan) -> str:
     """The machine as an SVG image."""
     arrows = [(member.name, to, known) for member in plan.states for to, known in arrows_of(member.name, plan)]
     columns = _columns(plan, [(name, to) for name, to, _ in arrows])
+    wide = max(WIDTH_MIN, LETTER * max(len(member.name) for member in plan.states))
     places = {
-        name: (EDGE + x * (WIDTH + GAP_X), EDGE + y * (HEIGHT + GAP_Y))
+        name: (EDGE + x * (wide + GAP_X), EDGE + y * (HEIGHT + GAP_Y))
         for x, column in enumerate(columns)
         for y, name in enumerate(column)
     }
-    width = 2 * EDGE + len(columns) * (WIDTH + GAP_X) - GAP_X
+    width = 2 * EDGE + len(columns) * (wide + GAP_X) - GAP_X
     height = 2 * EDGE + max(len(column) for column in columns) * (HEIGHT + GAP_Y) - GAP_Y
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return "\n".join(
@@ -34,8 +35,8 @@ def svg(plan: Plan) -> str:
             f"<title>{escape(plan.name)}</title><style>{_STYLE}</style>",
             '<defs><marker id="tip" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
             '<polygon points="0 0,9 4,0 8"/></marker></defs>',
-            *(_arrow(places[name], places[to], is_known=known) for name, to, known in arrows),
-            *(_box(name, place, plan) for name, place in places.items()),
+            *(_arrow(places[name], places[to], wide, is_known=known) for name, to, known in arrows),
+            *(_box(name, place, wide, plan) for name, place in places.items()),
             "</svg>\n",
         ]
     )
@@ -55,30 +56,35 @@ def _columns(plan: Plan, arrows: list[tuple[str, str]]) -> list[list[str]]:
     return [*columns, left] if left else columns
 
 
-def _box(name: str, place: tuple[int, int], plan: Plan) -> str:
+def _box(name: str, place: tuple[int, int], wide: int, plan: Plan) -> str:
     x, y = place
-    middle = x + WIDTH // 2
+    middle = x + wide // 2
     is_exit = name in plan.exits
     kind = plan.kinds.get(name)
     word = "exit" if is_exit else "" if kind is None else kind.word
     mark = ' class="exit"' if is_exit else ""
     return (
-        f'<rect{mark} x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="8"/>'
-        f'<text x="{middle}" y="{y + 21}">{escape(name)}</text>'
+        f'<rect{mark} x="{x}" y="{y}" width="{wide}" height="{HEIGHT}" rx="8"/>'
+        f'<text x="{middle}" y="{y + 21}">{_text(name)}</text>'
         f'<text class="kind" x="{middle}" y="{y + 37}">{escape(word)}</text>'
     )
 
 
-def _arrow(start: tuple[int, int], end: tuple[int, int], *, is_known: bool) -> str:
+def _text(name: str) -> str:
+    """Text and nothing else; XML has no control characters."""
+    return escape("".join(sign if sign.isprintable() else " " for sign in name))
+
+
+def _arrow(start: tuple[int, int], end: tuple[int, int], wide: int, *, is_known: bool) -> str:
     mark = "" if is_known else ' class="guess"'
     (x, y), (to_x, to_y) = start, end
     if start == end:
         line = f"M{x + 100} {y} C{x + 100} {y - 34} {x + 50} {y - 34} {x + 50} {y - 1}"
     elif to_x > x:
-        x, y, to_y = x + WIDTH, y + HEIGHT // 2, to_y + HEIGHT // 2
+        x, y, to_y = x + wide, y + HEIGHT // 2, to_y + HEIGHT // 2
         line = f"M{x} {y} C{x + GAP_X // 2} {y} {to_x - GAP_X // 2} {to_y} {to_x} {to_y}"
     else:
-        middle, to_middle = x + WIDTH // 2, to_x + WIDTH // 2
+        middle, to_middle = x + wide // 2, to_x + wide // 2
         low, to_low = y + HEIGHT, to_y + HEIGHT
         line = f"M{middle} {low} C{middle} {low + 34} {to_middle} {to_low + 34} {to_middle} {to_low + 1}"
     return f'<path{mark} d="{line}" marker-end="url(#tip)"/>'

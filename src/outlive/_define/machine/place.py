@@ -5,7 +5,9 @@ carries, how far it has come in the state, and what it would have to undo. When 
 `snapshot_after` events since the last time, it puts that into a snapshot (`outlive._replay.snapshot`) and goes on from
 there.
 
-What it would undo is kept whole: for every completed step the name of its undo and what that is called with. A machine
+What it would undo is kept whole: for every completed step the name of its undo, what that is called with, and how often
+and how long it is tried if it was given other options than usual. (Which exceptions are worth another attempt, and what
+guards it, is code and no data: there the usual ones hold.) A machine
 that goes round in states with undos owes an ever longer roll-back; so that writing it down does not cost more and more,
 it waits for as many new events as there are undos. A roll-back whose steps this process cannot find by name is a
 mistake in the code: the run is parked, and code that has them can go on.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -35,6 +38,17 @@ FindUndo = Callable[[str, str], StepSpec | None]
 """By its name, and by the call that it undoes."""
 
 
+class Effort(msgspec.Struct, frozen=True, array_like=True):
+    """How often and how long an undo is tried."""
+
+    attempts: int
+    first: float
+    factor: float
+    cap: float
+    jitter: float
+    timeout_seconds: float | None
+
+
 class Owed(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something that a roll-back would undo."""
 
@@ -45,6 +59,8 @@ class Owed(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the undo is called with."""
     is_given_up: bool = False
     """Whether nobody has seen its result: it is undone in any case."""
+    effort: Effort | None = None
+    """Its own, for this call; None if it is the usual one."""
 
 
 class Position(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -115,19 +131,31 @@ class Place:
         for booking in sorted(self._saga.bookings, key=lambda booking: booking.order):
             if not booking.order:
                 continue  # It has failed: there is nothing to undo.
-            if self._find_undo(booking.undo.name, booking.name) is None:
+            usual = self._find_undo(booking.undo.name, booking.name)
+            if usual is None:
                 return None
+            effort = effort_of(booking.undo)
             try:
                 given = booking.undo.signature.encode(booking.args, booking.kwargs)
             except OutliveError:  # Its roll-back will say so, if it comes to that.
                 return None
-            owed.append(Owed(booking.name, booking.undo.name, msgspec.Raw(given), booking.is_given_up))
+            owed.append(
+                Owed(
+                    booking.name,
+                    booking.undo.name,
+                    msgspec.Raw(given),
+                    booking.is_given_up,
+                    None if effort == effort_of(usual) else effort,
+                )
+            )
         return owed
 
     async def _owe(self, owed: Owed) -> None:
         undo = self._find_undo(owed.undo, owed.step)
         if undo is None:
             await park(UndoNotFoundError(self._name, owed.undo, owed.step))
+        if owed.effort is not None:
+            undo = with_effort(undo, owed.effort)
         booking = self._saga.book(owed.step, msgspec.structs.replace(undo, signature=AsStored(undo.signature)))
         booking.is_given_up = owed.is_given_up
         booking.complete(owed.given)
@@ -147,6 +175,26 @@ class AsStored(Signature):
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
         """See `Signature`."""
         return self._inner.decode(data)
+
+
+def effort_of(undo: StepSpec) -> Effort:
+    """How often and how long it is tried."""
+    retry = undo.options.retry
+    return Effort(retry.attempts, retry.first, retry.factor, retry.cap, retry.jitter, undo.options.timeout_seconds)
+
+
+def with_effort(undo: StepSpec, effort: Effort) -> StepSpec:
+    """The same undo, tried as often and as long as this."""
+    retry = replace(
+        undo.options.retry,
+        attempts=effort.attempts,
+        first=effort.first,
+        factor=effort.factor,
+        cap=effort.cap,
+        jitter=effort.jitter,
+    )
+    options = msgspec.structs.replace(undo.options, retry=retry, timeout_seconds=effort.timeout_seconds)
+    return msgspec.structs.replace(undo, options=options)
 
 
 def step_of(call: str) -> str:

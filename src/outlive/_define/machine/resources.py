@@ -2,8 +2,8 @@
 
 A handler names what it wants by keyword-only parameters (`async def ship(data, *, db)`). A resource is set up when it
 is wanted for the first time, once per event loop, and handlers that want it meanwhile wait. It is torn down when the
-last engine on that loop has stopped, those set up last first. It is nothing of a run: no journal knows it, and workflow
-code and routers, which run again in every replay, cannot have it.
+last engine on that loop has stopped, those set up last first; a set-up that is still under way then is cancelled. It is
+nothing of a run: no journal knows it, and workflow code and routers, which run again in every replay, cannot have it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from outlive._define.machine.asking import count_taken
 from outlive.errors import MachineError
 from outlive.telemetry import log
 
 Function = Callable[..., Any]
+
+CLOSING_SECONDS = 30.0
+"""How long an engine that stops waits for one teardown, and for set-ups that it has cancelled."""
 
 
 class Resource:
@@ -45,12 +49,14 @@ class Shelf:
         if ready is None:
             # A task of its own: a handler that is cancelled must not take the set-up of the others with it.
             ready = self._ready[resource] = asyncio.ensure_future(self._set_up(resource, bind))
-        try:
-            return await asyncio.shield(ready)
-        except Exception:
-            # It failed, and the next attempt of a handler tries anew.
-            self._ready.pop(resource, None)
-            raise
+            ready.add_done_callback(functools.partial(self._forget_failed, resource))
+        return await asyncio.shield(ready)
+
+    def _forget_failed(self, resource: Resource, ready: asyncio.Future[Any]) -> None:
+        """The next attempt of a handler tries anew, whatever the set-up died of."""
+        is_failed = ready.cancelled() or ready.exception() is not None
+        if is_failed and self._ready.get(resource) is ready:
+            del self._ready[resource]
 
     async def _set_up(self, resource: Resource, bind: Callable[[Function], Function]) -> Any:
         value = await _call(bind(resource.setup))
@@ -66,15 +72,27 @@ class Shelf:
         return any(known is resource for known, _ in self._order)
 
     async def close(self) -> None:
-        """Tear everything down, last first; what fails does not keep the others from it."""
+        """Tear everything down, last first; what fails or hangs does not keep the others from it."""
+        await self._stop_set_ups()
         self._ready.clear()
         while self._order:
             resource, value = self._order.pop()
             if resource.teardown is not None:
                 try:
-                    await _call(resource.teardown, value)
+                    await _tear_down(resource.teardown, value)
                 except Exception:  # The user's code may raise anything.
                     log.exception("teardown failed: resource %s", resource.name)
+
+    async def _stop_set_ups(self) -> None:
+        """Nobody wants them any more; one that comes to its end all the same is torn down with the others."""
+        under_way = {resource: ready for resource, ready in self._ready.items() if not ready.done()}
+        for ready in under_way.values():
+            ready.cancel()
+        if under_way:
+            await asyncio.wait(under_way.values(), timeout=CLOSING_SECONDS)
+        for resource, ready in under_way.items():
+            if not ready.done():
+                log.error("set-up does not end: resource %s", resource.name)
 
 
 _SHELVES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Shelf] = weakref.WeakKeyDictionary()
@@ -111,13 +129,33 @@ class Resources:
 
     def add(self, resource: Resource) -> None:
         """Declare one; the same name again replaces it."""
+        count_taken(f"setup of resource {resource.name}", self.bind(resource.setup), 0)
+        for fn in (resource.teardown, resource.health):
+            if fn is not None:
+                count_taken(f"resource {resource.name}", fn, 1)
         self._known[resource.name] = resource
-        self.bind(resource.setup)
 
     def problems(self) -> list[str]:
-        """What handlers want and nobody has declared."""
+        """What handlers want and nobody has declared, and what would wait for itself."""
         missing = [name for name in self._wanted if name not in self._known]
-        return [f"{self._wanted[name]} wants the resource {name!r}, which is not declared" for name in missing]
+        circles = filter(None, map(self._circle, self._known))
+        return [
+            *(f"{self._wanted[name]} wants the resource {name!r}, which is not declared" for name in missing),
+            *(f"the setup of resource {' wants '.join(circle)}, and so waits for itself" for circle in circles),
+        ]
+
+    def _circle(self, name: str) -> list[str]:
+        """The way from a resource over what its setup wants back to it, if there is one."""
+        ways, seen = [[name]], set[str]()
+        while ways:
+            way = ways.pop()
+            for wanted in wanted_by(self._known[way[-1]].setup):
+                if wanted == name:
+                    return [*way, name]
+                if wanted in self._known and wanted not in seen:
+                    seen.add(wanted)
+                    ways.append([*way, wanted])
+        return []
 
     async def health(self) -> dict[str, str]:
         """How each resource is on this loop."""
@@ -136,15 +174,15 @@ class Resources:
 
     def bind(self, fn: Function) -> Function:
         """The function with its resources, or the function itself if it wants none."""
-        parameters = inspect.signature(fn).parameters.values()
-        names = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+        names = wanted_by(fn)
         if not names:
             return fn
         self._wanted |= dict.fromkeys(names, fn.__qualname__)
         bound = self._bound_source(fn, names) if inspect.isasyncgenfunction(fn) else self._bound(fn, names)
         functools.update_wrapper(bound, fn)
-        others = [each for each in parameters if each.name not in names]
-        bound.__signature__ = inspect.signature(fn).replace(parameters=others)  # type: ignore[attr-defined]
+        signature = inspect.signature(fn)
+        others = [each for each in signature.parameters.values() if each.name not in names]
+        bound.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
         return bound
 
     def _bound(self, fn: Function, names: list[str]) -> Function:
@@ -168,9 +206,29 @@ class Resources:
         return generate
 
     async def _get(self, names: list[str]) -> dict[str, Any]:
-        if problems := self.problems():
-            raise MachineError(self._machine, problems)
+        if not self._known.keys() >= {*names}:
+            raise MachineError(self._machine, self.problems())
         return {name: await shelf().get(self._known[name], self.bind) for name in names}
+
+
+def wanted_by(fn: Function) -> list[str]:
+    """The names of the resources that a function wants."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except ValueError:  # Something like `dict`, which says nothing of itself.
+        return []
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+
+
+async def _tear_down(teardown: Function, value: Any) -> None:
+    closing = asyncio.ensure_future(_call(teardown, value))
+    try:
+        await asyncio.wait([closing], timeout=CLOSING_SECONDS)
+    finally:
+        closing.cancel()
+    if not closing.done():
+        raise TimeoutError(f"it took longer than {CLOSING_SECONDS:g} s")
+    closing.result()
 
 
 async def _call(fn: Function, *args: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, ask, count_taken, own_step, park, readable
+from outlive._define.machine.asking import Function, ask, check_function, count_taken, own_step, park, readable
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, record_left
 from outlive._define.machine.place import Place
@@ -27,7 +27,7 @@ from outlive._journal.arguments import Signature
 from outlive._journal.value import ValueCodec
 from outlive._model import Retry
 from outlive._replay.command import StepSpec
-from outlive.errors import SplitFailedError, UnserialisableError
+from outlive.errors import DefinitionError, SplitFailedError, UnserialisableError
 
 Branch = Step[..., Any] | Workflow[..., Any] | Function
 
@@ -177,18 +177,28 @@ async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
 
 
 def _named(name: str, branches: Sequence[Branch]) -> dict[str, Branch]:
-    return {it.name if isinstance(it, Step | Workflow) else it.__name__: it for it in branches}
+    return {it.name if isinstance(it, Step | Workflow) else _name_of(name, it): it for it in branches}
+
+
+def _name_of(state: str, branch: Function) -> str:
+    name = getattr(branch, "__name__", "<nameless>")
+    if not name.isidentifier():
+        raise DefinitionError(f"{state}: branch {branch!r} has no name; give a dict of branches by name")
+    return name
 
 
 def _as_branch(
     name: str, branch: Branch, data: ValueCodec, retry: Retry | None, bind: Callable[[Function], Function]
 ) -> StepSpec | Workflow[..., Any]:
+    if isinstance(branch, Step | Workflow) and not branch.spec.signature.takes_one:
+        raise DefinitionError(f"{name}: branch {branch.name} must take one argument, the data")
     if isinstance(branch, Workflow):
         return branch
     if isinstance(branch, Step):
         signature = branch.spec.signature
         spec = msgspec.structs.replace(branch.spec, options=branch._options)
         return msgspec.structs.replace(spec, signature=Pieces(signature.decode, signature.result))
+    check_function(name, branch)
     return own_step(name, bind(branch), codecs=[data], result=result_codec(branch), retry=retry)
 
 

@@ -34,6 +34,8 @@ from outlive._replay.frame import SCOPE
 from outlive.errors import DefinitionError
 
 ALL = "all"
+OVER = object()
+"""What a source gives that has nothing more."""
 
 
 class Position(msgspec.Struct, omit_defaults=True):
@@ -122,6 +124,8 @@ class Window:
         self._source, self._process, self._flush = source, process, flush
         self._source_takes = count_taken(name, source, 2)
         self._flush_takes = count_taken(name, flush, 2)
+        if not count_taken(name, process, 1):
+            raise DefinitionError(f"{name}: {process.__qualname__} must take one argument, an item")
         self._then = then
         self._items, self._seconds, self._tolerate = items, seconds, tolerate
 
@@ -148,20 +152,20 @@ class Window:
         """Take items until the window is full or late or told to stop; and whether the source is over."""
         loop = asyncio.get_running_loop()
         stopping = asyncio.ensure_future(stop.wait())
+        coming: asyncio.Future[Any] | None = None
         until: float | None = None
         taken = 0
         try:
             while taken < self._items and not stop.is_set() and (until is None or loop.time() < until):
-                coming = asyncio.ensure_future(anext(source, None))
+                coming = asyncio.ensure_future(anext(source, OVER))
                 patience = None if until is None else until - loop.time()
                 await asyncio.wait({coming, stopping}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
-                    await _give_up(coming)
                     break
                 found = coming.result()
-                if found is None:
+                if found is OVER:
                     return position, True
-                cursor, item = found
+                cursor, item = self._taken_apart(found)
                 position = Position(
                     msgspec.Raw(self._cursor.encode(cursor, f"cursor of {self._name}")),
                     await self._handle(item, position.bad, outputs),
@@ -172,7 +176,14 @@ class Window:
                     until = loop.time() + self._seconds
         finally:
             stopping.cancel()
+            if coming is not None and not coming.done():
+                await _give_up(coming)
         return position, False
+
+    def _taken_apart(self, found: Any) -> tuple[Any, Any]:
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise self._answer.refused(f"{found!r} from its source", "(cursor, item)")
+        return found
 
     async def _handle(self, item: Any, bad: int, outputs: list[Any]) -> int:
         """How many items in a row have failed now."""
@@ -189,10 +200,22 @@ POSITION = PositionCodec()
 
 
 async def _give_up(coming: asyncio.Future[Any]) -> None:
-    """The source is closed now, and will be opened again behind the last cursor."""
+    """Have done with the source, which is closed next and will be opened again behind the last cursor.
+
+    Also if the window itself is cancelled, because its time is over or its worker stops: a source that still runs
+    cannot be closed.
+    """
     coming.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await coming
+    cancelled: asyncio.CancelledError | None = None
+    while not coming.done():
+        try:
+            await asyncio.wait([coming])
+        except asyncio.CancelledError as told:
+            cancelled = told
+    if cancelled is not None:
+        raise cancelled
+    if not coming.cancelled():
+        coming.result()
 
 
 class StreamState(Kind):
@@ -202,14 +225,22 @@ class StreamState(Kind):
     rests = True
 
     def __init__(
-        self, step: StepSpec, answer: Answer, fn: Function, *, then: str, items: int, seconds: float | None
+        self,
+        step: StepSpec,
+        answer: Answer,
+        fn: Function,
+        *,
+        then: str,
+        items: int,
+        seconds: float | None,
+        tolerate: int | str,
     ) -> None:
         super().__init__(step.name)
         self._step = step
         self._answer = answer
         self._fn = fn
         self._then = then
-        self._items, self._seconds = items, seconds
+        self._items, self._seconds, self._tolerate = items, seconds, tolerate
 
     async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
@@ -231,30 +262,28 @@ class StreamState(Kind):
         try:
             outcome: Outcome = await asyncio.shield(window)
         except asyncio.CancelledError:
-            if self._has_begun():
-                await self._stop(window)
+            await self._stop(window)
             window.cancel()
             raise
         return outcome
 
-    def _has_begun(self) -> bool:
-        """Whether the window under way may have read something: not while it waits for a limit or a breaker."""
-        execution, frame = this_execution("a stream"), SCOPE.get().frame
-        asked = [call.command for call in execution.calls.values() if isinstance(call, StepCall)]
-        mine = [command for command in asked if command.step is self._step and command.run == frame.number]
-        return not any(command.delayed_by and command.not_before_at > execution.loop.now_at for command in mine)
-
     async def _stop(self, window: asyncio.Future[Any]) -> None:
         """Wait for what the window under way still has, however often somebody cancels the wait."""
-        key = (SCOPE.get().frame.id, self.name)
+        execution, frame = this_execution("a stream"), SCOPE.get().frame
+        asked = [call for call in execution.calls.values() if isinstance(call, StepCall)]
+        mine = [call for call in asked if call.command.step is self._step and call.command.run == frame.number]
+        if not mine or mine[0].command.not_before_at > execution.loop.now_at:
+            return  # It waits for a limit, for a breaker or for its next attempt, and has read nothing.
+        given_up = mine[0].given_up = execution.loop.create_future()
+        key = (frame.id, self.name)
         STOPS.ask(key)
         try:
-            while not window.done():
+            while not (window.done() or given_up.done()):
                 with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait([window])
+                    await asyncio.wait([window, given_up], return_when=asyncio.FIRST_COMPLETED)
         finally:
             STOPS.forget(key)
-        if not window.cancelled():
+        if window.done() and not window.cancelled():
             window.exception()
 
     @property
@@ -272,4 +301,6 @@ class StreamState(Kind):
         wrong = [] if self._items >= 1 else [f"has items={self._items}; let a window have at least one"]
         if self._seconds is not None and self._seconds <= 0:
             wrong.append(f"has seconds={self._seconds!r}; give it more than 0")
+        if self._tolerate != ALL and not (isinstance(self._tolerate, int) and self._tolerate >= 0):
+            wrong.append(f'has tolerate={self._tolerate!r}; give 0 or more items, or "all"')
         return wrong
