@@ -99,6 +99,24 @@ async def pay_often(what: str) -> str:
     return await bank(what)
 
 
+BOTH_TOGETHER = Breaker("both_together", failures=1, reset=60, shared=True)
+
+
+@outlive.step(
+    name="breakers.pay_rarely_all",
+    breaker=BOTH_TOGETHER,
+    limit=RateLimit("all", FixedWindow(1, HOUR), shared=True),
+    retry=THREE,
+)
+async def pay_rarely_all(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(name="breakers.pay_often_all", breaker=BOTH_TOGETHER, retry=THREE)
+async def pay_often_all(what: str) -> str:
+    return await bank(what)
+
+
 @outlive.step(name="breakers.reserve")
 async def reserve(what: str) -> str:
     return what
@@ -109,8 +127,8 @@ async def release(what: str) -> str:
     return await bank(what)
 
 
-ALL = (pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_slowly, pay_rarely_together, pay_often, pay_carefully)
-STEPS = {step.fn.__name__: step for step in ALL}
+ALL = [pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_slowly, pay_rarely_together, pay_often, pay_carefully]
+STEPS = {step.fn.__name__: step for step in [*ALL, pay_rarely_all, pay_often_all]}
 
 
 @outlive.workflow(name="breakers.paying")
@@ -429,14 +447,16 @@ async def test_a_trial_whose_process_dies_does_not_block_for_ever(world: World) 
 class Moody(WatchedStore):
     """A store whose cells cannot be had for a while."""
 
-    def __init__(self, inner: Any, errors: Sequence[Exception]) -> None:
+    def __init__(self, inner: Any, errors: Sequence[Exception], *, of: str = "") -> None:
         super().__init__(inner)
         self.errors = list(errors)
+        self.of = of
+        """How the names of these cells begin."""
         self.told = asyncio.Event()
 
     async def change_cell(self, name: str, change: Any) -> Any:
         """As the mood is."""
-        if self.errors:
+        if self.errors and name.startswith(self.of):
             self.told.set()
             raise self.errors.pop(0)
         return await self.inner.change_cell(name, change)
@@ -494,21 +514,27 @@ async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None
         assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
 
 
-async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World) -> None:
-    """Nobody may call while the limit makes no sense, but another step may be the trial."""
+@pytest.mark.parametrize(
+    ("rare", "often"),
+    [("pay_rarely_together", "pay_often"), ("pay_rarely_all", "pay_often_all")],
+    ids=["own", "shared"],
+)
+async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World, rare: str, often: str) -> None:
+    """Nobody may call while the limit makes no sense, but another step may be the trial, and at once."""
     engine = world.engine()
-    engine._watched = moody = Moody(engine._watched.inner, [])
+    engine._watched = moody = Moody(engine._watched.inner, [], of="limit/")
     engine._store = moody
     async with engine:
-        await break_it(engine, "pay_often")
+        await break_it(engine, often)
         await engine.skip(seconds=61)
         moody.errors = [LookupError("a bug")] * 3
-        stuck = await engine.start(paying, "pay_rarely_together", "stuck")
+        stuck = await engine.start(paying, rare, "stuck")
         await engine.settle()
         await engine.skip(seconds=2)
 
-        assert "often" == await (await engine.start(paying, "pay_often", "often")).result()
+        assert "often" == await (await engine.start(paying, often, "often")).result()
         assert "stuck" == await stuck.result()
+    assert ("often", 63) == noted()[0]
 
 
 async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World) -> None:

@@ -21,7 +21,7 @@ from outlive._model.breaker import Breaker, BreakerState, Permit, Phase, Refusal
 from outlive._model.guard import Guard
 from outlive._model.limit import LimitState, RateLimit, Room, Turn
 from outlive._replay.command import RunStep
-from outlive._runtime.cells import Cells
+from outlive._runtime.cells import Cells, StepOf
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.judging import is_worth_another
 from outlive._runtime.ticket import End, Ticket
@@ -267,14 +267,18 @@ class Gate:
         breaker = ticket.guard.breaker
         # Who has not passed gives its permit back by itself.
         if breaker is not None and ticket.permit is not None and ticket.passed_at and not self._is_closed:
-            self._tell(ticket, breaker, end)
+            self._tell(breaker, ticket.permit, end)
 
-    def _tell(self, ticket: Ticket, breaker: Breaker, end: End) -> None:
+    def _tell(self, breaker: Breaker, permit: Permit, end: End) -> None:
+        heard = partial(_heard, breaker, permit, end)
         if not breaker.shared:
-            has_opened = self._cells.change_own(breaker, partial(_heard, breaker, ticket, end))
+            has_opened = self._cells.change_own(breaker, heard)
             self._note(breaker, has_opened=has_opened)
             return
-        report = self._spawn(self._report(ticket, breaker, end, after=self._reports.get(breaker.name)))
+        # The end of a trial begins an epoch, and so hearing of it twice is hearing of it once.
+        is_repeatable = end is not End.BAD or permit.is_trial
+        after = self._reports.get(breaker.name)
+        report = self._spawn(self._report(breaker, heard, is_repeatable=is_repeatable, after=after))
         self._reports[breaker.name] = report
         report.add_done_callback(partial(self._reported, breaker.name))
 
@@ -282,15 +286,13 @@ class Gate:
         if self._reports.get(name) is report:
             del self._reports[name]
 
-    async def _report(self, ticket: Ticket, breaker: Breaker, end: End, *, after: asyncio.Task[None] | None) -> None:
+    async def _report(
+        self, breaker: Breaker, heard: StepOf[bool], *, is_repeatable: bool, after: asyncio.Task[None] | None
+    ) -> None:
         if after is not None:
             await asyncio.wait([after])
-        assert ticket.permit is not None
-        # The end of a trial begins an epoch, and so hearing of it twice is hearing of it once.
-        is_repeatable = end is not End.BAD or ticket.permit.is_trial
-        step = partial(_heard, breaker, ticket, end)
         try:
-            self._note(breaker, has_opened=await self._cells.change(breaker, step, is_repeatable=is_repeatable))
+            self._note(breaker, has_opened=await self._cells.change(breaker, heard, is_repeatable=is_repeatable))
         except CommitUnknownError:
             log.warning("nobody knows whether breaker %s has heard of an outcome", breaker.name)
 
@@ -308,9 +310,9 @@ class Gate:
     def _drop(self, ticket: Ticket) -> None:
         """The same, without waiting for it."""
         breaker = ticket.guard.breaker
-        if breaker is not None and ticket.permit is not None:
-            self._tell(ticket, breaker, End.UNTOLD)
-            ticket.permit = None
+        permit, ticket.permit = ticket.permit, None
+        if breaker is not None and permit is not None:
+            self._tell(breaker, permit, End.UNTOLD)
 
     def _renew_later(self, ticket: Ticket) -> None:
         """A shared trial says now and then that it is under way."""
@@ -350,13 +352,12 @@ def _cost_of(guard: Guard, command: RunStep) -> int:
     return guard.cost_of(args, kwargs)
 
 
-def _heard(breaker: Breaker, ticket: Ticket, end: End, state: BreakerState, now_at: int) -> Any:
+def _heard(breaker: Breaker, permit: Permit, end: End, state: BreakerState, now_at: int) -> Any:
     """The state after an outcome, and whether that has opened the breaker."""
     if end is End.UNTOLD:
-        return breaker.withdraw(state, ticket.permit_id, now_at=now_at), False
-    assert ticket.permit is not None
+        return breaker.withdraw(state, permit.id, now_at=now_at), False
     before = breaker.settle(state, now_at=now_at)
-    after = breaker.hear(before, ticket.permit, is_good=end is End.GOOD, now_at=now_at)
+    after = breaker.hear(before, permit, is_good=end is End.GOOD, now_at=now_at)
     return after, after.phase is Phase.OPEN and after.epoch != before.epoch
 
 

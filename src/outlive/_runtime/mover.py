@@ -316,7 +316,9 @@ class Mover:
                 effect()  # type: ignore[operator]
 
     def _start(self, live: LiveRun, command: RunStep) -> None:
-        if command.not_before_at and (command.lacks_intent or command.not_before_at > self._clock.now()):
+        # One with an intent was due when that was written, and is to be called now, whatever the clock says meanwhile.
+        is_early = command.lacks_intent or (command.not_before_at > self._clock.now() and not command.intended)
+        if command.not_before_at and is_early:
             live.moving -= 1
             live.retries[command.run, command.call] = command
             self._loop.call_soon(self._settle_later, live)
