@@ -10,8 +10,8 @@ import outlive
 from outlive import Limits
 from outlive._journal.event import StepIntended
 from outlive._store.contract import Change, Outcome
-from tests.engine.faults import FaultyStore, faulty, unknown
-from tests.engine.support import Place, events_of, hold, in_time, note, stage, waits
+from tests.engine.faults import FaultyStore, faulty
+from tests.engine.support import Place, events_of, in_time, stage, waits
 
 
 @outlive.step(once=True, name="liveness.send", retry=outlive.Retry(attempts=2, first=0.05, jitter=0))
@@ -30,16 +30,6 @@ async def sending_again() -> str:
 @outlive.workflow(name="liveness.waiting")
 async def waiting_for_word() -> str:
     return await outlive.wait_for_signal("go", str)
-
-
-@outlive.workflow(name="liveness.noting")
-async def noting(name: str) -> str:
-    return await note(name)
-
-
-@outlive.workflow(name="liveness.holding")
-async def holding(name: str) -> str:
-    return await hold(name)
 
 
 @outlive.workflow(name="liveness.asking")
