@@ -120,7 +120,10 @@ class Mover:
         """Let go of every tree in motion so that others go on at once."""
         for live in self._holdings.active():
             self._executor.cancel_all(live)
-            if not live.is_over and not live.is_lost:
+            if not live.journal:
+                # Somebody else holds its id: it has not begun, and nothing may be said of it.
+                self.discard(live)
+            elif not live.is_over and not live.is_lost:
                 live.release()
                 self.settle(live)
 
