@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 import outlive
 from outlive import Limits
 from outlive._journal.event import StepIntended
-from outlive._store.contract import Change, Outcome
-from tests.engine.faults import FaultyStore, faulty
-from tests.engine.support import Place, events_of, in_time, stage, waits
+from outlive._store.contract import Change, Outcome, Store
+from outlive.errors import EngineClosedError
+from tests.engine.faults import FaultyStore, faulty, unknown
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, waits
 
 
 @outlive.step(once=True, name="liveness.send", retry=outlive.Retry(attempts=2, first=0.05, jitter=0))
@@ -30,6 +33,11 @@ async def sending_again() -> str:
 @outlive.workflow(name="liveness.waiting")
 async def waiting_for_word() -> str:
     return await outlive.wait_for_signal("go", str)
+
+
+@outlive.workflow(name="liveness.holding")
+async def holding(name: str) -> str:
+    return await note(f"{await hold(name)} was held")
 
 
 @outlive.workflow(name="liveness.asking")
@@ -76,3 +84,77 @@ async def test_run_hears_of_a_taken_id_though_its_inbox_is_full(place: Place) ->
         stores[0].gates.pop("find_runs").set()
 
         assert "it was taken" == await in_time(run.result())
+
+
+async def test_commit_whose_outcome_cannot_be_read_is_not_forgotten(place: Place) -> None:
+    """Nobody knows whether it was written, and whoever looks meets something odd: the run goes on all the same."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        run = await engine.start(holding, "a")
+        await stage.gate("a").reached()
+        stores[0].before["read_journal"].append(LookupError("something odd"))
+        stores[0].after["commit"].append(unknown())
+        stage.gate("a").open()
+
+        assert "a was held" == await in_time(run.result())
+    assert ["a", "a was held"] == stage.calls
+
+
+class HoldsStarts:
+    """A store that holds new trees, and nothing else."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+        self.is_asked = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """See `Store`."""
+        outcomes = iter(await self.inner.commit([change for change in changes if not _is_start(change)]))
+        return [(Outcome.HELD, 0) if _is_start(change) else next(outcomes) for change in changes]
+
+    async def find_free(self, changes: Sequence[Change]) -> list[int]:
+        """See `Store`."""
+        self.is_asked.set()
+        return []
+
+
+def _is_start(change: Change) -> bool:
+    return not change.journal and change.after < 0
+
+
+async def test_engine_that_stops_says_nothing_of_a_run_that_was_never_stored(place: Place) -> None:
+    """Somebody else holds its id: it has not begun, and so there is nothing to let go of."""
+    stores: list[HoldsStarts] = []
+
+    def wrap(store: Store) -> Any:
+        stores.append(HoldsStarts(store))
+        return stores[0]
+
+    async with place.engine(wrap=wrap) as engine:
+        start = asyncio.create_task(engine.start(holding, "a", id="run-1"))
+        await in_time(stores[0].is_asked.wait())
+    with pytest.raises(EngineClosedError):
+        await start
+
+    async with place.engine(worker=False) as client:
+        assert [] == await client.list()
+
+
+async def test_engine_whose_end_is_cancelled_lets_go_of_its_runs(place: Place) -> None:
+    """Whoever has no time for the steps to end must not leave a lease behind that is renewed for ever."""
+    engine = await place.engine(grace_seconds=1000).__aenter__()
+    await engine.start(holding, "a", id="run-1")
+    await stage.gate("a").reached()
+    stopping = asyncio.create_task(engine.__aexit__(None, None, None))
+    await asyncio.sleep(0)
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await in_time(stopping)
+
+    async with place.engine() as other:
+        await stage.gate("a").reached()
+        stage.gate("a").open()
+        assert "a was held" == await in_time(other.get("run-1").result())
