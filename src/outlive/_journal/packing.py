@@ -86,6 +86,15 @@ class Packer:
         # What Outlive itself can undo needs no configuration: its name says everything.
         self._readers = {reader.name: _Link(reader) for reader in READERS} | self._by_name
 
+    def check_size(self, data: bytes, what: str) -> None:
+        """See that a value is not too large to be packed.
+
+        Raises:
+            PayloadTooLargeError: over `payload_bytes_max`.
+        """
+        if len(data) > self._bytes_max:
+            raise PayloadTooLargeError(what, len(data), self._bytes_max)
+
     def pack(self, data: bytes, what: str, *, of: str = "", as_blob: bool = False) -> tuple[Payload, Blob | None]:
         """The payload of a value, and the blob it needs if it is large, or if it is to be one in any case; `of` is its
         owner, `tree_mark` or `mail_mark`.
@@ -96,8 +105,7 @@ class Packer:
         """
         if len(data) <= self._inline_max and not self._chain and not as_blob:
             return Payload(v=msgspec.Raw(data)), None
-        if len(data) > self._bytes_max:
-            raise PayloadTooLargeError(what, len(data), self._bytes_max)
+        self.check_size(data, what)
         data, via = self._encoded(data, what, of)
         if not any(self._by_name[name].is_binding for name in via):
             of = ""

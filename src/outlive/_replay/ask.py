@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
+from msgspec import structs
+
 from outlive._journal.event import DetachedEnded
 from outlive._journal.value import ValueCodec
 from outlive._model import Payload
@@ -44,8 +46,10 @@ async def run_step(
     execution: Execution, step: StepSpec, options: StepOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Ask for a step and wait for its outcome."""
-    if options.undo is not None and (saga := find_saga(f"step {step.name}")) is not None:
-        return await _run_booked(execution, saga, ask_step(execution, step, options, args, kwargs), options.undo)
+    if options.undo is not None:
+        if (saga := find_saga(f"step {step.name}")) is not None:
+            return await _run_booked(execution, saga, ask_step(execution, step, options, args, kwargs), options.undo)
+        options = structs.replace(options, undo=None)  # Nobody will ask for it.
     call = ask_step(execution, step, options, args, kwargs)
     try:
         return await call.future

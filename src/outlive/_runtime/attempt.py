@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import structs
+
 from outlive._journal.value import TAGGED
 from outlive._model import Run
-from outlive._replay.command import RunStep
+from outlive._replay.command import RunStep, StepSpec
 from outlive._runtime.ticket import Ticket
 from outlive._store.contract import Transaction
 from outlive.errors import PayloadTooLargeError
@@ -34,6 +36,7 @@ class Attempt:
         "_run",
         "_save",
         "command",
+        "is_left",
         "is_publishing",
         "is_saving",
         "is_timed_out",
@@ -65,6 +68,8 @@ class Attempt:
         """What it wrote into the store's database, until that is committed with its outcome."""
         self.is_wanted = True
         """Whether anybody waits for its outcome."""
+        self.is_left = False
+        """Whether it has left an effect that could be neither stored nor undone."""
         self.is_timed_out = False
         """Whether its time is over; a thread cannot be stopped, but it can look."""
         self.progress: bytes | None = None
@@ -88,6 +93,22 @@ class Attempt:
         self.is_wanted = False
         if self.task is not None:
             self.task.cancel()
+
+    def of_undo(self, undo: StepSpec) -> Attempt:
+        """What an undo may know of itself that is called inside this attempt. It has a key of its own, and nobody hears
+        of its progress."""
+        return Attempt(
+            structs.replace(
+                self.command, call=f"{self.command.call}.undo", step=undo, options=undo.options, progress=None
+            ),
+            run=self._run,
+            epoch=self._epoch,
+            loop=self._loop,
+            now=self._now,
+            save=_unheard,
+            publish=_unheard,
+            progress_bytes_max=self._progress_bytes_max,
+        )
 
     @property
     def nonce(self) -> int:
@@ -154,3 +175,7 @@ class Attempt:
                 raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
             # As the reader will see it: what the step does to these values later changes nothing.
             self._loop.call_soon_threadsafe(self._publish, self, TAGGED.decode(data, what))
+
+
+def _unheard(attempt: Attempt, said: Any) -> None:
+    """Nobody listens."""

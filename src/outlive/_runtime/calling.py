@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, assert_never
 
 from outlive._define.inside import CURRENT_STEP
+from outlive._define.unkept import UnkeptError
 from outlive._journal.value import TAGGED
 from outlive._replay.command import RunStep, StepKind
 from outlive._runtime.attempt import Attempt
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import Clock
+from outlive._runtime.judging import StepRaised
 from outlive._runtime.lane import in_context
 from outlive._runtime.live import LiveRun
 from outlive._runtime.process_child import Job, Progressed, Published
 from outlive._runtime.processes import ProcessLane
+from outlive._runtime.taking_back import check_size, kept
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.transactions import TransactionSteps
 from outlive._runtime.trust import Trust
@@ -71,13 +74,16 @@ class Caller:
         context = contextvars.copy_context()
         context.run(CURRENT_STEP.set, attempt)
         if command.options.timeout_seconds is not None:
-            fn = partial(step.fn, *args, **kwargs)
-            call = self._in_time(attempt, fn if step.is_async else partial(self._on_thread, fn))
+            call = self.call_in_time(attempt, partial(step.fn, *args, **kwargs))
         elif step.is_async:
             call = step.fn(*args, **kwargs)
         else:
             call = self._on_thread(partial(step.fn, *args, **kwargs))
         return await in_context(call, context)
+
+    def call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
+        """Call the function of a step, on a thread if it is a plain one, for as long as its timeout allows."""
+        return self._in_time(attempt, fn if attempt.command.step.is_async else partial(self._on_thread, fn))
 
     async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
         step, seconds = attempt.command.step, attempt.command.options.timeout_seconds
@@ -127,7 +133,7 @@ class Caller:
         match kind:
             case StepKind.ONCE:
                 attempt.command.begun = attempt.command.attempt
-                return await self._call_encoded(attempt)
+                return kept(attempt.command, await self.call(attempt), live.packer)
             case StepKind.PROCESS:
                 return await self._call_in_process(live, attempt)
             case StepKind.TRANSACTION:
@@ -157,7 +163,15 @@ class Caller:
         # Waiting for a process, and for it to begin, is not the step's time.
         async with self._processes.borrow(command.step.name) as process:
             await self._until_trusted()
-            result: bytes = await self._in_time(attempt, partial(process.run, job, partial(self._hear, live, attempt)))
+            try:
+                result: bytes = await self._in_time(
+                    attempt, partial(process.run, job, partial(self._hear, live, attempt))
+                )
+            except StepRaised as error:
+                if error.is_unkept and command.options.undo is not None:
+                    raise UnkeptError(error, None) from error  # What it returned is in the other process.
+                raise
+            check_size(command, result, live.packer)
             return result
 
     def _hear(self, live: LiveRun, attempt: Attempt, message: Progressed | Published) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from outlive._define.unkept import UnkeptError
 from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
 from outlive._replay.command import RunStep
 from outlive._runtime.attempt import Attempt
@@ -24,6 +25,7 @@ from outlive._runtime.gate import Door, Gate, end_of
 from outlive._runtime.judging import describe, is_worth_another
 from outlive._runtime.live import LiveRun
 from outlive._runtime.processes import ProcessLane
+from outlive._runtime.taking_back import kept, take_back
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.ticket import End
 from outlive._runtime.trust import Trust
@@ -221,11 +223,13 @@ class Executor:
             live.hearing.started(command)
         attempt.task = task
         try:
-            if command.step.kind is None:
-                value = await self._caller.call(attempt)
-                result = command.step.signature.result.encode(value, f"result of step {command.call}")
-            else:
-                result = await self._caller.call_kind(live, attempt, command.step.kind)
+            try:
+                if command.step.kind is None:
+                    result = kept(command, await self._caller.call(attempt), live.packer)
+                else:
+                    result = await self._caller.call_kind(live, attempt, command.step.kind)
+            except UnkeptError as error:
+                await take_back(attempt, error, self._caller.call_in_time)
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
             raised, failure = error, self.failed(command, error) if attempt.is_wanted else None

@@ -172,7 +172,7 @@ class Mover:
                 if attempt.unpublished:
                     publish_pending(live, attempt, at=self._clock.now())
                 event = self._success(live, command, result) if failure is None else failure
-                if command.options.parks and isinstance(event, StepFailed):
+                if isinstance(event, StepFailed) and (command.options.parks or attempt.is_left):
                     live.park_undo(event)
                 else:
                     live.happen(event)

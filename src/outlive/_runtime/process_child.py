@@ -26,13 +26,14 @@ import msgspec
 
 from outlive._define.inside import CURRENT_STEP
 from outlive._define.registry import REGISTRY
+from outlive._define.unkept import UnkeptError
 from outlive._journal.failure import class_name
 from outlive._journal.value import TAGGED
 from outlive._model import Failure
 from outlive._replay.command import StepSpec
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.judging import describe, is_final
-from outlive.errors import DefinitionError, PayloadTooLargeError
+from outlive.errors import DefinitionError, OutliveError, PayloadTooLargeError
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -85,6 +86,8 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     failure: Failure
     classes: list[str]
     is_final: bool
+    is_unkept: bool = False
+    """It returned, and what it returned cannot be stored."""
 
 
 Message = Ready | Progressed | Published | Returned | Raised
@@ -194,12 +197,21 @@ def _work(job: Job, wire: Wire) -> Returned | Raised:
         context = contextvars.copy_context()
         context.run(CURRENT_STEP.set, source)
         value = context.run(partial(step.fn, *args, **kwargs))
-        return Returned(step.signature.result.encode(value, f"result of step {job.call}"))
+        try:
+            return Returned(step.signature.result.encode(value, f"result of step {job.call}"))
+        except OutliveError as error:
+            return _raised(error, is_unkept=True)
+    except UnkeptError as error:
+        return _raised(error.cause, is_unkept=True)
     except BaseException as error:  # Whatever a step raises is its outcome; the process lives on.
-        classes = [_as_parent_says(class_name(cls)) for cls in type(error).__mro__]
-        return Raised(_renamed(describe(error)), classes, is_final(error))
+        return _raised(error)
     finally:
         source.is_over = True
+
+
+def _raised(error: BaseException, *, is_unkept: bool = False) -> Raised:
+    classes = [_as_parent_says(class_name(cls)) for cls in type(error).__mro__]
+    return Raised(_renamed(describe(error)), classes, is_final(error), is_unkept)
 
 
 def _find(job: Job) -> StepSpec:

@@ -174,7 +174,7 @@ class StepProcess:
             raise ProcessDiedError(job.step, str(error)) from None
         self._answer, self._heard = None, _unheard
         if isinstance(outcome, Raised):
-            raise StepRaised(outcome.failure, outcome.classes, is_final=outcome.is_final)
+            raise StepRaised(outcome.failure, outcome.classes, is_final=outcome.is_final, is_unkept=outcome.is_unkept)
         return outcome.result
 
     def kill(self) -> None:

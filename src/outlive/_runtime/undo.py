@@ -22,7 +22,6 @@ def undo_failed(execution: Execution, event: StepFailed) -> tuple[AttemptFailed,
     """The failure of an undo as one of its attempts, and why its roll-back cannot go on."""
     call = execution.calls[event.run, event.call]
     assert isinstance(call, StepCall)
-    assert call.rollback is not None, "only a roll-back calls steps that park"
     failed = AttemptFailed(
         at=event.at,
         run=event.run,
@@ -32,6 +31,8 @@ def undo_failed(execution: Execution, event: StepFailed) -> tuple[AttemptFailed,
         retry_at=event.at,
         digest=event.digest,
     )
+    if call.rollback is None:
+        return failed, event.failure.message  # It was undone where it ran: see `taking_back`.
     return failed, str(call.rollback.failed(event.failure, attempts=event.attempt))
 
 

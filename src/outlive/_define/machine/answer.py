@@ -12,8 +12,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from outlive._define.machine.wire import Outcome
+from outlive._define.unkept import UnkeptError
 from outlive._journal.value import ValueCodec
-from outlive.errors import ConfigurationError, StateResultError
+from outlive.errors import ConfigurationError, StateResultError, UnserialisableError
 
 C = TypeVar("C")
 
@@ -71,8 +72,7 @@ class Answer:
             StateResultError: it returned something else than a state.
             UnserialisableError: its data has no exact stored form.
         """
-        if not isinstance(returned, self._states) and isinstance(returned, tuple) and len(returned) == 2:
-            returned, data = returned
+        returned, data = self._parts(data, returned)
         stored = msgspec.Raw(self._data.encode(data, f"data of machine {self._machine} after {self._state}"))
         if isinstance(returned, self._states):
             return Outcome(to=self._checked(returned), data=stored)
@@ -83,10 +83,28 @@ class Answer:
             return Outcome(data=stored, wait=float(returned.seconds))
         raise StateResultError(self._machine, self._state, repr(returned), self._wanted())
 
+    def read_undoable(self, data: Any, returned: Any) -> Outcome:
+        """The same for a state with an undo: it has returned, so it has had its effect.
+
+        Raises:
+            UnkeptError: instead, with the data for the undo.
+        """
+        try:
+            return self.read(data, returned)
+        except (StateResultError, UnserialisableError) as error:
+            _, left = self._parts(data, returned)
+            raise UnkeptError(error, (left,)) from error
+
     def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> Outcome:
         """The outcome of a handler that does not leave its state by itself."""
         what = f"data of machine {self._machine} after {self._state}"
         return Outcome(data=msgspec.Raw(self._data.encode(data, what)), cursor=cursor)
+
+    def _parts(self, data: Any, returned: Any) -> tuple[Any, Any]:
+        """Where to go, and the data as the handler left it."""
+        if not isinstance(returned, self._states) and isinstance(returned, tuple) and len(returned) == 2:
+            return returned
+        return returned, data
 
     def _checked(self, returned: enum.Enum) -> str:
         if self.to is not None and returned.name not in self.to:

@@ -12,6 +12,7 @@ import msgspec
 from outlive._define.machine.wire import Outcome, Pieces, reader
 from outlive._define.plain import plain_saga
 from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo
+from outlive._define.unkept import UnkeptError
 from outlive._journal.value import Stored, ValueCodec
 from outlive._model import Retry
 from outlive._model.guard import Guard
@@ -156,8 +157,13 @@ async def ask(spec: StepSpec, *given: Given) -> Any:
     undo = spec.options.undo
     saga = None if undo is None else plain_saga(spec.name)
     values, _ = spec.signature.decode(spec.signature.encode(given, {}))
-    returned = spec.fn(*values)
-    result = await returned if inspect.isawaitable(returned) else returned
+    try:
+        returned = spec.fn(*values)
+        result = await returned if inspect.isawaitable(returned) else returned
+    except UnkeptError as error:
+        if saga is not None and undo is not None and error.given is not None:
+            saga.book(spec.name, undo).complete(*error.given)
+        raise error.cause from None
     if saga is not None and undo is not None:
         taken, _ = undo.signature.decode(undo.signature.encode((result,), {}))
         saga.book(spec.name, undo).complete(*taken)

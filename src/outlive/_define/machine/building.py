@@ -54,12 +54,15 @@ class Builder:
     ) -> Kind:
         """A state that is one step."""
         answer, name = self._answer(state, fn, to), self.name_of(state)
+        # What a transaction has written is taken back by its database.
+        is_taken_back = undo is not None and kind is not StepKind.TRANSACTION
+        read = answer.read_undoable if is_taken_back else answer.read
         step = own_step(
             name,
             self._bind(fn),
             codecs=[self._data],
             result=OUTCOME,
-            finish=lambda values, returned: answer.read(values[0], returned),
+            finish=lambda values, returned: read(values[0], returned),
             undo=None
             if undo is None
             else undo_step(name, undo if isinstance(undo, Step) else self._bind(undo), self._data),
