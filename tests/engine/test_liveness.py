@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from outlive._journal.event import StepIntended
 from outlive._store.contract import Change, Outcome, Store
 from outlive.errors import EngineClosedError
 from tests.engine.faults import FaultyStore, faulty, unknown
-from tests.engine.support import Place, events_of, hold, in_time, note, stage, waits
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
 
 @outlive.step(once=True, name="liveness.send", retry=outlive.Retry(attempts=2, first=0.05, jitter=0))
@@ -158,3 +160,25 @@ async def test_engine_whose_end_is_cancelled_lets_go_of_its_runs(place: Place) -
         await stage.gate("a").reached()
         stage.gate("a").open()
         assert "a was held" == await in_time(other.get("run-1").result())
+
+
+async def test_session_that_was_lost_leaves_nobody_behind_who_waits_for_its_lease(place: Place) -> None:
+    """What waited for a slot is begun by the next session; the old one must not look for ever whether it may begin."""
+    async with place.engine(limits=Limits(steps_running_max=1)) as engine:
+        runs = [await engine.start(holding, "a", id=f"run-{number}") for number in range(2)]
+        await stage.gate("a").reached()
+        station = engine._station
+        assert station is not None
+        assert station._worker is not None
+        assert station._keeper is not None
+        old = weakref.ref(station._worker._mover._executor)
+        station._keeper.give_up("a test says so")
+        await stage.gate("a").reached()
+
+        async def is_gone() -> bool:
+            gc.collect()
+            return old() is None
+
+        await until(is_gone)
+        stage.gate("a").open()
+        assert ["a was held"] * 2 == [await in_time(run.result()) for run in runs]

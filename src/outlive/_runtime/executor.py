@@ -164,6 +164,11 @@ class Executor:
         for run, call in [*live.attempts, *live.turns]:
             self.cancel(live, run, call)
 
+    def close(self) -> None:
+        """Begin nothing more, and look no more whether that would be possible."""
+        self._queue.clear()
+        self._let_through.clear()
+
     # -- Lanes -----------------------------------------------------------------------------------------------
 
     @property

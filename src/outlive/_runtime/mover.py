@@ -113,6 +113,7 @@ class Mover:
         """Stop everything at once."""
         self._alarms.close()
         self.discard_all()
+        self._executor.close()
         self._threads.close()
         self._processes.close()
 
