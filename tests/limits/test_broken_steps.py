@@ -156,6 +156,32 @@ async def undoing(what: str) -> str:
         raise ValueError("no")
 
 
+@outlive.step(name="breakers.keep_thread")
+def keep_thread() -> None:
+    stage.gate("thread").pass_on_thread()
+
+
+@outlive.workflow(name="breakers.keeping_a_thread")
+async def keeping_a_thread() -> None:
+    await keep_thread()
+
+
+@outlive.step(name="breakers.pay_on_thread", breaker=Breaker("threads", failures=2, reset=60))
+def pay_on_thread(what: str) -> str:
+    call(what)
+    return what
+
+
+@outlive.workflow(name="breakers.paying_on_thread")
+async def paying_on_thread(what: str) -> str:
+    return await pay_on_thread(what)
+
+
+@outlive.workflow(name="breakers.paying_on_thread_soon")
+async def paying_on_thread_soon(what: str) -> str:
+    return await pay_on_thread.options(timeout=0.01, retry=Retry(attempts=2, first=0, jitter=0))(what)
+
+
 def away(*, is_away: bool) -> None:
     """Whether the bank answers."""
     stage.values["is_away"] = is_away
@@ -342,6 +368,25 @@ async def test_a_call_that_is_cancelled_counts_as_a_failure(world: World, step: 
             assert RunStatus.CANCELLED is await give_up(run, engine)
 
         assert 1 == engine.counters.breakers_opened
+
+
+async def test_a_step_that_is_cancelled_while_it_waits_for_a_thread_says_nothing(world: World) -> None:
+    """It was not called either, and neither was it too slow."""
+    async with world.engine(patience_seconds=0.05, limits=Limits(threads_max=1)) as engine:
+        busy = await engine.start(keeping_a_thread)
+        await stage.gate("thread").reached()
+        for what in ("a", "b"):
+            run = await engine.start(paying_on_thread, what)
+            await engine.settle()
+            assert RunStatus.CANCELLED is await give_up(run, engine)
+        late = await engine.start(paying_on_thread_soon, "late")
+        with pytest.raises(RunFailed, match="StepTimeoutError"):
+            await late.result()
+        assert 0 == engine.counters.breakers_opened
+
+        stage.gate("thread").open()
+        await busy.result()
+    assert [] == noted()
 
 
 async def test_a_step_that_is_cancelled_while_it_waits_says_nothing(world: World) -> None:

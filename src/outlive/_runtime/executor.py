@@ -147,7 +147,8 @@ class Executor:
         if attempt is not None:
             attempt.cancel()
             if attempt.ticket is not None:
-                attempt.ticket.cancel()
+                # Who is cancelled in the middle of a call was too slow; who has not called says nothing.
+                attempt.ticket.end(End.BAD if attempt.has_begun else End.UNTOLD)
         if (waiting := live.turns.pop((run, call), None)) is not None:
             self._gate.give_back(waiting)
 
@@ -221,8 +222,6 @@ class Executor:
         failure: AnyEvent | None = None
         raised: BaseException | None = None
         self.running += 1
-        if ticket is not None:
-            ticket.is_begun = True
         self._counters.step_started(attempt)
         if live.hearing is not None:
             live.hearing.started(command)
@@ -247,7 +246,7 @@ class Executor:
             attempt.task = None
             self.running -= 1
         if ticket is not None:
-            ticket.end(end_of(ticket.guard.breaker, raised))
+            ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNTOLD)
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
             self._report(live, attempt, result, failure)
