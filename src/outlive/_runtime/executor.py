@@ -18,10 +18,11 @@ from outlive._define.unkept import UnkeptError
 from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
 from outlive._replay.command import RunStep
 from outlive._runtime.attempt import Attempt
+from outlive._runtime.breakers import end_of
 from outlive._runtime.calling import LOOK_AGAIN_SECONDS, Caller
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import rolled_back
-from outlive._runtime.gate import Door, Gate, end_of
+from outlive._runtime.gate import Door, Gate
 from outlive._runtime.judging import describe, is_worth_another
 from outlive._runtime.live import LiveRun
 from outlive._runtime.processes import ProcessLane
