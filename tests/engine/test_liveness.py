@@ -13,9 +13,14 @@ import pytest
 import outlive
 from outlive import Limits
 from outlive._journal.event import StepIntended
+from outlive._runtime.committer import Committer
 from outlive._store.contract import Change, Outcome, Store
+from outlive._store.memory import MemoryStore
 from outlive.errors import EngineClosedError
-from tests.engine.faults import FaultyStore, faulty, unknown
+from outlive.telemetry import Counters
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import new_tree
+from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
 
@@ -182,3 +187,51 @@ async def test_session_that_was_lost_leaves_nobody_behind_who_waits_for_its_leas
         await until(is_gone)
         stage.gate("a").open()
         assert ["a was held"] * 2 == [await in_time(run.result()) for run in runs]
+
+
+async def test_run_that_could_not_be_taken_in_is_taken_in_again(place: Place) -> None:
+    """Whatever went wrong: it is held by nobody then, though the store says that it is ours."""
+    async with place.engine() as engine:
+        run = await engine.start(waiting_for_word)
+        await waits(run)
+        station = engine._station
+        assert station is not None
+        assert station._worker is not None
+        mover: Any = station._worker._mover
+        settle, failures = mover.settle, [RuntimeError("a bug")]
+
+        def settle_or_fail(live: Any, *args: Any) -> None:
+            if failures:
+                raise failures.pop()
+            settle(live, *args)
+
+        mover.settle = settle_or_fail
+        await run.signal("go", "here")
+
+        assert "here" == await in_time(run.result())
+    assert [] == failures
+
+
+async def test_commit_that_is_abandoned_on_its_way_is_not_tried_for_ever() -> None:
+    """The engine has stopped at the very moment at which the answers to the batch before were to be told."""
+    store = MemoryStore(clock=ManualClock())
+    committer = Committer(store, counters=Counters(), batch_max=1, overlaps=True)
+    answered = asyncio.Event()
+
+    async def commit_or_not(changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        if answered.is_set():
+            committer.abandon()
+            raise unavailable()
+        answered.set()
+        return [(Outcome.COMMITTED, 1) for _ in changes]
+
+    lying: Any = store
+    lying.commit = commit_or_not
+    for number in range(2):
+        committer.submit(new_tree(store, f"run-{number}"), lambda outcome, journal: None)
+    await in_time(answered.wait())
+
+    async def is_quiet() -> bool:
+        return "outlive-commit" not in [task.get_name() for task in asyncio.all_tasks()] and committer.is_idle
+
+    await until(is_quiet)

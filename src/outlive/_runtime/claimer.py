@@ -279,6 +279,8 @@ class Claimer:
                 self._worker.revive(claim, hot[claim.run.journal], found)
             except Exception:  # Nobody else's run may be lost for it.
                 log.exception("run %s could not be taken in", claim.run.id)
+                # Not half of it: it is looked for among those that nobody here holds.
+                self._worker.disown(claim.run.journal)
                 self._is_unsure = True
 
     async def _bring_ends(self) -> None:
