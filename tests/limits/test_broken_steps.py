@@ -582,7 +582,8 @@ async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World
     assert ("often", 63) == noted()[0]
 
 
-async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World) -> None:
+@pytest.mark.parametrize("error", [CommitUnknownError("the cells", "it is away"), LookupError("a bug")], ids=type)
+async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World, error: Exception) -> None:
     """Hearing of a trial twice is hearing of it once, so nobody has to wait until it is given up."""
     away(is_away=True)
     engine = world.engine()
@@ -595,7 +596,7 @@ async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World) -
         await engine.skip(seconds=61)
         trial = await engine.start(paying, "pay_carefully", "trial")
         await stage.gate("trial").reached()
-        moody.errors = [CommitUnknownError("the cells", "it is away")]
+        moody.errors = [error]
         stage.gate("trial").open()
         await trial.result()
 

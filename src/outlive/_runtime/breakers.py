@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from outlive._model.breaker import Breaker, BreakerState, Permit, Phase, Refusal
-from outlive._runtime.cells import Cells, StepOf
+from outlive._runtime.bell import Bell
+from outlive._runtime.cells import STORE_RETRY_SECONDS, Cells, StepOf
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.judging import is_worth_another
 from outlive._runtime.ticket import End, Ticket
@@ -25,9 +26,12 @@ from outlive.telemetry import Counters, log
 TRIAL_SECONDS = 30.0
 """A trial of a shared breaker has failed when nobody has heard of it for so long: its process died."""
 RENEW_SECONDS = TRIAL_SECONDS / 3
+TRIES_MAX = 5
+"""How often a breaker is told something that a store refuses for a reason of its own."""
 
 _TRIAL = round(TRIAL_SECONDS * MICROSECONDS)
 
+T = TypeVar("T")
 Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
@@ -91,9 +95,20 @@ class Breakers:
         if after is not None:
             await asyncio.wait([after])
         try:
-            self._note(breaker, has_opened=await self._cells.change(breaker, heard, is_repeatable=is_repeatable))
+            self._note(breaker, has_opened=await self._change(breaker, heard, is_repeatable=is_repeatable))
         except CommitUnknownError:
             log.warning("nobody knows whether breaker %s has heard of an outcome", breaker.name)
+
+    async def _change(self, breaker: Breaker, step: StepOf[T], *, is_repeatable: bool = True) -> T:
+        """Tell a breaker something. A trial that it never hears of keeps everybody out for as long as a trial lasts, so
+        whatever is wrong with the store, it is tried again."""
+        for _ in range(TRIES_MAX - 1 if is_repeatable else 0):
+            try:
+                return await self._cells.change(breaker, step)
+            except Exception:
+                log.exception("breaker %s cannot be told something; that is tried again", breaker.name)
+                await Bell().sleep(STORE_RETRY_SECONDS)
+        return await self._cells.change(breaker, step, is_repeatable=is_repeatable)
 
     def _note(self, breaker: Breaker, *, has_opened: bool) -> None:
         if has_opened:
@@ -105,7 +120,7 @@ class Breakers:
         breaker = ticket.guard.breaker
         if breaker is not None and ticket.permit is not None:
             ticket.permit = None
-            await self._cells.change(breaker, partial(_withdrawn, breaker, ticket))
+            await self._change(breaker, partial(_withdrawn, breaker, ticket))
 
     def drop(self, ticket: Ticket) -> None:
         """The same, without waiting for it."""
@@ -131,7 +146,7 @@ class Breakers:
         def renew(state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
             return breaker.renew(state, permit, now_at=now_at, lapse=_TRIAL), None
 
-        await self._cells.change(breaker, renew)
+        await self._change(breaker, renew)
         if not ticket.is_over:
             self.renew_later(ticket)
 
