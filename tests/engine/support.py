@@ -20,6 +20,7 @@ import outlive
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent
 from outlive._runtime.clock import SystemClock
+from outlive._runtime.executor import Executor
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryState, MemoryStore
 from outlive._store.postgres import PostgresStore
@@ -236,6 +237,13 @@ def registry_of(*workflows: Workflow[..., Any]) -> Any:
 
 
 # -- The end of the world ----------------------------------------------------------------------------------------------
+
+
+def executor_of(engine: outlive.Engine) -> Executor:
+    """The one that runs the steps of an engine."""
+    assert engine._station is not None
+    assert engine._station._worker is not None
+    return engine._station._worker._mover._executor
 
 
 async def crash(engine: outlive.Engine) -> None:

@@ -11,11 +11,10 @@ import pytest
 
 import outlive
 from outlive import Limits
-from outlive._runtime.executor import Executor
 from outlive._runtime.processes import StepProcess
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.ledger import ledger_credit, open_ledger
-from tests.engine.support import Place, hold, in_time, stage, until
+from tests.engine.support import Place, executor_of, hold, in_time, stage, until
 
 
 @outlive.step
@@ -47,13 +46,6 @@ async def trusting_transactions() -> int:
     await open_ledger()
     await hold("ready")
     return await ledger_credit("ann", 5)
-
-
-def executor_of(engine: outlive.Engine) -> Executor:
-    """The one that runs the steps of an engine."""
-    assert engine._station is not None
-    assert engine._station._worker is not None
-    return engine._station._worker._mover._executor
 
 
 async def test_a_step_that_waited_for_a_thread_looks_at_the_lease_again(place: Place) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from outlive import Limits
 from outlive._journal.event import AttemptFailed, StepFailed
 from outlive.errors import RunFailed, UnserialisableError
 from outlive.testing import TestEngine, crash_everywhere
-from tests.engine.support import Place, events_of, in_time, parks, stage, until_calls
+from tests.engine.support import Place, events_of, executor_of, in_time, parks, stage, until_calls
 
 
 class Ticket:
@@ -242,3 +244,55 @@ async def test_what_a_transaction_wrote_needs_no_undo() -> None:
         with pytest.raises(RunFailed, match="cannot be stored"):
             await run.result()
     assert stage.calls == ["transaction"]
+
+
+@outlive.step(undo=release_step)
+async def unkept_stubborn(name: str) -> Any:
+    """Goes on when it is told to stop."""
+    stage.call(name)
+    hold(name)
+    with suppress(asyncio.CancelledError):
+        await stage.gate(name).pass_through()
+    return Ticket(name)
+
+
+@outlive.workflow
+async def unkept_stubbornly() -> None:
+    """One of them."""
+    async with outlive.saga():
+        await unkept_stubborn("seat")
+
+
+async def test_a_worker_that_has_let_go_of_the_run_takes_nothing_back(place: Place) -> None:
+    """Others do the step again, perhaps with mended code: what it has done is theirs."""
+    async with place.engine(grace_seconds=0) as first:
+        await first.start(unkept_stubbornly, id="run-1")
+        await stage.gate("seat").reached()
+    assert stage.calls == ["seat"]
+    stage.gate("seat").open()
+    async with place.engine() as second:
+        with pytest.raises(RunFailed):
+            await in_time(second.get("run-1").result())
+    assert stage.calls == ["seat", "seat", "undo seat"]
+
+
+async def test_nothing_is_taken_back_while_the_lease_is_not_certain(place: Place) -> None:
+    """As no step begins then: somebody else may have the run."""
+    async with place.engine() as engine:
+        run = await engine.start(unkept_stubbornly, id="run-1")
+        await stage.gate("seat").reached()
+        caller = executor_of(engine)._caller
+        with pytest.MonkeyPatch.context() as patch:
+            looked = asyncio.Event()
+
+            def is_trusted() -> bool:
+                looked.set()
+                return False
+
+            patch.setattr(caller, "_is_trusted", is_trusted)
+            stage.gate("seat").open()
+            await in_time(looked.wait())
+            assert stage.calls == ["seat"]
+        with pytest.raises(RunFailed):
+            await in_time(run.result())
+    assert stage.calls == ["seat", "undo seat"]

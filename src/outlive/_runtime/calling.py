@@ -75,15 +75,20 @@ class Caller:
         context.run(CURRENT_STEP.set, attempt)
         attempt.has_begun = attempt.has_begun or step.is_async
         if command.options.timeout_seconds is not None:
-            call = self.call_in_time(attempt, partial(step.fn, *args, **kwargs))
+            call = self._call_in_time(attempt, partial(step.fn, *args, **kwargs))
         elif step.is_async:
             call = step.fn(*args, **kwargs)
         else:
             call = self._on_thread(attempt, partial(step.fn, *args, **kwargs))
         return await in_context(call, context)
 
-    def call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
-        """Call the function of a step, on a thread if it is a plain one, for as long as its timeout allows."""
+    async def call_undo(self, attempt: Attempt, fn: Callable[[], Any]) -> None:
+        """Call an undo inside the attempt of its step, which may have taken long. See `taking_back`."""
+        await self._until_trusted()
+        await self._call_in_time(attempt, fn)
+
+    def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
+        """Call a function, on a thread if it is a plain one, for as long as its timeout allows."""
         return self._in_time(attempt, fn if attempt.command.step.is_async else partial(self._on_thread, attempt, fn))
 
     async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:

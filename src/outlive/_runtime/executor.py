@@ -234,7 +234,7 @@ class Executor:
                 else:
                     result = await self._caller.call_kind(live, attempt, command.step.kind)
             except UnkeptError as error:
-                await take_back(attempt, error, self._caller.call_in_time)
+                await take_back(attempt, error, self._caller.call_undo)
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
             raised, failure = error, self.failed(command, error) if attempt.is_wanted else None

@@ -21,7 +21,7 @@ from outlive._runtime.attempt import Attempt
 from outlive._runtime.lane import in_context
 from outlive.errors import OutliveError, UndoFailedError
 
-Call = Callable[[Attempt, Callable[[], Any]], Coroutine[Any, Any, Any]]
+Call = Callable[[Attempt, Callable[[], Any]], Coroutine[Any, Any, None]]
 
 
 def kept(command: RunStep, value: Any, packer: Packer) -> bytes:
@@ -68,6 +68,8 @@ async def take_back(attempt: Attempt, unkept: UnkeptError, call: Call) -> NoRetu
     command = attempt.command
     undo = command.options.undo
     assert undo is not None, "only the results of undoable steps are said to be unkept"
+    if not attempt.is_wanted:
+        raise unkept.cause  # Others may run the step meanwhile: it is theirs to take back.
     try:
         await _undo(attempt, undo, unkept.given, call)
     except BaseException as error:
