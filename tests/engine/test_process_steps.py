@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,6 +86,28 @@ def dies_in_process(how: int) -> None:
 
 
 @outlive.step(process=True)
+def dies_with_a_fork_in_process(file: str) -> None:
+    """Killed by the system; what it has forked has its end of every pipe, and lives on."""
+    if (fork := os.fork()) == 0:
+        while True:
+            time.sleep(60)
+    Path(f"{file}.new").write_text(str(fork))
+    Path(f"{file}.new").rename(file)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@outlive.step(process=True)
+def talks_nonsense_in_process() -> None:
+    """Writes into the sockets that it finds open."""
+    for number in range(3, 64):
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                os.write(number, b"\0\0\0\5hello")
+    while True:
+        time.sleep(60)
+
+
+@outlive.step(process=True)
 def run_on_in_process(file: str) -> None:
     """Run, and start a process, until somebody ends both."""
     other = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
@@ -145,6 +170,24 @@ async def looking_sharply() -> list[str]:
 @outlive.workflow
 async def dying_in_process_once(file: str, how: int) -> str:
     return await dies_in_process_at_first(file, how)
+
+
+@outlive.workflow
+async def dying_with_a_fork(file: str) -> str:
+    try:
+        await dies_with_a_fork_in_process(file)
+    except ProcessDiedError as error:
+        return f"{error.step} {error.reason}"
+    return "lived"
+
+
+@outlive.workflow
+async def talking_nonsense() -> str:
+    try:
+        await talks_nonsense_in_process()
+    except ProcessDiedError as error:
+        return f"{error.step} {error.reason}"
+    return "made sense"
 
 
 @outlive.workflow
@@ -270,6 +313,24 @@ async def test_dead_process_is_told_to_the_workflow(engine: outlive.Engine) -> N
     run = await engine.start(dying_in_process, int(signal.SIGKILL))
 
     assert "dies_in_process was killed by SIGKILL (out of memory, perhaps)" == await in_time(run.result())
+
+
+async def test_process_that_dies_is_seen_to_be_dead_though_its_fork_lives(
+    engine: outlive.Engine, tmp_path: Path
+) -> None:
+    """The pipe does not end; the fork does, as everything that the process has started."""
+    run = await engine.start(dying_with_a_fork, str(tmp_path / "fork"))
+    forks = await written(tmp_path / "fork")
+
+    assert "dies_with_a_fork_in_process was killed by SIGKILL (out of memory, perhaps)" == await in_time(run.result())
+    await gone(forks)
+
+
+async def test_process_that_talks_nonsense_is_killed(engine: outlive.Engine) -> None:
+    """Nobody can say what it would say next."""
+    run = await engine.start(talking_nonsense)
+
+    assert "was killed by SIGKILL" in await in_time(run.result())
 
 
 async def test_late_process_is_killed_with_what_it_started(engine: outlive.Engine, tmp_path: Path) -> None:

@@ -99,6 +99,24 @@ async def pay_often(what: str) -> str:
     return await bank(what)
 
 
+BOTH_TOGETHER = Breaker("both_together", failures=1, reset=60, shared=True)
+
+
+@outlive.step(
+    name="breakers.pay_rarely_all",
+    breaker=BOTH_TOGETHER,
+    limit=RateLimit("all", FixedWindow(1, HOUR), shared=True),
+    retry=THREE,
+)
+async def pay_rarely_all(what: str) -> str:
+    return await bank(what)
+
+
+@outlive.step(name="breakers.pay_often_all", breaker=BOTH_TOGETHER, retry=THREE)
+async def pay_often_all(what: str) -> str:
+    return await bank(what)
+
+
 @outlive.step(name="breakers.reserve")
 async def reserve(what: str) -> str:
     return what
@@ -109,8 +127,8 @@ async def release(what: str) -> str:
     return await bank(what)
 
 
-ALL = (pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_slowly, pay_rarely_together, pay_often, pay_carefully)
-STEPS = {step.fn.__name__: step for step in ALL}
+ALL = [pay, pay_together, pay_or_not, pay_picky, pay_rarely, pay_slowly, pay_rarely_together, pay_often, pay_carefully]
+STEPS = {step.fn.__name__: step for step in [*ALL, pay_rarely_all, pay_often_all]}
 
 
 @outlive.workflow(name="breakers.paying")
@@ -136,6 +154,32 @@ async def undoing(what: str) -> str:
     async with outlive.saga():
         await reserve.options(undo=release)(what)
         raise ValueError("no")
+
+
+@outlive.step(name="breakers.keep_thread")
+def keep_thread() -> None:
+    stage.gate("thread").pass_on_thread()
+
+
+@outlive.workflow(name="breakers.keeping_a_thread")
+async def keeping_a_thread() -> None:
+    await keep_thread()
+
+
+@outlive.step(name="breakers.pay_on_thread", breaker=Breaker("threads", failures=2, reset=60))
+def pay_on_thread(what: str) -> str:
+    call(what)
+    return what
+
+
+@outlive.workflow(name="breakers.paying_on_thread")
+async def paying_on_thread(what: str) -> str:
+    return await pay_on_thread(what)
+
+
+@outlive.workflow(name="breakers.paying_on_thread_soon")
+async def paying_on_thread_soon(what: str) -> str:
+    return await pay_on_thread.options(timeout=0.01, retry=Retry(attempts=2, first=0, jitter=0))(what)
 
 
 def away(*, is_away: bool) -> None:
@@ -326,6 +370,25 @@ async def test_a_call_that_is_cancelled_counts_as_a_failure(world: World, step: 
         assert 1 == engine.counters.breakers_opened
 
 
+async def test_a_step_that_is_cancelled_while_it_waits_for_a_thread_says_nothing(world: World) -> None:
+    """It was not called either, and neither was it too slow."""
+    async with world.engine(patience_seconds=0.05, limits=Limits(threads_max=1)) as engine:
+        busy = await engine.start(keeping_a_thread)
+        await stage.gate("thread").reached()
+        for what in ("a", "b"):
+            run = await engine.start(paying_on_thread, what)
+            await engine.settle()
+            assert RunStatus.CANCELLED is await give_up(run, engine)
+        late = await engine.start(paying_on_thread_soon, "late")
+        with pytest.raises(RunFailed, match="StepTimeoutError"):
+            await late.result()
+        assert 0 == engine.counters.breakers_opened
+
+        stage.gate("thread").open()
+        await busy.result()
+    assert [] == noted()
+
+
 async def test_a_step_that_is_cancelled_while_it_waits_says_nothing(world: World) -> None:
     """It was not called: the next one is the trial."""
     async with world.engine() as engine:
@@ -429,14 +492,16 @@ async def test_a_trial_whose_process_dies_does_not_block_for_ever(world: World) 
 class Moody(WatchedStore):
     """A store whose cells cannot be had for a while."""
 
-    def __init__(self, inner: Any, errors: Sequence[Exception]) -> None:
+    def __init__(self, inner: Any, errors: Sequence[Exception], *, of: str = "") -> None:
         super().__init__(inner)
         self.errors = list(errors)
+        self.of = of
+        """How the names of these cells begin."""
         self.told = asyncio.Event()
 
     async def change_cell(self, name: str, change: Any) -> Any:
         """As the mood is."""
-        if self.errors:
+        if self.errors and name.startswith(self.of):
             self.told.set()
             raise self.errors.pop(0)
         return await self.inner.change_cell(name, change)
@@ -494,24 +559,31 @@ async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None
         assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
 
 
-async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World) -> None:
-    """Nobody may call while the limit makes no sense, but another step may be the trial."""
+@pytest.mark.parametrize(
+    ("rare", "often"),
+    [("pay_rarely_together", "pay_often"), ("pay_rarely_all", "pay_often_all")],
+    ids=["own", "shared"],
+)
+async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World, rare: str, often: str) -> None:
+    """Nobody may call while the limit makes no sense, but another step may be the trial, and at once."""
     engine = world.engine()
-    engine._watched = moody = Moody(engine._watched.inner, [])
+    engine._watched = moody = Moody(engine._watched.inner, [], of="limit/")
     engine._store = moody
     async with engine:
-        await break_it(engine, "pay_often")
+        await break_it(engine, often)
         await engine.skip(seconds=61)
         moody.errors = [LookupError("a bug")] * 3
-        stuck = await engine.start(paying, "pay_rarely_together", "stuck")
+        stuck = await engine.start(paying, rare, "stuck")
         await engine.settle()
         await engine.skip(seconds=2)
 
-        assert "often" == await (await engine.start(paying, "pay_often", "often")).result()
+        assert "often" == await (await engine.start(paying, often, "often")).result()
         assert "stuck" == await stuck.result()
+    assert ("often", 63) == noted()[0]
 
 
-async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World) -> None:
+@pytest.mark.parametrize("error", [CommitUnknownError("the cells", "it is away"), LookupError("a bug")], ids=type)
+async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World, error: Exception) -> None:
     """Hearing of a trial twice is hearing of it once, so nobody has to wait until it is given up."""
     away(is_away=True)
     engine = world.engine()
@@ -524,7 +596,7 @@ async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World) -
         await engine.skip(seconds=61)
         trial = await engine.start(paying, "pay_carefully", "trial")
         await stage.gate("trial").reached()
-        moody.errors = [CommitUnknownError("the cells", "it is away")]
+        moody.errors = [error]
         stage.gate("trial").open()
         await trial.result()
 

@@ -334,3 +334,52 @@ async def test_no_undo_that_was_cut_off_is_promised_another_try() -> None:
     assert len(last) == 2
     assert all(fact.attempt <= last[fact.call] for fact in recorder.facts("retry"))
     assert recorder.hooks()[-1] == "parked"
+
+
+@outlive.step(once=True)
+async def bounded_release_once(what: str) -> None:
+    """Called once, or not at all."""
+    stage.call(f"undo {what}")
+
+
+@outlive.step
+async def bounded_hold(what: str) -> None:
+    """Keeps the only slot."""
+    stage.call(what)
+    await stage.gate(what).pass_through()
+
+
+@outlive.workflow
+async def bounded_holding(what: str) -> None:
+    """Keeps the only slot."""
+    await bounded_hold(what)
+
+
+@outlive.workflow
+async def bounded_in_line(*, once: bool) -> None:
+    """Fails when the test says so."""
+    async with outlive.saga(undo_timeout=60):
+        await bounded_book.options(undo=bounded_release_once if once else bounded_release)("room")
+        await outlive.wait_for_signal("fail")
+        raise ValueError("no luck")
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["plain", "once"])
+async def test_an_undo_that_only_waits_for_a_slot_has_not_failed(*, once: bool) -> None:
+    """It uses up no attempt, and one that may be called once has not been called."""
+    async with TestEngine(patience_seconds=0.05, limits=outlive.Limits(steps_running_max=1)) as engine:
+        run = await engine.start(bounded_in_line.bind(once=once))
+        await waits(run)
+        busy = await engine.start(bounded_holding, "busy")
+        await stage.gate("busy").reached()
+        await run.signal("fail")
+        await engine.skip(seconds=61)
+        assert "left:   bounded_book\n" in await in_time(parks(run))
+        assert [] == await events_of(run, AttemptFailed)
+
+        stage.gate("busy").open()
+        await in_time(busy.result())
+        await run.resume()
+        with pytest.raises(RunFailed, match="no luck"):
+            await in_time(run.result())
+    assert stage.calls == ["room", "busy", "undo room"]

@@ -36,6 +36,7 @@ class Attempt:
         "_run",
         "_save",
         "command",
+        "has_begun",
         "is_left",
         "is_publishing",
         "is_saving",
@@ -66,6 +67,8 @@ class Attempt:
         """From the gate, if there is one before the step."""
         self.transaction: Transaction | None = None
         """What it wrote into the store's database, until that is committed with its outcome."""
+        self.has_begun = False
+        """Whether its function was called, or may have been: what waits for a slot or a thread has not."""
         self.is_wanted = True
         """Whether anybody waits for its outcome."""
         self.is_left = False

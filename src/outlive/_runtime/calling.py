@@ -73,12 +73,13 @@ class Caller:
             args = [*given, *args]
         context = contextvars.copy_context()
         context.run(CURRENT_STEP.set, attempt)
+        attempt.has_begun = attempt.has_begun or step.is_async
         if command.options.timeout_seconds is not None:
             call = self._call_in_time(attempt, partial(step.fn, *args, **kwargs))
         elif step.is_async:
             call = step.fn(*args, **kwargs)
         else:
-            call = self._on_thread(partial(step.fn, *args, **kwargs))
+            call = self._on_thread(attempt, partial(step.fn, *args, **kwargs))
         return await in_context(call, context)
 
     async def call_undo(self, attempt: Attempt, fn: Callable[[], Any]) -> None:
@@ -88,7 +89,7 @@ class Caller:
 
     def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Call a function, on a thread if it is a plain one, for as long as its timeout allows."""
-        return self._in_time(attempt, fn if attempt.command.step.is_async else partial(self._on_thread, fn))
+        return self._in_time(attempt, fn if attempt.command.step.is_async else partial(self._on_thread, attempt, fn))
 
     async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
         step, seconds = attempt.command.step, attempt.command.options.timeout_seconds
@@ -119,16 +120,17 @@ class Caller:
         while not self._is_trusted():
             await Bell().sleep(LOOK_AGAIN_SECONDS)
 
-    async def _on_thread(self, fn: Callable[[], Any]) -> Any:
+    async def _on_thread(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
         while True:
             try:
-                return await self._threads.run(partial(self._if_trusted, fn))
+                return await self._threads.run(partial(self._if_trusted, attempt, fn))
             except _Untrusted:
                 await self._until_trusted()
 
-    def _if_trusted(self, fn: Callable[[], Any]) -> Any:
+    def _if_trusted(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
         if not self._is_trusted():
             raise _Untrusted
+        attempt.has_begun = True
         return fn()
 
     # -- Kinds of steps --------------------------------------------------------------------------------------
@@ -137,7 +139,8 @@ class Caller:
         """The encoded result of a step that is not a plain one."""
         match kind:
             case StepKind.ONCE:
-                attempt.command.begun = attempt.command.attempt
+                # Before it waits for a thread: nobody may think that it was not called when it might be at any moment.
+                attempt.has_begun, attempt.command.begun = True, attempt.command.attempt
                 return kept(attempt.command, await self.call(attempt), live.packer)
             case StepKind.PROCESS:
                 return await self._call_in_process(live, attempt)
@@ -168,6 +171,7 @@ class Caller:
         # Waiting for a process, and for it to begin, is not the step's time.
         async with self._processes.borrow(command.step.name) as process:
             await self._until_trusted()
+            attempt.has_begun = True
             try:
                 result: bytes = await self._in_time(
                     attempt, partial(process.run, job, partial(self._hear, live, attempt))

@@ -33,6 +33,8 @@ DOUBT_LOOK_SECONDS = 2.0
 REPLAYS_PER_TURN_MAX = 50
 """Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
 
+NO_LIMIT = 2**62
+"""For what a run waits for: however many messages of others wait for it, it must hear of that."""
 RECONCILE_SECONDS = 30.0
 """How often what is held here is compared with what the store says, without anybody having asked for it."""
 
@@ -277,6 +279,8 @@ class Claimer:
                 self._worker.revive(claim, hot[claim.run.journal], found)
             except Exception:  # Nobody else's run may be lost for it.
                 log.exception("run %s could not be taken in", claim.run.id)
+                # Not half of it: it is looked for among those that nobody here holds.
+                self._worker.disown(claim.run.journal)
                 self._is_unsure = True
 
     async def _bring_ends(self) -> None:
@@ -292,7 +296,7 @@ class Claimer:
             ]
             messages = [message for message in ends if message is not None]
             if messages:
-                await self._store.deliver(messages, inbox_messages_max=self._limits.inbox_messages_max)
+                await self._store.deliver(messages, inbox_messages_max=NO_LIMIT)
             del self._lookups[0]
             await _in_callback(partial(self._worker.looked_up, live, len(run_ids)))
 

@@ -275,11 +275,11 @@ class Committer:
         loop = asyncio.get_running_loop()
         commit = loop.create_task(committing, name="outlive-commit")
         try:
-            for _ in range(TURNS_TO_THE_STORE):
-                await asyncio.sleep(0)
-        finally:
-            loop.call_soon(self._tell, *telling)
-        try:
+            try:
+                for _ in range(TURNS_TO_THE_STORE):
+                    await asyncio.sleep(0)
+            finally:
+                loop.call_soon(self._tell, *telling)
             return await commit
         except asyncio.CancelledError:
             commit.cancel()

@@ -18,10 +18,11 @@ from outlive._define.unkept import UnkeptError
 from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
 from outlive._replay.command import RunStep
 from outlive._runtime.attempt import Attempt
+from outlive._runtime.breakers import end_of
 from outlive._runtime.calling import LOOK_AGAIN_SECONDS, Caller
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import rolled_back
-from outlive._runtime.gate import Door, Gate, end_of
+from outlive._runtime.gate import Door, Gate
 from outlive._runtime.judging import describe, is_worth_another
 from outlive._runtime.live import LiveRun
 from outlive._runtime.processes import ProcessLane
@@ -147,7 +148,8 @@ class Executor:
         if attempt is not None:
             attempt.cancel()
             if attempt.ticket is not None:
-                attempt.ticket.cancel()
+                # Who is cancelled in the middle of a call was too slow; who has not called says nothing.
+                attempt.ticket.end(End.BAD if attempt.has_begun else End.UNTOLD)
         if (waiting := live.turns.pop((run, call), None)) is not None:
             self._gate.give_back(waiting)
 
@@ -163,6 +165,11 @@ class Executor:
         """A tree has ended: nobody waits for what it still has running, or lined up."""
         for run, call in [*live.attempts, *live.turns]:
             self.cancel(live, run, call)
+
+    def close(self) -> None:
+        """Begin nothing more, and look no more whether that would be possible."""
+        self._queue.clear()
+        self._let_through.clear()
 
     # -- Lanes -----------------------------------------------------------------------------------------------
 
@@ -216,8 +223,6 @@ class Executor:
         failure: AnyEvent | None = None
         raised: BaseException | None = None
         self.running += 1
-        if ticket is not None:
-            ticket.is_begun = True
         self._counters.step_started(attempt)
         if live.hearing is not None:
             live.hearing.started(command)
@@ -242,7 +247,7 @@ class Executor:
             attempt.task = None
             self.running -= 1
         if ticket is not None:
-            ticket.end(end_of(ticket.guard.breaker, raised))
+            ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNTOLD)
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
             self._report(live, attempt, result, failure)

@@ -6,50 +6,39 @@ only. For a long one the attempt leaves: the journal says until when (`StepDelay
 in its back-off, so its run may be suspended, and a crash loses nothing. On its turn it asks again. Only attempts that
 are about to begin ask; a replay never does.
 
-What the breakers and limits remember is in `cells`, and what they decide in `_model.breaker` and `_model.limit`.
+What the breakers and limits remember is in `cells`, and what they decide in `_model.breaker` and `_model.limit`. How a
+breaker is asked, and hears how its attempts end, is told in `breakers`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any, NamedTuple
 
 from outlive._journal.event import StepDelayed
-from outlive._model.breaker import Breaker, BreakerState, Permit, Phase, Refusal
+from outlive._model.breaker import Breaker
 from outlive._model.guard import Guard
 from outlive._model.limit import LimitState, RateLimit, Room, Turn
 from outlive._replay.command import RunStep
+from outlive._runtime.breakers import Breakers
 from outlive._runtime.cells import Cells
 from outlive._runtime.clock import MICROSECONDS, Clock
-from outlive._runtime.judging import is_worth_another
-from outlive._runtime.ticket import End, Ticket
+from outlive._runtime.ticket import Ticket
 from outlive._store.contract import Store
-from outlive.errors import (
-    CircuitOpenError,
-    CommitUnknownError,
-    OutliveError,
-    RateLimitedError,
-    StepInterrupted,
-    StepTimeoutError,
-)
+from outlive.errors import CircuitOpenError, OutliveError, RateLimitedError
 from outlive.telemetry import Counters, log
 
 PATIENCE_SECONDS = 2.0
 """Who has to wait longer leaves, and waits in the journal."""
-TRIAL_SECONDS = 30.0
-"""A trial of a shared breaker has failed when nobody has heard of it for so long: its process died."""
 LATER_SECONDS = 10.0
 """Who was told again and again to wait a moment, and has used up that patience, leaves for so long."""
 AGAIN_SECONDS = 1.0
 LATE_SECONDS = 1.0
 """Who has waited, was let through and then finds no slot for so long, asks again."""
-RENEW_SECONDS = TRIAL_SECONDS / 3
 
 _PATIENCE = round(PATIENCE_SECONDS * MICROSECONDS)
 _LATE = round(LATE_SECONDS * MICROSECONDS)
-_TRIAL = round(TRIAL_SECONDS * MICROSECONDS)
 
 
 class _Wait(NamedTuple):
@@ -86,8 +75,7 @@ class Gate:
         self._counters = counters
         self._tasks: set[asyncio.Task[None]] = set()
         self._asleep = 0
-        self._reports: dict[str, asyncio.Task[None]] = {}
-        """The last outcome on its way to a shared breaker: who asks next asks behind it."""
+        self._breakers = Breakers(self._cells, clock=clock, counters=counters, spawn=self._spawn)
         self._is_closed = False
 
     @property
@@ -98,7 +86,7 @@ class Gate:
     def admit(self, command: RunStep, door: Door) -> Ticket:
         """Let an attempt through as soon as it may begin."""
         assert command.options.guard is not None
-        ticket = Ticket(command.options.guard, self._clock.new_id(), rested=door.rested, over=self._on_over)
+        ticket = Ticket(command.options.guard, self._clock.new_id(), rested=door.rested, over=self._breakers.hear)
         self._spawn(self._come(ticket, command, door))
         return ticket
 
@@ -122,7 +110,7 @@ class Gate:
 
     def abandon(self) -> None:
         """Stop at once, and tell nobody."""
-        self._is_closed = True
+        self._is_closed = self._breakers.is_closed = True
         for task in self._tasks:
             task.cancel()
 
@@ -161,12 +149,12 @@ class Gate:
             except Exception:  # Whatever is wrong with the store is not the failure of the step.
                 log.exception("step %s cannot be let through; that is tried again", command.call)
                 wait = _Wait(AGAIN_SECONDS, "the store", None)
-                self._drop(ticket)
+                self._breakers.drop(ticket)
             if ticket.has_ended():
                 break
             if wait is None:
                 ticket.passed_at = self._clock.now()
-                self._renew_later(ticket)
+                self._breakers.renew_later(ticket)
                 ticket.rest()
                 door.passed()
                 return
@@ -183,7 +171,7 @@ class Gate:
                 door.delayed(self._delay_of(command, wait, seconds))
                 return
             await self._sleep(ticket, wait.seconds)
-        await self._withdraw(ticket)
+        await self._breakers.withdraw(ticket)
 
     def _delay_of(self, command: RunStep, wait: _Wait, seconds: float) -> StepDelayed:
         now_at = self._clock.now()
@@ -207,26 +195,15 @@ class Gate:
             return None
         wait = await self._ask_limit(ticket, limit, cost, command)
         if wait is not None:
-            await self._withdraw(ticket)
+            await self._breakers.withdraw(ticket)
         elif breaker is not None and ticket.has_slept and not ticket.has_ended():
             return await self._ask_breaker(ticket, breaker)
         return wait
 
     async def _ask_breaker(self, ticket: Ticket, breaker: Breaker) -> _Wait | None:
-        if (report := self._reports.get(breaker.name)) is not None:
-            await asyncio.wait([report])
-
-        def ask(state: BreakerState, now_at: int) -> tuple[BreakerState, tuple[Permit | Refusal, int]]:
-            lapse = _TRIAL if breaker.shared else None
-            after, answer = breaker.ask(state, permit_id=ticket.permit_id, now_at=now_at, lapse=lapse)
-            return after, (answer, now_at)
-
-        answer, now_at = await self._cells.change(breaker, ask)
-        if isinstance(answer, Permit):
-            ticket.permit = answer
+        seconds = await self._breakers.ask(ticket, breaker)
+        if seconds is None:
             return None
-        ticket.permit = None
-        seconds = (answer.at - now_at) / MICROSECONDS
         error = CircuitOpenError(breaker.name, seconds) if breaker.when_open == "fail" else None
         return _Wait(seconds, f"breaker {breaker.name}", error, breaker=breaker.name)
 
@@ -261,104 +238,9 @@ class Gate:
         finally:
             self._asleep -= 1
 
-    # -- Outcomes --------------------------------------------------------------------------------------------
-
-    def _on_over(self, ticket: Ticket, end: End) -> None:
-        breaker = ticket.guard.breaker
-        # Who has not passed gives its permit back by itself.
-        if breaker is not None and ticket.permit is not None and ticket.passed_at and not self._is_closed:
-            self._tell(ticket, breaker, end)
-
-    def _tell(self, ticket: Ticket, breaker: Breaker, end: End) -> None:
-        if not breaker.shared:
-            has_opened = self._cells.change_own(breaker, partial(_heard, breaker, ticket, end))
-            self._note(breaker, has_opened=has_opened)
-            return
-        report = self._spawn(self._report(ticket, breaker, end, after=self._reports.get(breaker.name)))
-        self._reports[breaker.name] = report
-        report.add_done_callback(partial(self._reported, breaker.name))
-
-    def _reported(self, name: str, report: asyncio.Task[None]) -> None:
-        if self._reports.get(name) is report:
-            del self._reports[name]
-
-    async def _report(self, ticket: Ticket, breaker: Breaker, end: End, *, after: asyncio.Task[None] | None) -> None:
-        if after is not None:
-            await asyncio.wait([after])
-        assert ticket.permit is not None
-        # The end of a trial begins an epoch, and so hearing of it twice is hearing of it once.
-        is_repeatable = end is not End.BAD or ticket.permit.is_trial
-        step = partial(_heard, breaker, ticket, end)
-        try:
-            self._note(breaker, has_opened=await self._cells.change(breaker, step, is_repeatable=is_repeatable))
-        except CommitUnknownError:
-            log.warning("nobody knows whether breaker %s has heard of an outcome", breaker.name)
-
-    def _note(self, breaker: Breaker, *, has_opened: bool) -> None:
-        if has_opened:
-            self._counters.breakers_opened += 1
-            log.warning("breaker %s is open for %g s", breaker.name, breaker.reset)
-
-    async def _withdraw(self, ticket: Ticket) -> None:
-        breaker = ticket.guard.breaker
-        if breaker is not None and ticket.permit is not None:
-            ticket.permit = None
-            await self._cells.change(breaker, partial(_withdrawn, breaker, ticket))
-
-    def _drop(self, ticket: Ticket) -> None:
-        """The same, without waiting for it."""
-        breaker = ticket.guard.breaker
-        if breaker is not None and ticket.permit is not None:
-            self._tell(ticket, breaker, End.UNTOLD)
-            ticket.permit = None
-
-    def _renew_later(self, ticket: Ticket) -> None:
-        """A shared trial says now and then that it is under way."""
-        breaker = ticket.guard.breaker
-        if breaker is not None and breaker.shared and ticket.permit is not None and ticket.permit.is_trial:
-            ticket.alarm = self._clock.call_later(RENEW_SECONDS, lambda: self._renew_soon(ticket, breaker))
-
-    def _renew_soon(self, ticket: Ticket, breaker: Breaker) -> None:
-        if not ticket.is_over and not self._is_closed:
-            self._spawn(self._renew(ticket, breaker))
-
-    async def _renew(self, ticket: Ticket, breaker: Breaker) -> None:
-        permit = ticket.permit
-        assert permit is not None
-
-        def renew(state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
-            return breaker.renew(state, permit, now_at=now_at, lapse=_TRIAL), None
-
-        await self._cells.change(breaker, renew)
-        if not ticket.is_over:
-            self._renew_later(ticket)
-
-
-def end_of(breaker: Breaker | None, error: BaseException | None) -> End:
-    """What a breaker makes of an attempt that raised this, or returned."""
-    if breaker is None or error is None:
-        return End.GOOD
-    if isinstance(error, StepTimeoutError | StepInterrupted) or not isinstance(error, Exception):
-        return End.BAD
-    return End.BAD if is_worth_another(error, breaker.on) else End.GOOD
-
 
 def _cost_of(guard: Guard, command: RunStep) -> int:
     if not callable(guard.cost):
         return guard.cost_of([], {})
     args, kwargs = command.step.signature.decode(command.arguments)
     return guard.cost_of(args, kwargs)
-
-
-def _heard(breaker: Breaker, ticket: Ticket, end: End, state: BreakerState, now_at: int) -> Any:
-    """The state after an outcome, and whether that has opened the breaker."""
-    if end is End.UNTOLD:
-        return breaker.withdraw(state, ticket.permit_id, now_at=now_at), False
-    assert ticket.permit is not None
-    before = breaker.settle(state, now_at=now_at)
-    after = breaker.hear(before, ticket.permit, is_good=end is End.GOOD, now_at=now_at)
-    return after, after.phase is Phase.OPEN and after.epoch != before.epoch
-
-
-def _withdrawn(breaker: Breaker, ticket: Ticket, state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
-    return breaker.withdraw(state, ticket.permit_id, now_at=now_at), None

@@ -210,9 +210,13 @@ class MovingRun(DraftedRun):
 
     def release(self) -> None:
         """Let go in the middle of the work: any worker may go on at once."""
+        self._take_back_intents()
+        self._book(RunReleased(at=self.clock.now()))
+
+    def _take_back_intents(self) -> None:
+        """Those of attempts that were not begun and will not be, here."""
         for intent in unbegun(self.execution.outstanding(), at=self.clock.now()):
             self._book(intent)
-        self._book(RunReleased(at=self.clock.now()))
 
     def park(self, reason: str) -> None:
         """Stop, with a reason for a person."""
@@ -228,10 +232,11 @@ class MovingRun(DraftedRun):
     def park_rollback(self, bound: UndoBound) -> None:
         """Park it in the middle of a roll-back that takes too long. See `undo`."""
         reason = str(bound.over())
-        for attempt in [each for each in self.attempts.values() if each.command.options.parks]:
+        for attempt in [each for each in self.attempts.values() if each.command.options.parks and each.has_begun]:
             if not self.is_over and self.execution.expects(attempt.command.run, attempt.command.call):
                 self.happen(undo_cut_off(attempt.command, bound, at=self.clock.now()))
         if not self.is_over:
+            self._take_back_intents()
             self.park(reason)
 
     @property

@@ -113,6 +113,7 @@ class Mover:
         """Stop everything at once."""
         self._alarms.close()
         self.discard_all()
+        self._executor.close()
         self._threads.close()
         self._processes.close()
 
@@ -120,7 +121,10 @@ class Mover:
         """Let go of every tree in motion so that others go on at once."""
         for live in self._holdings.active():
             self._executor.cancel_all(live)
-            if not live.is_over and not live.is_lost:
+            if not live.journal:
+                # Somebody else holds its id: it has not begun, and nothing may be said of it.
+                self.discard(live)
+            elif not live.is_over and not live.is_lost:
                 live.release()
                 self.settle(live)
 
@@ -316,7 +320,9 @@ class Mover:
                 effect()  # type: ignore[operator]
 
     def _start(self, live: LiveRun, command: RunStep) -> None:
-        if command.not_before_at and (command.lacks_intent or command.not_before_at > self._clock.now()):
+        # One with an intent was due when that was written, and is to be called now, whatever the clock says meanwhile.
+        is_early = command.lacks_intent or (command.not_before_at > self._clock.now() and not command.intended)
+        if command.not_before_at and is_early:
             live.moving -= 1
             live.retries[command.run, command.call] = command
             self._loop.call_soon(self._settle_later, live)

@@ -76,13 +76,23 @@ class Patience:
 
     async def read_back(self, changes: Sequence[Change], open_: list[int]) -> dict[int, tuple[Outcome, int]]:
         """Find out what became of a commit that failed around its end; what was not written is left out."""
+        found = {index: await self._find_outcome(changes[index]) for index in open_}
+        return {index: outcome for index, outcome in found.items() if outcome is not None}
+
+    async def _find_outcome(self, change: Change) -> tuple[Outcome, int] | None:
+        refusals = 0
         while True:
             try:
-                found = {index: await find_outcome(self._store, changes[index]) for index in open_}
+                return await find_outcome(self._store, change)
             except StoreUnavailableError as error:
                 await self._say(error, BACKOFF_MAX_SECONDS / 5)
-            else:
-                return {index: outcome for index, outcome in found.items() if outcome is not None}
+            except Exception as error:
+                # Something in what stands there. Whoever cannot know is refused: that is read anew, by their run only.
+                await self._say(error, BACKOFF_FIRST_SECONDS * 2**refusals)
+                refusals += 1
+                if refusals == REFUSALS_MAX:
+                    log.error("what became of a change of journal %d cannot be read: %s", change.journal, error)
+                    return Outcome.CONFLICT, change.journal
 
     async def _say(self, error: Exception, pause: float) -> None:
         if not self.trouble:

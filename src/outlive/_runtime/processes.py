@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 BEGIN_SECONDS_MAX = 60
 """How long a new process may take to import the modules that it needs."""
+LOOK_SECONDS = 1.0
+"""How often a silent process is looked at."""
 
 _NOT_BEGUN = (
     " before it could begin (it imports the script that this process runs: what a script does, it must do under "
@@ -216,20 +218,27 @@ class StepProcess:
         self._process = process
         if not self._is_wanted:
             _kill(process)
-        with connection, suppress(EOFError, OSError):
-            self._talk(connection)
+        with connection:
+            try:
+                self._talk(process, connection)
+            except (EOFError, OSError):
+                """It has ended, or is about to."""
+            except Exception:  # Whoever waits for it would wait for ever.
+                log.exception("a process of a step says what cannot be understood; it is killed")
+                _kill(process)
         process.join()
+        _kill_group(process)
         self._tell(self._on_died, _how_it_ended(process.exitcode) + ("" if self._has_begun else _NOT_BEGUN))
 
-    def _talk(self, connection: Connection) -> None:
-        self._tell(self._on_message, decode_message(connection.recv_bytes()))
+    def _talk(self, process: SpawnProcess, connection: Connection) -> None:
+        self._tell(self._on_message, decode_message(_receive(process, connection)))
         self._has_begun = True
         while (job := self._jobs.get()) is not None:
             connection.send_bytes(job)
             del job
             message: Message = Progressed(b"")
             while isinstance(message, Progressed | Published):
-                message = decode_message(connection.recv_bytes())
+                message = decode_message(_receive(process, connection))
                 self._tell(self._on_message, message)
 
     def _tell(self, hear: Callable[[Any], None], what: Any) -> None:
@@ -260,14 +269,31 @@ def _begin_process() -> tuple[SpawnProcess, Connection]:
     return process, ours
 
 
+def _receive(process: SpawnProcess, connection: Connection) -> bytes:
+    """What it says next. A pipe need not end with it: whatever it has forked has the pipe too.
+
+    Raises:
+        EOFError, OSError: it has ended, or the pipe has.
+    """
+    while not connection.poll(LOOK_SECONDS):
+        if not process.is_alive() and not connection.poll():
+            raise EOFError
+    return connection.recv_bytes()
+
+
 def _kill(process: SpawnProcess) -> None:
-    if not process.is_alive():
-        return
+    if process.is_alive() and not _kill_group(process):
+        process.kill()
+
+
+def _kill_group(process: SpawnProcess) -> bool:
+    """Kill a process and what it has started; False if it does not lead a group of its own yet, or any more."""
     assert process.pid, "0 would be our own group"
     try:
         os.killpg(process.pid, signal.SIGKILL)
-    except (AttributeError, OSError):  # No such thing here, or it does not lead a group of its own yet.
-        process.kill()
+    except (AttributeError, OSError):  # Or there is no such thing here.
+        return False
+    return True
 
 
 def _how_it_ended(code: int | None) -> str:

@@ -208,8 +208,24 @@ class Station:
             self._claimer.has_room()
 
     async def stop(self, *, grace_seconds: float) -> None:
-        """Claim nothing more, let steps finish for a while, release everything, end the session."""
+        """Claim nothing more, let steps finish for a while, release everything, end the session.
+
+        Whoever cancels it has no time for that: everything is dropped where it is, and the session ends all the same.
+        """
         self._is_stopping = True
+        try:
+            await self._stop_gently(grace_seconds)
+        except BaseException:
+            self.abandon()
+            raise
+        finally:
+            try:
+                # More than one if it stops while a session that was lost is being followed by another.
+                await self._end_sessions()
+            except StoreUnavailableError as error:
+                log.warning("the session could not be ended (%s); its lease will run out", error)
+
+    async def _stop_gently(self, grace_seconds: float) -> None:
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.wait([self._renewal])
@@ -219,11 +235,6 @@ class Station:
             await self._stop_worker(worker, grace_seconds)
         await self._herald.close(patience_seconds=grace_seconds)
         await self._gate.close(patience_seconds=grace_seconds)
-        try:
-            # More than one if it stops while a session that was lost is being followed by another.
-            await self._end_sessions()
-        except StoreUnavailableError as error:
-            log.warning("the session could not be ended (%s); its lease will run out", error)
 
     async def _stop_worker(self, worker: Worker, grace_seconds: float) -> None:
         worker.stop()

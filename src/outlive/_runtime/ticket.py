@@ -30,7 +30,6 @@ class Ticket:
         "alarm",
         "guard",
         "has_slept",
-        "is_begun",
         "is_over",
         "passed_at",
         "permit",
@@ -48,8 +47,6 @@ class Ticket:
         """When it was let through; 0 until then."""
         self.has_slept = False
         """Whether it had to wait, and so gave its slot away."""
-        self.is_begun = False
-        """Whether the step was called."""
         self.is_over = False
         self.alarm: Alarm | None = None
         self._rested: Callable[[], None] | None = rested
@@ -69,10 +66,6 @@ class Ticket:
             self.alarm.cancel()
         self._wake()
         self._over(self, end)
-
-    def cancel(self) -> None:
-        """Its run wants it no longer: that is a failure if it was called, for who is cancelled was too slow."""
-        self.end(End.BAD if self.is_begun else End.UNTOLD)
 
     def rest(self) -> None:
         """It needs no slot at the gate any more; said once."""

@@ -172,14 +172,24 @@ class Engine(EngineVerbs):
             return  # A fork has no part in it: everything belongs to the parent, which goes on.
         self._loop = None
         client, self._client = self._client, None
+        try:
+            if self._station is not None:
+                await self._station.stop(grace_seconds=self._grace_seconds)
+            if self._waiters is not None:
+                self._waiters.close()
+            if self._committer is not None:
+                await self._committer.drain(patience_seconds=0)
+        finally:
+            # Also if somebody cancels this: what is left open would go on by itself, and nobody could end it.
+            await self._close(client)
+
+    async def _close(self, client: Client | None) -> None:
         if self._station is not None:
-            await self._station.stop(grace_seconds=self._grace_seconds)
             self._station = None
             await leave_engine()
         if self._waiters is not None:
             self._waiters.close()
         if self._committer is not None:
-            await self._committer.drain(patience_seconds=0)
             self._committer.abandon()
             self._committer = None
         if self._leases is not None:
