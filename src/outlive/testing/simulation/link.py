@@ -18,7 +18,7 @@ from outlive.testing.simulation.weather import Fate, Trip, Weather
 from outlive.testing.simulation.world import World
 
 PLACE = "the simulated store"
-WRITES = frozenset({"commit", "claim_runs", "deliver", "register_worker", "retire_worker", "put_blobs"})
+WRITES = frozenset({"commit", "change_cell", "claim_runs", "deliver", "register_worker", "retire_worker", "put_blobs"})
 READS = frozenset(
     {
         "find_mail",

@@ -11,6 +11,7 @@ import random
 
 import msgspec
 
+from outlive.testing.simulation.machines.legs import write_machines
 from outlive.testing.simulation.program import Case, write_cases
 
 FAULT_SECONDS = 25.0
@@ -111,12 +112,21 @@ def draw(seed: int) -> Plan:
             slow_seconds=chance.choice((0.1, 0.5, 3.0)),
             base_seconds=chance.choice((0.0002, 0.002, 0.01)),
         ),
-        cases=write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS),
+        cases=_cases(seed, write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS)),
         strikes=_strikes(chance, workers=workers, lease=lease),
         sees_dead=chance.random() < 0.4,
         false_alarms=chance.choice((0.0, 0.0, 0.0, 0.03)),
         is_named=chance.random() < 0.4,
     )
+
+
+def _cases(seed: int, cases: list[Case]) -> list[Case]:
+    """Every other seed has machines, in place of most of its other runs."""
+    chance = random.Random(f"machines of outlive simulation {seed}")
+    if chance.random() < 0.5:
+        return cases
+    machines = write_machines(chance, count=chance.choice((1, 2, 2, 3)), seconds=FAULT_SECONDS)
+    return [*cases[: chance.choice((0, 0, 1))], *machines]
 
 
 def _limits(chance: random.Random) -> dict[str, int]:

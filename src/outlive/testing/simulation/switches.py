@@ -41,8 +41,8 @@ def _without_fence() -> Iterator[None]:
 
     def commit(self: MemoryStore, change: Change) -> tuple[Outcome, int]:
         tree = self._state.trees.get(change.journal)
-        if tree is not None and len(tree.rows) != change.after + 1:
-            salt, end = salt_of(tree.root.nonce), len(tree.rows)
+        if tree is not None and tree.rows[-1][0] != change.after:
+            salt, end = salt_of(tree.root.nonce), tree.rows[-1][0] + 1
             events = [open_row(row, salt=salt, run_id=tree.root.id) for row in change.rows]
             change.rows = [seal(event, salt=salt, seq=seq) for seq, event in enumerate(events, end)]
             change.after = end - 1
