@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from outlive._model import Limits, Run, RunStatus
-from outlive.errors.step import UNDO_FAILED
+from outlive.errors import UNDO_FAILED
 from outlive.telemetry import log
 from outlive.testing.simulation.desk import Desk
 from outlive.testing.simulation.judge import Judge

@@ -108,6 +108,8 @@ class Server:
         self.happened(f"{verb} {fate.value}")
         if verb == "commit":
             for change in args[0]:
+                if change.forgets is not None:
+                    self.happened(f"snapshot {fate.value}")
                 if change.journal:
                     self._unanswered[loop, change.journal] = fate
                 if fate is Fate.UNANSWERED:
@@ -151,6 +153,8 @@ class Server:
                 self.happened("writer lost the compare-and-swap")
                 if change.journal and not is_owner:
                     self.happened("zombie refused")
+                    if change.after < self.state.trees[change.journal].rows[0][0]:
+                        self.happened("zombie found its place put away by a snapshot")
             elif change.journal and not is_owner and not may_be_ended:
                 who = f"which {owner} owns" if owner else "which nobody owns"
                 self.complain(f"zombie: {loop.name} wrote into the journal of {self.books[journal].root_id}, {who}")

@@ -56,7 +56,9 @@ class Effects:
         deeds = self.trees.setdefault(attempt.nonce, Deeds())
         key = deeds.keys.setdefault((name, is_undo), attempt.idempotency_key)
         if key != attempt.idempotency_key:
-            self._world.complain(f"{self._what(name, is_undo)} has key {key}, and is begun as {attempt.idempotency_key}")
+            self._world.complain(
+                f"{self._what(name, is_undo)} has key {key}, and is begun as {attempt.idempotency_key}"
+            )
         tried = Tried(name, attempt.epoch, is_undo)
         deeds.begun.append(tried)
         deeds.calls.setdefault((attempt.command.run, attempt.command.call), tried)

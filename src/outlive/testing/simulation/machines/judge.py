@@ -13,15 +13,16 @@ from outlive._journal.event import (
     RunParked,
     SnapshotTaken,
     StateLeft,
-    StepDelayed,
     StepFailed,
     StepSucceeded,
 )
 from outlive._model import Payload, Run, RunStatus
+from outlive.errors import UNDO_FAILED
 from outlive.testing.simulation.book import Book
 from outlive.testing.simulation.machines.course import Course, course_of, held, is_logged
-from outlive.testing.simulation.machines.effects import Deeds, Effects, Tried
+from outlive.testing.simulation.machines.effects import Deeds, Effects
 from outlive.testing.simulation.machines.play import SNAPSHOT_AFTER
+from outlive.testing.simulation.machines.seen import see
 from outlive.testing.simulation.program import Case
 from outlive.testing.simulation.world import World
 
@@ -53,7 +54,7 @@ class MachineJudge:
         self._judge_order(course, run, deeds)
         self._judge_undos(run, book, deeds)
         self._judge_length(case, run, book, deeds)
-        self._see(run, book, deeds)
+        see(self._world.sometimes, case.program, book, deeds)
 
     def _complain(self, run: Run, what: str) -> None:
         self._world.complain(f"machine {run.id}, {run.status.value}: {what}")
@@ -72,6 +73,8 @@ class MachineJudge:
         if _is_given_up(book):
             # A roll-back that somebody has ended; that it went newest first is looked at all the same.
             self._world.sometimes["cancel gave up on a parked machine"] += 1
+            if not _tells_what_is_left(book, run):
+                self._complain(run, f"its roll-back was given up, and it ended as if nothing was left: {run.reason}")
             return
         kept: set[str] = set()
         if run.status is RunStatus.SUCCEEDED:
@@ -161,12 +164,13 @@ class MachineJudge:
         tried = deeds.calls.get((event.run, event.call))
         return tried is not None and not tried.is_undo and (isinstance(event, StepFailed) or tried.name in deeds.done)
 
-    # -- What happened ---------------------------------------------------------------------------------------
-
-    def _see(self, run: Run, book: Book, deeds: Deeds) -> None:
-        pass
-
 
 def _is_given_up(book: Book) -> bool:
     """Whether somebody cancelled it when it was parked: then it ends where it stands."""
     return isinstance(book.events[-1], RunCancelled) and isinstance(book.events[-2], RunParked)
+
+
+def _tells_what_is_left(book: Book, run: Run) -> bool:
+    parked = book.events[-2]
+    assert isinstance(parked, RunParked)
+    return parked.reason in run.reason if parked.reason.startswith(UNDO_FAILED) else True
