@@ -56,9 +56,8 @@ class Effects:
         deeds = self.trees.setdefault(attempt.nonce, Deeds())
         key = deeds.keys.setdefault((name, is_undo), attempt.idempotency_key)
         if key != attempt.idempotency_key:
-            self._world.complain(
-                f"{self._what(name, is_undo)} has key {key}, and is begun as {attempt.idempotency_key}"
-            )
+            what = f"the undo of {name}" if is_undo else name
+            self._world.complain(f"{what} has the key {key}, and is begun with {attempt.idempotency_key}")
         tried = Tried(name, attempt.epoch, is_undo)
         deeds.begun.append(tried)
         deeds.calls.setdefault((attempt.command.run, attempt.command.call), tried)
@@ -74,6 +73,3 @@ class Effects:
     def undo(self, attempt: Attempt, name: str) -> None:
         """It is taken back."""
         self.trees[attempt.nonce].undone.setdefault(name, attempt.epoch)
-
-    def _what(self, name: str, is_undo: bool) -> str:
-        return f"the undo of {name}" if is_undo else name

@@ -12,6 +12,7 @@ from outlive._define.machine.answer import More, Pending
 from outlive._define.machine.joins import All, Quorum
 from outlive._define.machine.joins import Any as AnyOne
 from outlive._define.machine.machine import Machine
+from outlive._define.machine.split import Branch
 from outlive._define.machine.wire import MachineResult
 from outlive._define.registry import Registry
 from outlive._define.step import step
@@ -280,7 +281,7 @@ def _machine(name: str, snapshot_after: int | None) -> Machine[S, Trip]:
     machine.stepped(S.STEPPED, to=anywhere)(stepped)
     machine.state(S.LIMITED, to=anywhere, limit=LIMIT)(limited)
     machine.state(S.FRAGILE, to=anywhere, retry=retry, breaker=BREAKER)(fragile)
-    branches = {"a": branch_a, "b": branch_b, "c": branch_c}
+    branches: dict[str, Branch] = {"a": branch_a, "b": branch_b, "c": branch_c}
     machine.split(S.SPLIT, branches, join=All(then=S.ROUTE), merge=merge)
     machine.split(S.ANY, branches, join=AnyOne(then=S.ROUTE), merge=merge)
     machine.split(S.QUORUM, branches, join=Quorum(2, then=S.ROUTE), merge=merge)

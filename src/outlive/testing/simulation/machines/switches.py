@@ -100,4 +100,5 @@ MACHINE_SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "gate": partial(replaced, Gate, "_ask_limit", _ask_nobody),
 }
 """A snapshot lacks an undo that is left, or the last transition, or how often each step was called; it is never taken;
-branches that come too late are not undone; roll-backs begin at the wrong end; a limit does not count, or is not asked."""
+branches that come too late are not undone; roll-backs begin at the wrong end; a limit does not count, or nobody asks
+it."""
