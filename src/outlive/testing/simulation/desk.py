@@ -25,7 +25,8 @@ from outlive.errors import (
     StoreUnavailableError,
 )
 from outlive.testing.simulation.loop import SimulatedLoop
-from outlive.testing.simulation.machines.play import PLAYED, Trip, told
+from outlive.testing.simulation.machines.play import PLAYED, told
+from outlive.testing.simulation.machines.trip import Trip
 from outlive.testing.simulation.play import play, rare
 from outlive.testing.simulation.process import Process, SimulatedEngine
 from outlive.testing.simulation.program import Case, Signal

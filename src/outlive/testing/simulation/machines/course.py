@@ -7,8 +7,10 @@ from typing import Any
 
 from outlive.testing.simulation.machines.legs import ATTEMPTS, BRANCHES, UNDOABLE_BRANCHES, Leg, Legs
 
-WANTED = {"split": 3, "any": 1, "quorum": 2}
+WANTED = {"split": 3, "any": 1, "quorum": 2, "part": 1}
 """How many branches must succeed."""
+UNLUCKY = ("once", "part")
+"""What fails for good when its process dies, or stands still for too long."""
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class Course:
     """Where each transition in the journal goes."""
     fails: bool = False
     """Whether its last leg fails for good."""
+    may_fail_at: set[int] = field(default_factory=set)
+    """Behind how many transitions it may also fail, if it has bad luck."""
 
 
 def course_of(legs: Legs) -> Course:
@@ -38,6 +42,8 @@ def course_of(legs: Legs) -> Course:
         if leg[0] == "end":
             break
         course.groups += _groups(leg)
+        if leg[0] in UNLUCKY:
+            course.may_fail_at.add(len(course.path))
         if _fails(leg):
             course.fails = True
             break
@@ -53,7 +59,7 @@ def _fails(leg: Leg) -> bool:
     match leg:
         case ["work" | "timer", _, _, fails, *_] | ["book", _, _, _, fails, _]:
             return bool(fails >= ATTEMPTS)
-        case ["split" | "any" | "quorum" as kind, _, _, fails]:
+        case ["split" | "any" | "quorum" | "part" as kind, _, _, fails]:
             return len(BRANCHES) - sum(fails) < WANTED[kind]
         case _:
             return False
@@ -62,19 +68,19 @@ def _fails(leg: Leg) -> bool:
 def _groups(leg: Leg) -> list[Group]:
     tag = leg[1]
     match leg:
-        case ["work" | "timer" | "fragile", *_]:
+        case ["work" | "timer" | "fragile" | "once" | "poison", *_]:
             return [Group({tag})]
         case ["book" | "loop" | "limited" | "stepped", _, turns, *_]:
             return [Group({f"{tag}/{turn}"}) for turn in range(turns)]
         case ["poll", _, turns, *_]:
             return [Group({f"{tag}/{turn}"}) for turn in range(turns + 1)]
-        case ["split" | "any" | "quorum", *_]:
+        case ["split" | "any" | "quorum" | "part", *_]:
             return [Group({f"{tag}/{name}" for name in BRANCHES}, may_lack=True)]
         case ["batch", _, count, *_]:
             items = Group({f"{tag}/{number}" for number in range(count)})
             return [Group({f"{tag}/load"}), items, Group({f"{tag}/unload"})]
         case ["ask", *_]:
-            return [Group({f"{tag}/first"}), Group({f"{tag}/last"})]
+            return [Group({f"{tag}/first"}), Group({f"{tag}/toll"}, may_lack=True), Group({f"{tag}/last"})]
         case _:
             raise AssertionError(f"no such leg: {leg}")
 
@@ -85,7 +91,7 @@ def _path(leg: Leg, after: str) -> list[str]:
             return [kind.upper()] * (turns - 1) + [after]
         case ["timer", *_]:
             return ["WORK", after]
-        case ["split" | "any" | "quorum", *_]:
+        case ["split" | "any" | "quorum" | "part", *_]:
             return ["ROUTE"]
         case _:
             return [after]
@@ -99,17 +105,19 @@ def is_logged(legs: Legs, log: list[Any]) -> bool:
 def _fits(leg: Leg, gave: Any) -> bool:
     tag = leg[1]
     match leg:
-        case ["work" | "timer" | "fragile", *_]:
+        case ["work" | "timer" | "fragile" | "once" | "poison", *_]:
             return bool(gave == tag)
         case ["book" | "loop" | "limited" | "stepped" | "poll", _, turns, *_]:
             return bool(gave == [tag, turns])
-        case ["split" | "any" | "quorum" as kind, _, _, fails]:
+        case ["split" | "any" | "quorum" | "part" as kind, _, _, fails]:
             good = [f"{tag}/{name}" for name, is_bad in zip(BRANCHES, fails, strict=True) if not is_bad]
             return set(gave) <= set(good) and len(set(gave)) == len(gave) >= WANTED[kind]
         case ["batch", _, count, _, bad]:
             return bool(gave == ["failed" if number == bad else f"{tag}/{number}" for number in range(count)])
         case ["ask", _, count, _]:
-            return bool(gave == [f"{tag}/first", list(range(count)), f"{tag}/last"])
+            first, heard, paid, last = gave
+            is_paid = paid in (f"{tag}/toll", "refused")
+            return is_paid and [first, heard, last] == [f"{tag}/first", [*range(count)], f"{tag}/last"]
         case _:
             raise AssertionError(f"no such leg: {leg}")
 
@@ -121,7 +129,7 @@ def held(legs: Legs, log: list[Any]) -> set[str]:
         match leg:
             case ["book", tag, turns, *_]:
                 kept |= {f"{tag}/{turn}" for turn in range(turns)}
-            case ["split" | "any" | "quorum", tag, *_]:
+            case ["split" | "any" | "quorum" | "part", tag, *_]:
                 kept |= set(gave) & {f"{tag}/{name}" for name in UNDOABLE_BRANCHES}
             case ["ask", tag, *_]:
                 kept |= {f"{tag}/first", f"{tag}/last"}

@@ -63,6 +63,8 @@ class MachineJudge:
 
     def _judge_end(self, case: Case, course: Course, run: Run, book: Book, deeds: Deeds) -> None:
         may_end = {RunStatus.FAILED if course.fails else RunStatus.SUCCEEDED}
+        if course.may_fail_at:
+            may_end.add(RunStatus.FAILED)
         if case.cancel_seconds is not None:
             may_end.add(RunStatus.CANCELLED)
         if case.timeout_seconds is not None:
@@ -85,14 +87,24 @@ class MachineJudge:
                 self._complain(run, f"gave {result}, and its legs are {case.program}")
                 return
             kept = held(case.program, log)
+            self._judge_shown(case, run)
         if kept != deeds.kept:
             lost, left = sorted(kept - deeds.kept), sorted(deeds.kept - kept)
             self._complain(run, f"it lacks {lost} and has {left} left; done {deeds.done}, undone {deeds.undone}")
 
+    def _judge_shown(self, case: Case, run: Run) -> None:
+        asks = [leg[1] for leg in case.program if leg[0] == "ask"]
+        shown = None if run.published is None else self._value(run.published)
+        if shown != ({"at": asks[-1]} if asks else None):
+            self._complain(run, f"it shows {shown}, and went through {asks}")
+
     def _judge_path(self, course: Course, run: Run, book: Book) -> None:
         """The journal, with all that snapshots have put away, has the transitions of the course."""
         path = [to for event in book.events if (to := self._goes_to(event))]
-        wanted = course.path if run.status in (RunStatus.SUCCEEDED, RunStatus.FAILED) else course.path[: len(path)]
+        wanted = course.path
+        is_unlucky = run.status is RunStatus.FAILED and len(path) in course.may_fail_at
+        if is_unlucky or run.status in (RunStatus.CANCELLED, RunStatus.TIMED_OUT):
+            wanted = wanted[: len(path)]
         if path != wanted:
             self._complain(run, f"its states were {path}, and should be {wanted}")
 

@@ -44,6 +44,7 @@ class LegWriter:
             "ask": self._ask,
             "limited": self._limited,
             "fragile": self._fragile,
+            "once": self._once,
         }
         self._menu = ["book", *chance.sample(list(self._kinds), chance.randint(2, 5))]
 
@@ -54,6 +55,8 @@ class LegWriter:
         if chance.random() < 0.35:
             # Something that can be undone before it, and then the end of all retries.
             case.program += [self._book(), self._failing()]
+        if chance.random() < 0.03:
+            case.program.insert(chance.randint(0, len(case.program)), ["poison", self._tag()])
         case.program.append(["end", chance.choice(("DONE", "LOST"))])
 
     def _tag(self) -> str:
@@ -62,7 +65,7 @@ class LegWriter:
 
     def _millis(self, most: int) -> int:
         """Mostly short, now and then long."""
-        return int(self._chance.random() ** 3 * most)
+        return int(self._chance.random() ** 2 * most)
 
     def _failing(self) -> Leg:
         if self._chance.random() < 0.5:
@@ -86,11 +89,14 @@ class LegWriter:
         return ["loop", self._tag(), self._chance.choice((3, 8, 20, 30)), self._millis(300)]
 
     def _split(self) -> Leg:
-        kind = self._chance.choice(("split", "any", "quorum"))
+        kind = self._chance.choice(("split", "any", "quorum", "part"))
         fails = [kind != "split" and place == self._chance.randrange(6) for place in range(3)]
         if kind == "quorum" and sum(fails) > 1:
             fails = [True, False, False]
         return [kind, self._tag(), [self._millis(2500) for _ in BRANCHES], fails]
+
+    def _once(self) -> Leg:
+        return ["once", self._tag(), self._millis(2000)]
 
     def _poll(self) -> Leg:
         return ["poll", self._tag(), self._chance.randint(0, 4), self._millis(3000), self._millis(500)]

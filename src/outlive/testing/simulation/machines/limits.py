@@ -25,6 +25,8 @@ SECOND = 1_000_000
 WINDOW = FixedWindow(limit=3, seconds=4)
 BUCKET = TokenBucket(rate=1.5, burst=2)
 LIMIT = RateLimit("simulated", WINDOW, BUCKET, shared=True)
+IMPATIENT = RateLimit("simulated", WINDOW, BUCKET, shared=True, when_full="fail")
+"""The same limit, for those who do not wait."""
 BREAKER = Breaker("simulated", failures=2, reset=3, shared=True)
 LIMIT_CELL = f"limit/{LIMIT.name}"
 BREAKER_CELL = f"breaker/{BREAKER.name}"

@@ -15,6 +15,7 @@ TAKEN_OVER = {
     "split": "split interrupted",
     "any": "split interrupted",
     "quorum": "split interrupted",
+    "part": "split interrupted",
     "batch": "batch interrupted",
     "stepped": "cursor went on in another process",
     "poll": "poll went on in another process",
