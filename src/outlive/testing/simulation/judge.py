@@ -151,6 +151,8 @@ class Judge:
         if case.machine:
             self._machines.judge(case, run, self._server.books[run.journal])
             self._judge_signals(case)
+            if answers.is_cancelled and run.status is not RunStatus.CANCELLED:
+                self._check_cancel_unheard(case)
             return
         if run.status is RunStatus.CANCELLED and case.cancel_seconds is not None:
             world.sometimes["cancel came before the end"] += 1

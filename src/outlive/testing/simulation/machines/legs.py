@@ -130,9 +130,10 @@ def write_machines(chance: random.Random, *, count: int, seconds: float) -> list
         case.machine = chance.choice(MACHINES)
         case.starters = chance.choice((1, 1, 1, 2))
         LegWriter(chance, case, seconds=seconds).write()
+        # Also both of them: the cancel wins if the run hears of it.
         if chance.random() < 0.25:
-            case.cancel_seconds = chance.random() * 10
-        elif chance.random() < 0.15:
+            case.cancel_seconds = chance.random() * 15
+        if chance.random() < 0.15:
             case.timeout_seconds = 1 + chance.random() * 15
         case.is_signalled = bool(case.signals) and case.timeout_seconds is None and chance.random() < 0.3
         case.waiters = chance.choice((0, 0, 1))

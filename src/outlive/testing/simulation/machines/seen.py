@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from outlive._journal.event import RunClaimed, RunParked, SnapshotTaken, StepDelayed, StepSucceeded
+from outlive._journal.event import CancelRequested, RunClaimed, RunParked, SnapshotTaken, StepDelayed, StepSucceeded
 from outlive._model import RunStatus
 from outlive.errors import UNDO_FAILED
 from outlive.testing.simulation.book import Book
@@ -48,6 +48,7 @@ def see(seen: Counter[str], legs: Legs, book: Book, deeds: Deeds) -> None:
 
 def _see_journal(seen: Counter[str], book: Book, deeds: Deeds) -> None:
     base = 0
+    is_undoing = False
     done_at: dict[str, int] = {}
     for seq, event in enumerate(book.events):
         if isinstance(event, SnapshotTaken):
@@ -57,6 +58,8 @@ def _see_journal(seen: Counter[str], book: Book, deeds: Deeds) -> None:
         elif isinstance(event, RunClaimed):
             seen["worker lost behind a snapshot"] += event.interrupted and base > 0
             seen["worker lost right behind a snapshot"] += event.interrupted and base == seq - 1 > 0
+        elif isinstance(event, CancelRequested):
+            seen["cancel in the middle of a roll-back"] += is_undoing
         elif isinstance(event, RunParked):
             seen["undo failed and parked its machine"] += event.reason.startswith(UNDO_FAILED)
         elif isinstance(event, StepDelayed):
@@ -66,4 +69,5 @@ def _see_journal(seen: Counter[str], book: Book, deeds: Deeds) -> None:
             if tried is not None and not tried.is_undo and tried.name in deeds.done:
                 done_at[tried.name] = seq
             elif tried is not None and tried.is_undo:
+                is_undoing = True
                 seen["undone what a snapshot owed"] += done_at.pop(tried.name, base) < base
