@@ -9,7 +9,7 @@ from outlive.testing.simulation.machines.legs import ATTEMPTS, BRANCHES, UNDOABL
 
 WANTED = {"split": 3, "any": 1, "quorum": 2, "part": 1}
 """How many branches must succeed."""
-UNLUCKY = ("once", "part")
+UNLUCKY = ("once", "part", "slow")
 """What fails for good when its process dies, or stands still for too long."""
 
 
@@ -41,7 +41,13 @@ def course_of(legs: Legs) -> Course:
     for place, leg in enumerate(legs):
         if leg[0] == "end":
             break
-        course.groups += _groups(leg)
+        if leg[0] == "trip":
+            # Its transitions are those of another run.
+            inner = course_of(leg[2])
+            course.groups += inner.groups
+            course.may_fail_at |= {len(course.path)} if inner.may_fail_at else set()
+        else:
+            course.groups += _groups(leg)
         if leg[0] in UNLUCKY:
             course.may_fail_at.add(len(course.path))
         if _fails(leg):
@@ -59,6 +65,8 @@ def _fails(leg: Leg) -> bool:
     match leg:
         case ["work" | "timer", _, _, fails, *_] | ["book", _, _, _, fails, _]:
             return bool(fails >= ATTEMPTS)
+        case ["trip", _, inner]:
+            return course_of(inner).fails
         case ["split" | "any" | "quorum" | "part" as kind, _, _, fails]:
             return len(BRANCHES) - sum(fails) < WANTED[kind]
         case _:
@@ -68,7 +76,7 @@ def _fails(leg: Leg) -> bool:
 def _groups(leg: Leg) -> list[Group]:
     tag = leg[1]
     match leg:
-        case ["work" | "timer" | "fragile" | "once" | "poison", *_]:
+        case ["work" | "timer" | "fragile" | "once" | "poison" | "slow", *_]:
             return [Group({tag})]
         case ["book" | "loop" | "limited" | "stepped", _, turns, *_]:
             return [Group({f"{tag}/{turn}"}) for turn in range(turns)]
@@ -105,13 +113,15 @@ def is_logged(legs: Legs, log: list[Any]) -> bool:
 def _fits(leg: Leg, gave: Any) -> bool:
     tag = leg[1]
     match leg:
-        case ["work" | "timer" | "fragile" | "once" | "poison", *_]:
+        case ["work" | "timer" | "fragile" | "once" | "poison" | "slow", *_]:
             return bool(gave == tag)
         case ["book" | "loop" | "limited" | "stepped" | "poll", _, turns, *_]:
             return bool(gave == [tag, turns])
         case ["split" | "any" | "quorum" | "part" as kind, _, _, fails]:
             good = [f"{tag}/{name}" for name, is_bad in zip(BRANCHES, fails, strict=True) if not is_bad]
             return set(gave) <= set(good) and len(set(gave)) == len(gave) >= WANTED[kind]
+        case ["trip", _, inner]:
+            return is_logged(inner, gave)
         case ["batch", _, count, _, bad]:
             return bool(gave == ["failed" if number == bad else f"{tag}/{number}" for number in range(count)])
         case ["ask", _, count, _]:
@@ -131,6 +141,8 @@ def held(legs: Legs, log: list[Any]) -> set[str]:
                 kept |= {f"{tag}/{turn}" for turn in range(turns)}
             case ["split" | "any" | "quorum" | "part", tag, *_]:
                 kept |= set(gave) & {f"{tag}/{name}" for name in UNDOABLE_BRANCHES}
+            case ["trip", _, inner]:
+                kept |= held(inner, gave)
             case ["ask", tag, *_]:
                 kept |= {f"{tag}/first", f"{tag}/last"}
             case _:

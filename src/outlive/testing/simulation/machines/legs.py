@@ -6,7 +6,7 @@ Times are in milliseconds. `course` says what must come of it.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from outlive.testing.simulation.program import Case, Signal
@@ -45,6 +45,8 @@ class LegWriter:
             "limited": self._limited,
             "fragile": self._fragile,
             "once": self._once,
+            "slow": self._slow,
+            "trip": self._trip,
         }
         self._menu = ["book", *chance.sample(list(self._kinds), chance.randint(2, 5))]
 
@@ -98,6 +100,18 @@ class LegWriter:
     def _once(self) -> Leg:
         return ["once", self._tag(), self._millis(2000)]
 
+    def _slow(self) -> Leg:
+        return ["slow", self._tag(), self._millis(1500)]
+
+    def _trip(self) -> Leg:
+        """A machine in a machine."""
+        tag = self._tag()
+        menu = (self._book, self._book, self._split, self._loop, self._timer)
+        legs = [self._chance.choice(menu)() for _ in range(self._chance.randint(1, 2))]
+        if self._chance.random() < 0.2:
+            legs.append(self._failing())
+        return ["trip", tag, [*legs, ["end", "DONE"]]]
+
     def _poll(self) -> Leg:
         return ["poll", self._tag(), self._chance.randint(0, 4), self._millis(3000), self._millis(500)]
 
@@ -120,6 +134,14 @@ class LegWriter:
 
     def _fragile(self) -> Leg:
         return ["fragile", self._tag(), self._millis(400), self._chance.choice((0, 1, 2))]
+
+
+def each_leg(legs: Legs) -> Iterator[Leg]:
+    """All legs, those of machines inside too."""
+    for leg in legs:
+        yield leg
+        if leg[0] == "trip":
+            yield from each_leg(leg[2])
 
 
 def write_machines(chance: random.Random, *, count: int, seconds: float) -> list[Case]:

@@ -9,7 +9,7 @@ from outlive._model import RunStatus
 from outlive.errors import UNDO_FAILED
 from outlive.testing.simulation.book import Book
 from outlive.testing.simulation.machines.effects import Deeds
-from outlive.testing.simulation.machines.legs import Legs
+from outlive.testing.simulation.machines.legs import Legs, each_leg
 
 TAKEN_OVER = {
     "split": "split interrupted",
@@ -35,7 +35,7 @@ def see(seen: Counter[str], legs: Legs, book: Book, deeds: Deeds) -> None:
         seen["branch that came too late undone" if is_kept else "machine rolled back"] += 1
     if len({tried.epoch for tried in deeds.begun if tried.is_undo}) > 1:
         seen["roll-back interrupted"] += 1
-    kinds = {leg[1]: leg[0] for leg in legs}
+    kinds = {leg[1]: leg[0] for leg in each_leg(legs)}
     epochs: dict[str, set[int]] = {}
     for tried in deeds.begun:
         if not tried.is_undo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outlive._define.decide import patched, publish
-from outlive._define.inside import random, wait_for_signal
+from outlive._define.inside import current_step, random, wait_for_signal
 from outlive._define.machine.answer import More, Pending
 from outlive._define.step import Step, step
 from outlive._define.workflow import workflow
@@ -38,6 +38,13 @@ async def once(trip: Trip) -> S:
     """A state that may be begun only once."""
     _, tag, millis = trip.leg
     await act(tag, millis)
+    return trip.go_on(tag)
+
+
+async def slow(trip: Trip) -> S:
+    """A state that may take too long, the first time."""
+    _, tag, millis = trip.leg
+    await act(tag, millis if current_step().attempt == 1 else 10)
     return trip.go_on(tag)
 
 
@@ -91,9 +98,10 @@ async def limited(trip: Trip) -> S:
 
 
 async def fragile(trip: Trip) -> S:
-    """Something behind a breaker that all workers share."""
+    """Something behind a breaker and a limit that all workers share."""
     _, tag, millis, fails = trip.leg
     pay(BREAKER_CELL, tag)
+    pay(LIMIT_CELL, tag)
     await act(tag, millis, fails=fails)
     return trip.go_on(tag)
 

@@ -32,6 +32,8 @@ class S(enum.Enum):
     PART = "part"
     ONCE = "once"
     POISON = "poison"
+    SLOW = "slow"
+    TRIP = "trip"
     POLL = "poll"
     STEPPED = "stepped"
     BATCH = "batch"
