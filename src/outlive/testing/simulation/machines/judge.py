@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import dropwhile
 from typing import Any
 
 from outlive._journal.event import (
@@ -72,10 +73,11 @@ class MachineJudge:
         if run.status not in may_end:
             self._complain(run, f"ended otherwise than planned: {run.failure or run.reason}; its legs: {case.program}")
             return
-        if _is_given_up(book):
+        parked = _given_up(book)
+        if parked is not None:
             # A roll-back that somebody has ended; that it went newest first is looked at all the same.
             self._world.sometimes["cancel gave up on a parked machine"] += 1
-            if not _tells_what_is_left(book, run):
+            if parked.reason.startswith(UNDO_FAILED) and parked.reason not in run.reason:
                 self._complain(run, f"its roll-back was given up, and it ended as if nothing was left: {run.reason}")
             return
         kept: set[str] = set()
@@ -177,12 +179,7 @@ class MachineJudge:
         return tried is not None and not tried.is_undo and (isinstance(event, StepFailed) or tried.name in deeds.done)
 
 
-def _is_given_up(book: Book) -> bool:
-    """Whether somebody cancelled it when it was parked: then it ends where it stands."""
-    return isinstance(book.events[-1], RunCancelled) and isinstance(book.events[-2], RunParked)
-
-
-def _tells_what_is_left(book: Book, run: Run) -> bool:
-    parked = book.events[-2]
-    assert isinstance(parked, RunParked)
-    return parked.reason in run.reason if parked.reason.startswith(UNDO_FAILED) else True
+def _given_up(book: Book) -> RunParked | None:
+    """Why it was parked when somebody cancelled it, if that was so: then it ends where it stands, with its children."""
+    rest = list(dropwhile(lambda event: isinstance(event, RunCancelled), reversed(book.events)))
+    return rest[0] if len(rest) < len(book.events) and isinstance(rest[0], RunParked) else None
