@@ -29,6 +29,8 @@ from outlive.testing.simulation.world import World
 
 EXITS = ("DONE", "LOST")
 OUTCOME = {"to", "wait", "cursor"}
+FAILURES = ("Bumped", "SplitFailedError", "StepInterrupted", "StepTimeoutError")
+"""What a machine, or one inside it, fails with: on purpose, or by bad luck."""
 RESTS_MAX = 2
 """How often a worker may leave a state when the journal is long enough: the snapshot comes right behind the second one.
 Behind the first one it may not, as a state that is more than one step is left before the machine has heard of that."""
@@ -73,6 +75,9 @@ class MachineJudge:
         if run.status not in may_end:
             self._complain(run, f"ended otherwise than planned: {run.failure or run.reason}; its legs: {case.program}")
             return
+        failure = run.failure
+        if failure is not None and not any(name in f"{failure.type}: {failure.message}" for name in FAILURES):
+            self._complain(run, f"failed with what none of its legs has: {run.failure}")
         parked = _given_up(book)
         if parked is not None:
             # A roll-back that somebody has ended; that it went newest first is looked at all the same.
