@@ -175,11 +175,11 @@ def test_rooms_must_fit_into_all_tiers(seconds: list[float], *, is_right: bool) 
 
 
 def test_a_call_needs_a_room_of_its_own_process_and_its_instant() -> None:
-    """One for each call, and not before."""
+    """One for each call, of which it has heard, and not before."""
     world = World(0)
     audit, mine, other = LimitAudit(world), loop_of(world), loop_of(world)
-    for at in (0, 2 * SECOND):
-        audit.changed(mine, LIMIT_CELL, b"{}", (Room(world.now() + at), world.now()))
+    for at, whose in ((0, mine), (2 * SECOND, mine), (6 * SECOND, None)):
+        audit.changed(whose, LIMIT_CELL, b"{}", (Room(world.now() + at), world.now()))
 
     audit.begin(mine, LIMIT_CELL, "a call")
     assert [] == world.violations

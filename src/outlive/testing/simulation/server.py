@@ -52,8 +52,8 @@ class Server:
         """What is durable and was not answered: whoever wrote it must look before they write it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
         """Whether a process runs a step of a tree, as the ledger knows it."""
-        self.cell_changed: Callable[[SimulatedLoop, str, bytes, Any], None] = lambda loop, name, data, answer: None
-        """Told what became of a cell, and what was answered."""
+        self.cell_changed: Callable[[SimulatedLoop | None, str, bytes, Any], None] = lambda *args: None
+        """Told what became of a cell, what was answered, and which process hears that, if any does."""
 
     def complain(self, what: str) -> None:
         """See `Record`."""
@@ -116,16 +116,26 @@ class Server:
                     self._done.add(_mark(loop, change))
 
     def do(
-        self, loop: SimulatedLoop, verb: str, args: tuple[Any, ...], options: dict[str, Any], *, is_late: bool = False
+        self,
+        loop: SimulatedLoop,
+        verb: str,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        *,
+        is_late: bool = False,
+        is_heard: bool = True,
     ) -> Any:
-        """Do a verb, here and now; a late one was sent before its sender was told that nobody knows."""
+        """Do a verb, here and now; a late one was sent before its sender was told that nobody knows.
+
+        `is_heard` is whether the sender will have the answer.
+        """
         if verb == "commit":
             if not is_late:
                 self._check_looked(loop, args[0])
             return self._commit(loop, args[0])
         answer = at_once(getattr(self.store, verb)(*args, **options))
         if verb == "change_cell":
-            self.cell_changed(loop, args[0], self.state.cells[args[0]], answer)
+            self.cell_changed(loop if is_heard else None, args[0], self.state.cells[args[0]], answer)
         elif verb == "claim_runs":
             self._claimed(loop, args[0], answer)
         elif verb == "deliver":

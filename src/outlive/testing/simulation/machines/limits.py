@@ -43,19 +43,23 @@ class LimitAudit:
         """The rooms and permits of a process that nobody has used."""
         self._opened_at = 0
 
-    def changed(self, loop: SimulatedLoop, name: str, data: bytes, answer: Any) -> None:
-        """A process has asked a cell, which holds these bytes now."""
+    def changed(self, loop: SimulatedLoop | None, name: str, data: bytes, answer: Any) -> None:
+        """A process has asked a cell, which holds these bytes now; None if it never hears the answer."""
         told, now_at = answer if isinstance(answer, tuple) else (None, 0)
         if isinstance(told, Room):
             self._check_room(told.at)
-            insort(self._open[loop, name], told.at)
+            self._give(loop, name, told.at)
             if told.at > now_at:
                 self._world.sometimes["waited a moment for a limit"] += 1
         elif isinstance(told, Permit):
             self._check_permit(told, now_at)
-            insort(self._open[loop, name], now_at)
+            self._give(loop, name, now_at)
         if name == BREAKER_CELL:
             self._look(msgspec.json.decode(data, type=BreakerState))
+
+    def _give(self, loop: SimulatedLoop | None, name: str, at: int) -> None:
+        if loop is not None:
+            insort(self._open[loop, name], at)
 
     def _check_room(self, at: int) -> None:
         insort(self._rooms, at)
