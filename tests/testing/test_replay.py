@@ -12,8 +12,12 @@ import pytest
 import outlive
 from outlive._define.workflow import Workflow
 from outlive._journal.codec import checksum, salt_of
+from outlive._journal.event import AnyEvent, RunCancelled, RunCreated, SignalReceived
+from outlive._journal.packing import Packer
+from outlive._model import Limits, Payload
 from outlive.errors import ConfigurationError, HistoryFormatError, RunFailed
 from outlive.testing import ReplayError, TestEngine, replay
+from outlive.testing.rerun import Rerun, outside_of_tasks
 
 
 @outlive.step(name="replay.fetch")
@@ -170,6 +174,25 @@ async def test_a_run_that_nobody_has_moved_yet_replays(tmp_path: Path) -> None:
         await run.export(tmp_path / "pending.jsonl")
 
     replay(tmp_path / "pending.jsonl")
+
+
+@outlive.workflow(name="replay.asks")
+async def asks(number: int) -> int:
+    """Has nothing to do but to hear something."""
+    return number + await outlive.wait_for_signal("told", int)
+
+
+@pytest.mark.parametrize("ending", [[], [RunCancelled(at=3)]], ids=["open", "cancelled"])
+def test_a_generation_that_nobody_has_moved_yet_replays(ending: list[AnyEvent]) -> None:
+    """It was given the signals that nobody had taken, its code would end at once, and no worker has called it."""
+    number, told = (Payload(msgspec.Raw(data)) for data in (b"[1]", b"2"))
+    created = RunCreated(at=1, workflow="replay.asks", version=1, input=number, nonce=7, generation=1)
+    given = SignalReceived(at=2, name="told", payload=told)
+    rerun = Rerun(
+        "asks", resolve=lambda name, version: asks.spec, unpack=lambda payload: Packer(Limits()).unpack(payload, {})
+    )
+
+    outside_of_tasks(lambda: rerun.feed_all([created, given, *ending]))
 
 
 def test_a_missing_version_is_told(history: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from itertools import dropwhile
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from outlive._journal.event import (
     RunReleased,
     RunResumed,
     RunSucceeded,
+    SignalReceived,
 )
 from outlive._journal.fold import Fold
 from outlive._journal.value import Stored
@@ -114,8 +116,11 @@ class Rerun:
 
 
 def _is_unmoved(events: list[AnyEvent]) -> bool:
-    """Whether nobody has moved a run yet."""
-    return all(isinstance(it, _UNMOVED) for it in events)
+    """Whether nobody has moved a run yet. A generation is given the signals of the one before it with its beginning."""
+    first, *rest = events
+    if isinstance(first, RunCreated) and first.generation:
+        rest = list(dropwhile(lambda event: isinstance(event, SignalReceived), rest))
+    return isinstance(first, _UNMOVED) and all(isinstance(it, _UNMOVED) for it in rest)
 
 
 def _closed_at(events: list[AnyEvent]) -> int | None:

@@ -13,6 +13,8 @@ An episode has two halves. In the first one faults happen, and nothing unsafe ma
 made, every effect when it begins. Then all faults end, and within a bound everything must end as the oracle says. So
 both are tested: that nothing bad happens, and that something good does.
 
+Runs are functions that play a program, and state machines that go a list of legs (`machines`).
+
 What a seed does depends on the seed and the code alone. A failing seed prints the command that plays it again; `shrink`
 makes its plan small enough to read; the museum keeps it.
 

@@ -6,6 +6,7 @@ everything was said; so the ledger of effects can ask it what was known to whom.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -22,6 +23,7 @@ from outlive._journal.event import (
     RunParked,
     RunSuspended,
     SignalReceived,
+    SnapshotTaken,
     StepFailed,
     StepSucceeded,
     TimerFired,
@@ -67,21 +69,35 @@ class Book:
         """Runs that were asked to stop, and the epoch in which they heard of it."""
 
     @property
+    def is_current(self) -> bool:
+        """Whether there is nothing new."""
+        return self._tree.rows[-1][0] == len(self.events) - 1
+
+    @property
     def epoch(self) -> int:
         """How often the tree was claimed."""
         return self.fold.root.epoch
 
-    def catch_up(self) -> list[AnyEvent]:
-        """Read what is new, and check it; the new events."""
+    def catch_up(self, forgetting: Sequence[Row] = ()) -> list[AnyEvent]:
+        """Read what is new, and check it; the new events.
+
+        Args:
+            forgetting: all that was written if a snapshot was among it, as some of these rows are gone already.
+        """
         rows, known = self._tree.rows, self._rows
+        if forgetting:
+            known = self._rows = [row for row in (*known, *forgetting) if row[0] >= rows[0][0]]
         if len(rows) < len(known) or (known and rows[len(known) - 1] is not known[-1]):
             self._record.complain(f"journal of {self.root_id}: rows that were durable have changed or are gone")
             return []
         new = rows[len(known) :]
         known += new
+        new = [*forgetting, *new]
         events = [event for row in new if (event := self._take(row)) is not None]
         if new:
             self._compare()
+        if rows[0][0] and not isinstance(self.events[rows[0][0]], SnapshotTaken):
+            self._record.complain(f"journal of {self.root_id} begins with event {rows[0][0]}, and that is no snapshot")
         return events
 
     def _take(self, row: Row) -> AnyEvent | None:
@@ -98,8 +114,11 @@ class Book:
         if isinstance(event, RunClaimed) and event.epoch != self.epoch + 1:
             self._record.complain(f"{where} claims epoch {event.epoch} after {self.epoch}")
         self._look(event, where)
+        before = self.fold.runs.get(0)
         try:
             self.fold.apply(event)
+            if isinstance(event, SnapshotTaken) and before is not None:
+                self._compare_snapshot(event, before, where)
         except (AssertionError, KeyError) as error:
             self._record.complain(f"{where} does not fit: {error!r}")
         self.events.append(event)
@@ -152,6 +171,16 @@ class Book:
                     if name == "wake_at" and number == 0 and self._may_be_woken(told, found, wanted):
                         continue
                     self._record.complain(f"run {row.id}: {name} is {found!r} in the row, {wanted!r} in the journal")
+
+    def _compare_snapshot(self, event: SnapshotTaken, before: Run, where: str) -> None:
+        """Whoever begins with a snapshot finds the run that was there."""
+        for name in _COMPARED:
+            was, is_ = getattr(before, name), getattr(self.fold.root, name)
+            if name != "updated_at" and was != is_ and _plain(was) != _plain(is_):
+                self._record.complain(f"{where}: {name} was {was!r}, and is {is_!r} behind it")
+        if event.events != len(self.events):
+            self._record.complain(f"{where} says that it stands for {event.events} events")
+        self._record.happened("snapshot taken")
 
     def _may_be_woken(self, told: Run, found: int | None, wanted: int | None) -> bool:
         # A tree in motion keeps the wake-up of a message that came when the store's clock had been set back.

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from outlive._define.workflow import Workflow
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalNotFoundError,
@@ -23,6 +25,8 @@ from outlive.errors import (
     StoreUnavailableError,
 )
 from outlive.testing.simulation.loop import SimulatedLoop
+from outlive.testing.simulation.machines.play import PLAYED, told
+from outlive.testing.simulation.machines.trip import Trip
 from outlive.testing.simulation.play import play, rare
 from outlive.testing.simulation.process import Process, SimulatedEngine
 from outlive.testing.simulation.program import Case, Signal
@@ -61,6 +65,13 @@ class Answers:
 def key_of(signal: Signal) -> str:
     """Whoever sends it twice sends it once."""
     return f"{signal.name}/{signal.payload}"
+
+
+def _what(case: Case) -> tuple[Workflow[..., Any], Any]:
+    """What is started, and with what."""
+    if case.machine:
+        return PLAYED[case.machine], Trip(case.program)
+    return rare if case.is_rare else play, json.dumps(case.program)
 
 
 class Desk:
@@ -102,15 +113,14 @@ class Desk:
 
     def _start(self, case: Case) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
-            workflow = rare if case.is_rare else play
-            await engine.start(workflow, json.dumps(case.program), id=case.id, timeout=case.timeout_seconds)
+            workflow, argument = _what(case)
+            await engine.start(workflow, argument, id=case.id, timeout=case.timeout_seconds)
 
         return verb
 
     def _start_by(self, case: Case, signal: Signal) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
-            start = rare if case.is_rare else play, json.dumps(case.program)
-            await engine.signal(case.id, signal.name, signal.payload, key=key_of(signal), start=start)
+            await engine.signal(case.id, signal.name, signal.payload, key=key_of(signal), start=_what(case))
             self.answers[case.id].signals.append((signal.name, signal.payload))
 
         return verb
@@ -160,10 +170,11 @@ class Desk:
     def _wait(self, case: Case) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
             try:
-                told = await engine.get(case.id).result()
+                handle = engine.get(case.id)
+                heard = told(await handle.result()) if case.machine else await handle.result()
             except (RunCancelled, RunTimedOut, RunFailed) as error:
-                told = type(error).__name__
-            self.answers[case.id].results.append(told)
+                heard = type(error).__name__
+            self.answers[case.id].results.append(heard)
 
         return verb
 

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from outlive._model import Limits, Run, RunStatus
+from outlive.errors import UNDO_FAILED
 from outlive.telemetry import log
 from outlive.testing.simulation.desk import Desk
 from outlive.testing.simulation.judge import Judge
@@ -25,6 +26,8 @@ from outlive.testing.simulation.world import World
 HEALED_SECONDS_MAX = 240.0
 """After the last fault everything must have ended by then."""
 LOOK_SECONDS = 2.0
+RESUMED = ("quarantined", UNDO_FAILED)
+"""Why a run may be parked."""
 RESTART_SECONDS_MAX = 3.0
 
 
@@ -53,6 +56,7 @@ class Episode:
         self.server = Server(world, rings=plan.rings)
         self.ledger = Ledger(world, self.server.nonces, self.server.is_live)
         self.server.is_stepping = self.ledger.is_stepping
+        self.server.cell_changed = self.ledger.limits.changed
         self.parts = Parts(
             world=world,
             weather=self.weather,
@@ -146,9 +150,9 @@ class Episode:
             self.judge.judge(self.plan.cases)
 
     def _look(self) -> None:
-        """Now and then an operator lets quarantined runs go on."""
+        """Now and then an operator lets runs go on that were quarantined, or whose undo has failed."""
         for run in self._roots():
-            if run.status is RunStatus.PARKED and run.reason.startswith("quarantined"):
+            if run.status is RunStatus.PARKED and run.reason.startswith(RESUMED):
                 self.desk.resume(run.id)
         self.world.after(LOOK_SECONDS, self._look)
 

@@ -20,6 +20,7 @@ from outlive._journal.event import (
     CancelRequested,
     DetachedStarted,
     SignalReceived,
+    SnapshotTaken,
     StepFailed,
     StepSucceeded,
 )
@@ -32,6 +33,7 @@ from outlive.testing.rerun import Contradiction, Rerun
 from outlive.testing.simulation.book import Book
 from outlive.testing.simulation.desk import Desk
 from outlive.testing.simulation.ledger import Ledger
+from outlive.testing.simulation.machines.judge import MachineJudge
 from outlive.testing.simulation.oracle import is_right
 from outlive.testing.simulation.play import registry
 from outlive.testing.simulation.program import Case, Program, each_order
@@ -49,6 +51,7 @@ class Judge:
         self._desk = desk
         self._packer = Packer(Limits())
         self._registry = registry(has_rare=True)
+        self._machines = MachineJudge(world, ledger.effects, self._value)
         self._booked: list[tuple[str, int]] = []
         """What sagas booked, in the order of the journals, with the epoch."""
         self._returned_at: dict[int, int] = {}
@@ -111,18 +114,23 @@ class Judge:
             self._booked.append((self._value(event.result), epoch))
 
     def _replay(self, book: Book) -> None:
-        rerun = _Rerun(book.root_id, resolve=self._registry.workflow, unpack=self._unpack)
-        try:
-            rerun.feed_all(book.events)
-        except Contradiction as error:
-            self._world.complain(f"the code cannot replay run {book.root_id}: {error}")
-            return
-        if rerun.returned_at is not None:
-            self._returned_at[book.nonce] = rerun.returned_at
+        """Also what snapshots have put away: each of them is where a worker may have begun."""
+        asked_at: dict[tuple[int, str], int] = {}
+        begins = [0, *(seq for seq, event in enumerate(book.events) if seq and isinstance(event, SnapshotTaken))]
+        for begin, end in zip(begins, [*begins[1:], None], strict=True):
+            rerun = _Rerun(book.root_id, resolve=self._registry.workflow, unpack=self._unpack)
+            try:
+                rerun.feed_all(book.events[begin:end])
+            except Contradiction as error:
+                self._world.complain(f"the code cannot replay run {book.root_id} from event {begin} on: {error}")
+                return
+            asked_at |= {call: begin + place for call, place in rerun.asked_at.items() if call not in asked_at}
+            if rerun.returned_at is not None:
+                self._returned_at[book.nonce] = begin + rerun.returned_at
         for (nonce, run, call), entry in self._ledger.entries.items():
             if nonce != book.nonce:
                 continue
-            asked = rerun.asked_at.get((run, call))
+            asked = asked_at.get((run, call))
             for durable in entry.durable:
                 if asked is None or durable <= asked:
                     self._world.complain(
@@ -139,7 +147,13 @@ class Judge:
             world.complain(f"run {case.id} was acknowledged and is not there")
             return
         answers = self._desk.answers[case.id]
-        self._judge_told(run, answers.results)
+        self._judge_told(case, run, answers.results)
+        if case.machine:
+            self._machines.judge(case, run, self._server.books[run.journal])
+            self._judge_signals(case)
+            if answers.is_cancelled and run.status is not RunStatus.CANCELLED:
+                self._check_cancel_unheard(case)
+            return
         if run.status is RunStatus.CANCELLED and case.cancel_seconds is not None:
             world.sometimes["cancel came before the end"] += 1
         elif run.status is RunStatus.TIMED_OUT and case.timeout_seconds is not None:
@@ -157,10 +171,11 @@ class Judge:
             if order[0] == "saga":
                 self._judge_saga(order)
 
-    def _judge_told(self, run: Run, results: list[str]) -> None:
+    def _judge_told(self, case: Case, run: Run, results: list[str]) -> None:
         """Whoever waited for the end was told what is in the store."""
         ends = {RunStatus.CANCELLED: "RunCancelled", RunStatus.TIMED_OUT: "RunTimedOut", RunStatus.FAILED: "RunFailed"}
-        end = ends.get(run.status) or ("" if run.result is None else self._value(run.result))
+        given = "" if run.result is None else self._machines.told(run) if case.machine else self._value(run.result)
+        end = ends.get(run.status) or given
         for told in results:
             self._world.sometimes["user told of the end"] += 1
             if told != end:

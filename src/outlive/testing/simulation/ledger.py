@@ -20,6 +20,8 @@ from outlive._replay.command import StepKind
 from outlive._runtime.attempt import Attempt
 from outlive.testing.simulation.book import Book
 from outlive.testing.simulation.loop import SimulatedLoop
+from outlive.testing.simulation.machines.effects import Effects
+from outlive.testing.simulation.machines.limits import LimitAudit
 from outlive.testing.simulation.world import World
 
 Call = tuple[int, int, str]
@@ -48,6 +50,9 @@ class Ledger:
         self.keys: dict[str, Call] = {}
         self.undone: dict[str, int] = {}
         """What was undone, in the order in which that first ended, and in which epoch."""
+        self.effects = Effects(world)
+        """What machines did, and took back."""
+        self.limits = LimitAudit(world)
         self.is_poisonous = True
         self._running: Counter[tuple[SimulatedLoop, int]] = Counter()
 
@@ -91,7 +96,8 @@ class Ledger:
         failed = book.attempts.get(key, {})
         if failed.get(command.attempt, attempt.epoch + 1) <= attempt.epoch:
             complain(f"{what}, and the journal has that attempt as failed")
-        if command.attempt > command.options.retry.attempts:
+        # An undo that has used them up parks its run, and whoever resumes that gives it one more.
+        if command.attempt > command.options.retry.attempts and not command.options.parks:
             complain(f"{what}, and its budget is {command.options.retry.attempts}")
         if command.attempt > 1 and command.attempt - 1 not in failed:
             complain(f"{what}, and the attempt before is not in the journal")
@@ -99,7 +105,7 @@ class Ledger:
             sometimes["retry after a take-over"] += 1
         if command.step.kind is StepKind.ONCE and entry.begun:
             complain(f"{what}, and it may be begun only once")
-        is_saga = command.options.undo is not None or command.step.name == "simulated.unbook"
+        is_saga = command.options.undo is not None or command.options.parks
         if book.cancels.get(command.run, attempt.epoch + 1) <= attempt.epoch and not is_saga:
             complain(f"{what}, and the run was cancelled before")
         # When the clock of the store is set forward, leases end that their holders could not know of.

@@ -18,7 +18,7 @@ from outlive.testing.simulation.weather import Fate, Trip, Weather
 from outlive.testing.simulation.world import World
 
 PLACE = "the simulated store"
-WRITES = frozenset({"commit", "claim_runs", "deliver", "register_worker", "retire_worker", "put_blobs"})
+WRITES = frozenset({"commit", "change_cell", "claim_runs", "deliver", "register_worker", "retire_worker", "put_blobs"})
 READS = frozenset(
     {
         "find_mail",
@@ -92,9 +92,9 @@ class Link:
             value = do()
         else:
             if trip.fate is Fate.UNANSWERED:
-                do()
+                do(is_heard=False)
             elif trip.fate is Fate.LATE:
-                self._world.after(trip.late_seconds, partial(do, is_late=True))
+                self._world.after(trip.late_seconds, partial(do, is_late=True, is_heard=False))
             self._world.note(self._loop.name, "%s: %s", verb, trip.fate.value)
             self._server.unanswered(self._loop, verb, args, trip.fate)
             error = CommitUnknownError(PLACE, "the line was cut")

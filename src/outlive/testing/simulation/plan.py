@@ -11,6 +11,7 @@ import random
 
 import msgspec
 
+from outlive.testing.simulation.machines.legs import write_machines
 from outlive.testing.simulation.program import Case, write_cases
 
 FAULT_SECONDS = 25.0
@@ -111,12 +112,21 @@ def draw(seed: int) -> Plan:
             slow_seconds=chance.choice((0.1, 0.5, 3.0)),
             base_seconds=chance.choice((0.0002, 0.002, 0.01)),
         ),
-        cases=write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS),
-        strikes=_strikes(chance, workers=workers, lease=lease),
+        cases=_cases(seed, write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS)),
+        strikes=[*_strikes(chance, workers=workers, lease=lease), *_kills(seed, workers=workers)],
         sees_dead=chance.random() < 0.4,
         false_alarms=chance.choice((0.0, 0.0, 0.0, 0.03)),
         is_named=chance.random() < 0.4,
     )
+
+
+def _cases(seed: int, cases: list[Case]) -> list[Case]:
+    """Every other seed has machines, in place of most of its other runs."""
+    chance = random.Random(f"machines of outlive simulation {seed}")
+    if seed % 2:
+        return cases
+    machines = write_machines(chance, count=chance.choice((1, 2, 2, 3)), seconds=FAULT_SECONDS)
+    return [*cases[: chance.choice((0, 0, 1))], *machines]
 
 
 def _limits(chance: random.Random) -> dict[str, int]:
@@ -129,6 +139,21 @@ def _limits(chance: random.Random) -> dict[str, int]:
         "commit_batch_max": chance.choice((1, 3, 2000)),
         "payload_inline_bytes_max": chance.choice((100, 32 * 1024)),
     }
+
+
+def _kills(seed: int, *, workers: int) -> list[Strike]:
+    """A machine can be killed in more places than a few strikes find."""
+    chance = random.Random(f"kills of outlive simulation {seed}")
+    count = 0 if seed % 2 else chance.choice((0, 2, 4))
+    return [
+        Strike(
+            at=chance.random() * FAULT_SECONDS * 0.7,
+            kind="kill",
+            worker=chance.randrange(workers),
+            fuse=chance.randrange(FUSE_MAX),
+        )
+        for _ in range(count)
+    ]
 
 
 def _strikes(chance: random.Random, *, workers: int, lease: float) -> list[Strike]:

@@ -20,6 +20,7 @@ from outlive._runtime.attempt import Attempt
 from outlive.errors import StepFailed, StepInterrupted, StepTimeoutError
 from outlive.testing.simulation.clock import running_loop
 from outlive.testing.simulation.ledger import Ledger
+from outlive.testing.simulation.machines.play import add_machines
 
 
 class Broken(Exception):
@@ -221,6 +222,7 @@ def registry(*, has_rare: bool) -> Registry:
     made = Registry()
     for it in (play, rare) if has_rare else (play,):
         made.add_workflow(it.spec)
+    add_machines(made)
     for known in (work, once, unbook, book, item, echo, advance, poison):
         made.add_step(known.spec)
     return made

@@ -194,7 +194,8 @@ class Process:
         try:
             for engine in self._kept:
                 engine.forget()
-            for task in self.loop.kept:
+            # Letting go of runs makes tasks, too.
+            for task in {**dict.fromkeys(self.loop.kept), **dict.fromkeys(asyncio.all_tasks(self.loop))}:
                 if isinstance(task, asyncio.Task) and not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
                     with suppress(BaseException):

@@ -33,6 +33,9 @@ class Case(msgspec.Struct, omit_defaults=True):
 
     id: str
     program: Program
+    """What it does; the legs of a machine (`machines.legs`) if it is one."""
+    machine: str = ""
+    """The name of the machine; empty for the workflow that plays programs."""
     start_seconds: float = 0.0
     signals: list[Signal] = []
     approvals: list[str] = []

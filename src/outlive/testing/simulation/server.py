@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunClaimed
 from outlive._model import RunStatus
 from outlive._store.contract import Change, Claims, Delivery, Message, MessageKind, Outcome, WorkerInfo
@@ -26,6 +27,7 @@ from outlive.testing.simulation.weather import Fate
 from outlive.testing.simulation.world import World
 
 NOTICE_SECONDS_MAX = 0.02
+_DONE = Outcome.COMMITTED
 
 
 class Server:
@@ -50,6 +52,8 @@ class Server:
         """What is durable and was not answered: whoever wrote it must look before they write it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
         """Whether a process runs a step of a tree, as the ledger knows it."""
+        self.cell_changed: Callable[[SimulatedLoop | None, str, bytes, Any], None] = lambda *args: None
+        """Told what became of a cell, what was answered, and which process hears that, if any does."""
 
     def complain(self, what: str) -> None:
         """See `Record`."""
@@ -104,21 +108,35 @@ class Server:
         self.happened(f"{verb} {fate.value}")
         if verb == "commit":
             for change in args[0]:
+                if change.forgets is not None:
+                    self.happened(f"snapshot {fate.value}")
                 if change.journal:
                     self._unanswered[loop, change.journal] = fate
                 if fate is Fate.UNANSWERED:
                     self._done.add(_mark(loop, change))
 
     def do(
-        self, loop: SimulatedLoop, verb: str, args: tuple[Any, ...], options: dict[str, Any], *, is_late: bool = False
+        self,
+        loop: SimulatedLoop,
+        verb: str,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        *,
+        is_late: bool = False,
+        is_heard: bool = True,
     ) -> Any:
-        """Do a verb, here and now; a late one was sent before its sender was told that nobody knows."""
+        """Do a verb, here and now; a late one was sent before its sender was told that nobody knows.
+
+        `is_heard` is whether the sender will have the answer.
+        """
         if verb == "commit":
             if not is_late:
                 self._check_looked(loop, args[0])
             return self._commit(loop, args[0])
         answer = at_once(getattr(self.store, verb)(*args, **options))
-        if verb == "claim_runs":
+        if verb == "change_cell":
+            self.cell_changed(loop if is_heard else None, args[0], self.state.cells[args[0]], answer)
+        elif verb == "claim_runs":
             self._claimed(loop, args[0], answer)
         elif verb == "deliver":
             self._delivered(loop, args[0], answer)
@@ -145,10 +163,12 @@ class Server:
                 self.happened("writer lost the compare-and-swap")
                 if change.journal and not is_owner:
                     self.happened("zombie refused")
+                    if change.after < self.state.trees[change.journal].rows[0][0]:
+                        self.happened("zombie found its place put away by a snapshot")
             elif change.journal and not is_owner and not may_be_ended:
                 who = f"which {owner} owns" if owner else "which nobody owns"
                 self.complain(f"zombie: {loop.name} wrote into the journal of {self.books[journal].root_id}, {who}")
-        self._catch_up(loop)
+        self._catch_up(loop, _forgetting(changes, outcomes))
         if any(not change.journal or change.starts or change.messages for change in changes):
             self._ring()
         return outcomes
@@ -195,15 +215,15 @@ class Server:
         self._sessions[worker.id] = loop
         self._world.note(loop.name, "session %s", worker.id)
 
-    def _catch_up(self, loop: SimulatedLoop) -> None:
+    def _catch_up(self, loop: SimulatedLoop, forgetting: dict[int, list[Row]] | None = None) -> None:
         for journal, tree in list(self.state.trees.items()):
             book = self.books.get(journal)
             if book is None:
                 book = self.books[journal] = Book(tree, self)
                 self.nonces[tree.root.nonce] = book
-            elif len(book.events) == len(tree.rows):
+            elif book.is_current:
                 continue
-            for event in book.catch_up():
+            for event in book.catch_up((forgetting or {}).get(journal, ())):
                 self._world.note(loop.name, "%s: %s%s", tree.root.id, title(event), _epoch(event))
 
     def _ring(self) -> None:
@@ -220,6 +240,13 @@ def _epoch(event: AnyEvent) -> str:
 
 def _call_soon(loop: SimulatedLoop, ring: Callable[[], None]) -> None:
     loop.call_soon(ring)
+
+
+def _forgetting(changes: Sequence[Change], outcomes: Sequence[tuple[Outcome, int]]) -> dict[int, list[Row]]:
+    """The rows that were written into journals which have forgotten some of them by now."""
+    done = [(change, journal) for change, (outcome, journal) in zip(changes, outcomes, strict=True) if outcome is _DONE]
+    forgetful = {journal for change, journal in done if change.forgets is not None}
+    return {journal: [row for change, at in done if at == journal for row in change.rows] for journal in forgetful}
 
 
 def _mark(loop: SimulatedLoop, change: Change) -> tuple[SimulatedLoop, int, int]:

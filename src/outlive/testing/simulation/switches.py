@@ -20,18 +20,10 @@ from outlive._runtime.live import LiveRun
 from outlive._runtime.patience import Patience
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
+from outlive.testing.simulation.machines.switches import MACHINE_SWITCHES
+from outlive.testing.simulation.replacing import replaced
 
 Found = dict[int, tuple[Outcome, int]]
-
-
-@contextmanager
-def _replaced(owner: type, name: str, new: Callable[..., Any]) -> Iterator[None]:
-    old = getattr(owner, name)
-    setattr(owner, name, new)
-    try:
-        yield
-    finally:
-        setattr(owner, name, old)
 
 
 @contextmanager
@@ -41,14 +33,14 @@ def _without_fence() -> Iterator[None]:
 
     def commit(self: MemoryStore, change: Change) -> tuple[Outcome, int]:
         tree = self._state.trees.get(change.journal)
-        if tree is not None and len(tree.rows) != change.after + 1:
-            salt, end = salt_of(tree.root.nonce), len(tree.rows)
+        if tree is not None and tree.rows[-1][0] != change.after:
+            salt, end = salt_of(tree.root.nonce), tree.rows[-1][0] + 1
             events = [open_row(row, salt=salt, run_id=tree.root.id) for row in change.rows]
             change.rows = [seal(event, salt=salt, seq=seq) for seq, event in enumerate(events, end)]
             change.after = end - 1
         return judge(self, change)
 
-    with _replaced(MemoryStore, "_commit", commit):
+    with replaced(MemoryStore, "_commit", commit):
         yield
 
 
@@ -74,18 +66,19 @@ def _without_budget() -> Iterator[None]:
         calls.add(call)
         start(self, live, command)
 
-    with _replaced(Executor, "start", begin):
+    with replaced(Executor, "start", begin):
         yield
 
 
 SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "fence": _without_fence,
-    "read-back": partial(_replaced, Patience, "read_back", _never_read_back),
-    "doubt": partial(_replaced, Patience, "read_back", _believe),
+    "read-back": partial(replaced, Patience, "read_back", _never_read_back),
+    "doubt": partial(replaced, Patience, "read_back", _believe),
     "budget": _without_budget,
+    **MACHINE_SWITCHES,
 }
 """What can be switched off: the compare-and-swap of the store; reading back a commit of which nobody knows, either
-taking it for not done or taking it for done; and the durable budget of attempts."""
+taking it for not done or taking it for done; and the durable budget of attempts; and what `machines.switches` has."""
 
 
 def without(name: str | None) -> AbstractContextManager[None]:
