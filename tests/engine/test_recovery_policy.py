@@ -145,13 +145,15 @@ async def test_a_person_who_wants_a_held_back_run_to_end_need_not_resume_it(plac
 
 
 async def test_a_parked_orphan_can_be_cancelled(place: Place) -> None:
-    """Quarantined or held back: `cancel` ends it at once."""
+    """Quarantined or held back: `cancel` ends it at once, and the run tells that its code could undo nothing."""
     await lose_worker(place, unresumable)
     async with place.engine() as second:
-        await parks(second.get("run-0"))
+        why = await parks(second.get("run-0"))
         await second.cancel("run-0", reason="enough")
 
         assert await second.get("run-0").status() is RunStatus.CANCELLED
+        reason = (await second.get("run-0").info()).reason
+        assert reason == f"enough; it was parked, and nothing was undone: {why}"
 
 
 async def test_a_worker_without_recovery_takes_no_orphans(place: Place) -> None:

@@ -31,9 +31,11 @@ def is_at_rest(root: Run) -> bool:
 def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:
     """Cancel every open run of a tree, given by number; the root last, as it ends the journal."""
     root = tree[0]
-    if root.status is RunStatus.PARKED and root.reason.startswith(UNDO_FAILED):
-        # Ending it here loses the rest of its roll-back; that must not look like a clean end.
-        reason = f"{reason or 'no reason given'}; its roll-back was not finished: {root.reason}"
+    if root.status is RunStatus.PARKED:
+        # Its code cannot undo what it has done, and that must not look like a clean end.
+        is_undoing = root.reason.startswith(UNDO_FAILED)
+        left = "its roll-back was not finished" if is_undoing else "it was parked, and nothing was undone"
+        reason = f"{reason or 'no reason given'}; {left}: {root.reason}"
     fold = Fold(root.id)
     fold.runs = dict(tree)
     salt = salt_of(root.nonce)
