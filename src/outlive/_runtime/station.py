@@ -215,15 +215,18 @@ class Station:
         self._is_stopping = True
         try:
             await self._stop_gently(grace_seconds)
-        except BaseException:
+        except (Exception, asyncio.CancelledError):  # Not GeneratorExit: a coroutine that is thrown away cannot wait.
             self.abandon()
+            await self._try_to_end_sessions()
             raise
-        finally:
-            try:
-                # More than one if it stops while a session that was lost is being followed by another.
-                await self._end_sessions()
-            except StoreUnavailableError as error:
-                log.warning("the session could not be ended (%s); its lease will run out", error)
+        await self._try_to_end_sessions()
+
+    async def _try_to_end_sessions(self) -> None:
+        try:
+            # More than one if it stops while a session that was lost is being followed by another.
+            await self._end_sessions()
+        except StoreUnavailableError as error:
+            log.warning("the session could not be ended (%s); its lease will run out", error)
 
     async def _stop_gently(self, grace_seconds: float) -> None:
         if self._renewal is not None:

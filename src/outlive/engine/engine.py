@@ -179,9 +179,11 @@ class Engine(EngineVerbs):
                 self._waiters.close()
             if self._committer is not None:
                 await self._committer.drain(patience_seconds=0)
-        finally:
-            # Also if somebody cancels this: what is left open would go on by itself, and nobody could end it.
+        except (Exception, asyncio.CancelledError):
+            # What is left open would go on by itself, and nobody could end it.
             await self._close(client)
+            raise
+        await self._close(client)
 
     async def _close(self, client: Client | None) -> None:
         if self._station is not None:

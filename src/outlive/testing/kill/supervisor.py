@@ -17,12 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from outlive.testing.kill import effects, tally
+from outlive.testing.kill.acks import Ack
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import Tail
 from outlive.testing.kill.outage import Outages
 from outlive.testing.kill.process import ChildProcess, end_all
 from outlive.testing.postgres import PostgresServer
 
+BEGIN_SECONDS_MAX = 30.0
+LOOK_SECONDS = 0.05
 LEASE_SECONDS = 2.0
 FRESH_SECONDS = 0.3
 PAUSE_SECONDS = (0.1, 1.2)
@@ -138,6 +141,7 @@ class Supervisor:
 
     def torment(self) -> None:
         """Kill until the trial has had enough."""
+        self._await_first_run()
         began = time.monotonic()
         minutes = self.trial.minutes
         while len(self.kills) < self.trial.kills and (minutes is None or time.monotonic() - began < minutes * 60):
@@ -204,6 +208,14 @@ class Supervisor:
                     self._kill_worker(slot)
 
     # -- How it is done --------------------------------------------------------------------------------------
+
+    def _await_first_run(self) -> None:
+        """Wait until there is something to lose: on a slow machine all kills could be over before the first start."""
+        acks = Tail(self.trial.acks, Ack)
+        deadline = time.monotonic() + BEGIN_SECONDS_MAX
+        while not any(ack.op == "started" for ack in acks.lines) and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+            acks.look()
 
     def _freeze(self, slot: int) -> None:
         if slot not in self._frozen:
