@@ -7,10 +7,10 @@ there.
 
 What it would undo is kept whole: for every completed step the name of its undo, what that is called with, and how often
 and how long it is tried if it was given other options than usual. (Which exceptions are worth another attempt, and what
-guards it, is code and no data: there the usual ones hold.) A machine
-that goes round in states with undos owes an ever longer roll-back; so that writing it down does not cost more and more,
-it waits for as many new events as there are undos. A roll-back whose steps this process cannot find by name is a
-mistake in the code: the run is parked, and code that has them can go on.
+guards it, is code and no data: there the usual ones hold.) A machine that goes round in states with undos owes an ever
+longer roll-back; so that writing it down does not cost more and more, it waits for as many new events as there are
+undos. A roll-back whose steps this process cannot find by name is a mistake in the code: the run is parked, and code
+that has them can go on.
 """
 
 from __future__ import annotations
