@@ -8,7 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-import time
+from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -90,7 +90,7 @@ def dies_with_a_fork_in_process(file: str) -> None:
     """Killed by the system; what it has forked has its end of every pipe, and lives on."""
     if (fork := os.fork()) == 0:
         while True:
-            time.sleep(60)
+            signal.pause()
     Path(f"{file}.new").write_text(str(fork))
     Path(f"{file}.new").rename(file)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -104,7 +104,7 @@ def talks_nonsense_in_process() -> None:
             if stat.S_ISSOCK(os.fstat(number).st_mode):
                 os.write(number, b"\0\0\0\5hello")
     while True:
-        time.sleep(60)
+        signal.pause()
 
 
 @outlive.step(process=True)
@@ -172,31 +172,28 @@ async def dying_in_process_once(file: str, how: int) -> str:
     return await dies_in_process_at_first(file, how)
 
 
-@outlive.workflow
-async def dying_with_a_fork(file: str) -> str:
+async def how_it_died(step: Awaitable[None]) -> str:
+    """What the workflow is told of the process of a step."""
     try:
-        await dies_with_a_fork_in_process(file)
+        await step
     except ProcessDiedError as error:
         return f"{error.step} {error.reason}"
-    return "lived"
+    return "it went on"
+
+
+@outlive.workflow
+async def dying_with_a_fork(file: str) -> str:
+    return await how_it_died(dies_with_a_fork_in_process(file))
 
 
 @outlive.workflow
 async def talking_nonsense() -> str:
-    try:
-        await talks_nonsense_in_process()
-    except ProcessDiedError as error:
-        return f"{error.step} {error.reason}"
-    return "made sense"
+    return await how_it_died(talks_nonsense_in_process())
 
 
 @outlive.workflow
 async def dying_in_process(how: int) -> str:
-    try:
-        await dies_in_process(how)
-    except ProcessDiedError as error:
-        return f"{error.step} {error.reason}"
-    return "went on"
+    return await how_it_died(dies_in_process(how))
 
 
 @outlive.workflow

@@ -188,7 +188,7 @@ async def test_a_run_whose_effect_cannot_be_taken_back_is_parked(place: Place) -
         reason = await in_time(parks(run))
         assert "undo failed: unkept.release of unkept_book#2: ConnectionError: cannot release" in reason
         assert "result of step unkept_book#2 cannot be stored" in reason
-        assert "when the run is resumed unkept_book#2 is called again" in reason
+        assert "then resume the run: it calls unkept_book#2 again; cancelling it" in reason
         assert 1 == len(await events_of(run, AttemptFailed))
 
         await run.resume()

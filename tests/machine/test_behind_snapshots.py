@@ -62,13 +62,18 @@ async def walk_through_fan(data: Data) -> S:
     return S.DONE
 
 
-async def test_sets_of_tasks_have_the_same_order_behind_a_snapshot(place: Place) -> None:
-    """However many tasks there were before it."""
-    first = await place.engine().__aenter__()
-    run = await first.start(fans, Data(), id="fans")
+async def crash_behind_snapshot(place: Place, machine: outlive.Machine[S, Data], *, id: str) -> None:
+    """One life of a machine that waits for a signal when its journal begins with a snapshot."""
+    engine = await place.engine().__aenter__()
+    run = await engine.start(machine, Data(), id=id)
     await waits(run)
     assert isinstance((await run.history())[0], SnapshotTaken)
-    await crash(first)
+    await crash(engine)
+
+
+async def test_sets_of_tasks_have_the_same_order_behind_a_snapshot(place: Place) -> None:
+    """However many tasks there were before it."""
+    await crash_behind_snapshot(place, fans, id="fans")
 
     async with place.engine() as second:
         found = second.get("fans")
@@ -273,11 +278,7 @@ async def regret(data: Data) -> S:
 
 async def test_an_undo_has_the_options_behind_a_snapshot_that_its_step_gave_it(place: Place) -> None:
     """As many attempts as whoever lives through it."""
-    first = await place.engine().__aenter__()
-    run = await first.start(books, Data(), id="books")
-    await waits(run)
-    assert isinstance((await run.history())[0], SnapshotTaken)
-    await crash(first)
+    await crash_behind_snapshot(place, books, id="books")
 
     async with place.engine() as second:
         found = second.get("books")

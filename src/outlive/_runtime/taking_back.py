@@ -79,11 +79,11 @@ async def take_back(attempt: Attempt, unkept: UnkeptError, call: Call) -> NoRetu
         raise UndoFailedError(
             undo=undo.name,
             step=command.call,
-            error=f"{type(error).__qualname__}: {error}; it was called at once, because {unkept.cause}; "
-            f"when the run is resumed {command.call} is called again",
+            error=f"{type(error).__qualname__}: {error}; it was called at once, because {unkept.cause}",
             attempts=1,
             undone=[],
             left=[command.call],
+            resuming=f"it calls {command.call} again",
         ) from unkept.cause
     raise unkept.cause
 

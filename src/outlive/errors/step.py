@@ -58,7 +58,15 @@ class UndoFailedError(OutliveError):
     NAMES_MAX = 20
 
     def __init__(
-        self, *, undo: str, step: str, error: str, attempts: int, undone: Sequence[str], left: Sequence[str]
+        self,
+        *,
+        undo: str,
+        step: str,
+        error: str,
+        attempts: int,
+        undone: Sequence[str],
+        left: Sequence[str],
+        resuming: str = "it tries this undo again and goes on with the rest",
     ) -> None:
         self.undo, self.step, self.error, self.attempts = undo, step, error, attempts
         self.undone, self.left = list(undone), list(left)
@@ -66,8 +74,7 @@ class UndoFailedError(OutliveError):
         super().__init__(
             f"{UNDO_FAILED}{undo} of {step}{tried}: {error}\n"
             f"{self._how_far()}"
-            f"mend the cause, then resume the run: it tries this undo again and goes on with the rest; "
-            f"cancelling it leaves the rest as it is"
+            f"mend the cause, then resume the run: {resuming}; cancelling it leaves the rest as it is"
         )
 
     def _how_far(self) -> str:
