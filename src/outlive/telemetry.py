@@ -13,6 +13,16 @@ from typing import Any
 log = logging.getLogger("outlive")
 
 
+def run_fields(
+    run_id: str | None, workflow: str | None, *, step: str | None = None, attempt: int | None = None
+) -> dict[str, object]:
+    """What a record of the log says of a run besides its text: `log.info("...", extra=run_fields(run.id, run.workflow))`.
+
+    All of them are on every record that has any, so that a format may name them; None where there is nothing to say.
+    """
+    return {"run_id": run_id, "workflow": workflow, "step": step, "attempt": attempt}
+
+
 @dataclass(slots=True)
 class Counters:
     """How much one engine has done since it started."""

@@ -102,6 +102,11 @@ class Scope:
             self.random().setstate(remembered.random)
 
 
+def step_of(call: str) -> str:
+    """The name of the step in the identity of a call, as `2/charge#3` has it."""
+    return call.rpartition("/")[2].partition("#")[0]
+
+
 class Frame:
     """The live side of one run; everything in it is rebuilt by a replay."""
 

@@ -11,11 +11,12 @@ import msgspec
 from outlive._define.machine.asking import data_of, park
 from outlive._define.machine.kinds import Kind
 from outlive._define.machine.moving import move
-from outlive._define.machine.place import Place, as_found, step_of
+from outlive._define.machine.place import Place, as_found
 from outlive._define.machine.wire import NULL, Outcome
 from outlive._define.registry import REGISTRY
 from outlive._define.saga import saga
 from outlive._replay.command import StepSpec
+from outlive._replay.frame import step_of
 from outlive._replay.saga import SAGA
 from outlive.errors import MachineError, UnknownStateError
 

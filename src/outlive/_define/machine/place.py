@@ -197,11 +197,6 @@ def with_effort(undo: StepSpec, effort: Effort) -> StepSpec:
     return msgspec.structs.replace(undo, options=options)
 
 
-def step_of(call: str) -> str:
-    """The name of the step in the identity of a call, as `2/charge#3` has it."""
-    return call.rpartition("/")[2].partition("#")[0]
-
-
 def as_found(spec: StepSpec) -> StepSpec:
     """A step that was found by its name, as what a roll-back calls."""
     signature = copy.copy(spec.signature)
