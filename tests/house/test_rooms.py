@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "outlive"
 
-LEAVES = {"errors", "telemetry"}
+LEAVES = {"errors", "telemetry", "_tasks"}
 MODEL = LEAVES | {"_model"}
 JOURNAL = MODEL | {"_journal"}
 REPLAY = JOURNAL | {"_replay"}
@@ -30,6 +30,7 @@ EVERYTHING = ENGINE | BACKENDS | {"codecs", "facts", "http", "dashboard", "testi
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "telemetry": set(),
+    "_tasks": set(),
     "_model": LEAVES,
     "_journal": MODEL,
     "_replay": JOURNAL,

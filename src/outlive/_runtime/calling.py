@@ -71,7 +71,7 @@ class Caller:
         args, kwargs = step.signature.decode(command.arguments)
         if given:
             args = [*given, *args]
-        context = contextvars.copy_context()
+        context = contextvars.Context()
         context.run(CURRENT_STEP.set, attempt)
         attempt.has_begun = attempt.has_begun or step.is_async
         if command.options.timeout_seconds is not None:

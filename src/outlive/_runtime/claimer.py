@@ -24,6 +24,7 @@ from outlive._runtime.reclaim import reclaiming
 from outlive._runtime.rescuer import Rescuer
 from outlive._runtime.worker import Worker
 from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outcome, Store
+from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
 
@@ -84,7 +85,7 @@ class Claimer:
     def start(self) -> None:
         """Begin to claim."""
         self._rescuer.watch(self.ring)
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="outlive-claimer")
+        self._task = own_task(self._run(), name="outlive-claimer")
 
     def ring(self) -> None:
         """Something may be due: look now."""

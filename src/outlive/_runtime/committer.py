@@ -27,6 +27,7 @@ from outlive._runtime.held import HeldChanges
 from outlive._runtime.merging import merged
 from outlive._runtime.patience import Patience
 from outlive._store.contract import Change, Outcome, Store, Transaction
+from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import Counters, log
 
@@ -90,7 +91,7 @@ class Committer:
 
     def _pump_soon(self) -> None:
         if self._pump is None:
-            self._pump = asyncio.get_running_loop().create_task(self._run(), name="outlive-committer")
+            self._pump = own_task(self._run(), name="outlive-committer")
 
     @property
     def is_idle(self) -> bool:
@@ -126,7 +127,7 @@ class Committer:
         self._spawn(rolled_back(transaction))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work, name="outlive-transaction")
+        task = own_task(work, name="outlive-transaction")
         self._transactions.add(task)
         task.add_done_callback(self._transactions.discard)
 

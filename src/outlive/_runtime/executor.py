@@ -31,6 +31,7 @@ from outlive._runtime.threads import ThreadLane
 from outlive._runtime.ticket import End
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Transaction
+from outlive._tasks import own_task
 from outlive.telemetry import Counters
 
 STEPS_PER_LANE_MAX = 100
@@ -192,8 +193,7 @@ class Executor:
             self._loop.call_later(LOOK_AGAIN_SECONDS, self._open_lane)
         elif is_wanted and self._has_slot:
             lane: list[asyncio.Task[None]] = []
-            # Not loop.create_task: a host application's task factory has no business with our steps.
-            lane.append(asyncio.Task(self._run_lane(lane), loop=self._loop, name="outlive-steps"))
+            lane.append(own_task(self._run_lane(lane), name="outlive-steps"))
             self._open_lanes_soon()
 
     async def _run_lane(self, lane: list[asyncio.Task[None]]) -> None:

@@ -26,6 +26,7 @@ from outlive._runtime.cells import Cells
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.ticket import Ticket
 from outlive._store.contract import Store
+from outlive._tasks import own_task
 from outlive.errors import CircuitOpenError, OutliveError, RateLimitedError
 from outlive.telemetry import Counters, log
 
@@ -115,8 +116,7 @@ class Gate:
             task.cancel()
 
     def _spawn(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        # Not loop.create_task: a host application's task factory has no business with our gates.
-        task = asyncio.Task(doing, loop=asyncio.get_running_loop(), name="outlive-gate")
+        task = own_task(doing, name="outlive-gate")
         self._tasks.add(task)
         task.add_done_callback(self._forget)
         return task

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from outlive._runtime.bell import Bell
 from outlive._store.contract import Change, Outcome, Store
+from outlive._tasks import own_task
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import log
 
@@ -49,7 +50,7 @@ class HeldChanges:
         """Keep a change, behind those of the same tree."""
         self._entries.append(entry)
         if self.looking is None:
-            self.looking = asyncio.get_running_loop().create_task(self._look(), name="outlive-held")
+            self.looking = own_task(self._look(), name="outlive-held")
 
     def gave_back(self, batch: Sequence[Entry]) -> bool:
         """Whether one of these was held before."""

@@ -14,10 +14,12 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Iterable
+from contextvars import Context
 from typing import Any, NamedTuple
 
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import Clock
+from outlive._tasks import own_task
 from outlive.telemetry import Counters, log
 
 LINE_MAX = 1_000
@@ -129,15 +131,14 @@ class Line:
                 return
             hook, fact = self._queue.popleft()
             try:
-                heard = getattr(self._listener, hook)(fact)
+                heard = Context().run(getattr(self._listener, hook), fact)
             except KeyboardInterrupt:
                 raise  # Somebody at the keyboard wants the process to end.
             except BaseException as error:  # The user's code may raise anything; no run is to suffer from it.
                 self._failed(hook, error)
                 continue
             if inspect.isawaitable(heard):
-                # Not loop.create_task: a host application's task factory has no business with our hooks.
-                self.task = asyncio.Task(self._wait(hook, heard), loop=self._loop, name="outlive-observer")
+                self.task = own_task(self._wait(hook, heard), name="outlive-observer")
                 return
         self._loop.call_soon(self._go_on)
 

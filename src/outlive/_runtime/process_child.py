@@ -194,7 +194,7 @@ def _work(job: Job, wire: Wire) -> Returned | Raised:
     try:
         step = _find(job)
         args, kwargs = step.signature.decode(job.arguments)
-        context = contextvars.copy_context()
+        context = contextvars.Context()
         context.run(CURRENT_STEP.set, source)
         value = context.run(partial(step.fn, *args, **kwargs))
         try:

@@ -33,6 +33,7 @@ from outlive._runtime.trust import Trust
 from outlive._runtime.watchdog import STALL_SECONDS, Watchdog
 from outlive._runtime.worker import Worker
 from outlive._store.contract import Store, WorkerInfo
+from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import Counters, log
 
@@ -320,7 +321,7 @@ class Station:
         self._worker.discard_all()
         if self._is_stopping:
             return
-        self._renewal = asyncio.get_running_loop().create_task(self._begin_again(), name="outlive-new-session")
+        self._renewal = own_task(self._begin_again(), name="outlive-new-session")
 
     async def _begin_again(self) -> None:
         assert self._claimer is not None

@@ -92,6 +92,6 @@ async def _undo(attempt: Attempt, undo: StepSpec, given: tuple[Any, ...] | None,
     if given is None or undo.kind is not None:
         raise OutliveError(f"{undo.name} cannot be called with what cannot be stored")
     inside = attempt.of_undo(undo)
-    context = contextvars.copy_context()
+    context = contextvars.Context()
     context.run(CURRENT_STEP.set, inside)
     await in_context(call(inside, partial(undo.fn, *given)), context)

@@ -17,6 +17,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Generator
+from contextvars import Context
 
 from outlive._runtime.clock import Clock
 from outlive.telemetry import Counters, log
@@ -57,7 +58,8 @@ class Watchdog:
 
     def _leave_mark(self) -> None:
         self._marked_at = self._clock.monotonic()
-        self._mark = self._loop.call_later(MARK_SECONDS, self._leave_mark)
+        # In an empty context: it sets itself again for as long as the engine runs.
+        self._mark = self._loop.call_later(MARK_SECONDS, self._leave_mark, context=Context())
 
     def _looks(self) -> Generator[float, None, None]:
         """How long to wait before each look at the mark."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -161,8 +162,9 @@ class Client(LookingClient):
             except Exception as error:  # Nobody but the caller can be told.
                 done.set_exception(error)
 
-        # From a plain callback: beginning a run feeds its execution, and that never happens inside a task.
-        loop.call_soon(begin)
+        # From a plain callback: beginning a run feeds its execution, and that never happens inside a task. In an empty
+        # context: what the worker does from here on is not the caller's.
+        loop.call_soon(begin, context=Context())
         self._creating.add(done)
         try:
             return await done

@@ -13,6 +13,7 @@ from typing import Any
 
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
+from outlive._tasks import own_task
 from outlive.errors import EngineClosedError, RunNotFoundError, StoreUnavailableError
 
 POLLED_MAX = 200
@@ -49,7 +50,7 @@ class Waiters:
         future: asyncio.Future[Run] = loop.create_future()
         self._waiting.setdefault(run_id, []).append(future)
         if self._poller is None:
-            self._poller = loop.create_task(self._poll(), name="outlive-waiters")
+            self._poller = own_task(self._poll(), name="outlive-waiters")
         try:
             yield future
         finally:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from outlive._define.machine.asking import count_taken
+from outlive._tasks import own_task
 from outlive.errors import MachineError
 from outlive.telemetry import log
 
@@ -47,8 +48,9 @@ class Shelf:
         """The resource, set up now if nobody has wanted it before; whoever comes meanwhile gets the same."""
         ready = self._ready.get(resource)
         if ready is None:
-            # A task of its own: a handler that is cancelled must not take the set-up of the others with it.
-            ready = self._ready[resource] = asyncio.ensure_future(self._set_up(resource, bind))
+            # A task of its own: a handler that is cancelled must not take the set-up of the others with it, and none of
+            # them is the current step of what all of them share.
+            ready = self._ready[resource] = own_task(self._set_up(resource, bind), name="outlive-resource")
             ready.add_done_callback(functools.partial(self._forget_failed, resource))
         return await asyncio.shield(ready)
 
@@ -221,7 +223,7 @@ def wanted_by(fn: Function) -> list[str]:
 
 
 async def _tear_down(teardown: Function, value: Any) -> None:
-    closing = asyncio.ensure_future(_call(teardown, value))
+    closing = own_task(_call(teardown, value), name="outlive-resource")
     try:
         await asyncio.wait([closing], timeout=CLOSING_SECONDS)
     finally:

@@ -13,6 +13,7 @@ from outlive._store.postgres.connection import CONNECT_SECONDS, Connection, conn
 from outlive._store.postgres.fault import ERRORS
 from outlive._store.postgres.place import Place
 from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS
+from outlive._tasks import own_task
 from outlive.errors import StoreError
 
 PING_SECONDS = 30.0
@@ -33,7 +34,7 @@ class Listener:
         """Ring here too."""
         self._ringers.append(ring)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="outlive-postgres-listener")
+            self._task = own_task(self._run(), name="outlive-postgres-listener")
 
     async def close(self) -> None:
         """Listen no more."""

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from outlive._store.postgres.connection import CONNECT_SECONDS, Session, connect
 from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_useless, translate
 from outlive._store.postgres.place import Place
+from outlive._tasks import own_task
 from outlive.errors import StoreUnavailableError
 
 BACKOFF_FIRST_SECONDS = 0.05
@@ -115,7 +116,7 @@ class Pool:
         if self._place.pgbouncer or not session.is_open:
             self.give(session)  # A pooler's sessions are the pooler's to wash.
             return
-        task = asyncio.get_running_loop().create_task(self._wash(session), name="outlive-postgres-wash")
+        task = own_task(self._wash(session), name="outlive-postgres-wash")
         self._washing.add(task)
         task.add_done_callback(self._washing.discard)
 

@@ -45,6 +45,7 @@ from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.query import statements
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
+from outlive._tasks import own_task
 from outlive.errors import StoreError
 
 SHARED_SESSIONS_MAX = 4
@@ -148,7 +149,7 @@ class PostgresStore:
             )
 
     def _spawn(self, verb: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.get_running_loop().create_task(verb, name="outlive-postgres-verb")
+        task = own_task(verb, name="outlive-postgres-verb")
         self._verbs.add(task)
         task.add_done_callback(self._forget)
         return task

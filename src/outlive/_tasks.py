@@ -1,0 +1,21 @@
+"""Tasks of the engine, in contexts of their own. Imports nothing of ours, so that every room may use it.
+
+A task that asyncio makes copies the context of the code that makes it. The engine makes its tasks when they are wanted
+for the first time, which is inside some caller's `start` or `result`: they would show the context variables of that
+caller to the steps of all others, and keep alive what hangs on them. So the engine's tasks begin in an empty context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def own_task(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+    """A task on the running loop that begins in an empty context."""
+    # Not loop.create_task: a host application's task factory has no business with the engine's tasks.
+    return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, context=Context())
