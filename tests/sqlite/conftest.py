@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from outlive._store.sqlite import SqliteStore
 from outlive.testing.clock import ManualClock
+from tests.sqlite.disk import WatchedDisk, watched_disk
 
 PROGRAM = Path(__file__).with_name("child.py")
 
@@ -83,6 +84,22 @@ async def open_store(path: Path, clock: ManualClock) -> AsyncIterator[Callable[[
 async def store(open_store: Callable[[], Awaitable[SqliteStore]]) -> SqliteStore:
     """A store on the file."""
     return await open_store()
+
+
+@pytest.fixture
+def disk() -> Iterator[WatchedDisk]:
+    """What the store of this test lies on."""
+    with watched_disk() as disk:
+        yield disk
+
+
+@pytest_asyncio.fixture
+async def on_disk(path: Path, clock: ManualClock, disk: WatchedDisk) -> AsyncIterator[SqliteStore]:
+    """A store whose disk is watched."""
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    yield store
+    await store.close()
 
 
 @pytest.fixture

@@ -13,10 +13,11 @@ import apsw
 import pytest
 
 from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore, connection, place
+from outlive._store.sqlite import SqliteStore, connection, place, writer
 from outlive.errors import ConfigurationError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, claim, hire, read_events
+from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
 
 Open = Callable[[], Awaitable[SqliteStore]]
 
@@ -88,6 +89,27 @@ def test_failed_write_in_a_commit_is_unknown_and_the_store_goes_on(path: Path, s
     assert batch.startswith("True ")
     assert "while committing" in rows
     assert (read, last) == ("1", f"{Outcome.COMMITTED.value} 2")
+
+
+async def test_checkpoint_that_fails_is_made_later_and_delays_nobody(
+    on_disk: SqliteStore, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was committed is in the WAL; the writer goes on, and moves it into the file as soon as the disk can."""
+    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 0)
+    tree = await begin(on_disk)
+    disk.fail = failing("write db", apsw.IOError("disk I/O error"))
+    await tree.step()
+    disk.log.clear()
+    await tree.step()
+    assert "the checkpoint has to wait: disk I/O error" in caplog.text
+    assert "write db" not in disk.log
+
+    disk.fail = nothing_fails
+    await tree.step()
+    await tree.step()
+
+    assert "sync db" in disk.log
+    assert len(await read_events(tree)) == 5
 
 
 async def test_neighbour_that_keeps_the_lock_is_told(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import apsw
 import pytest
@@ -13,14 +14,29 @@ from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
 from outlive._store.sqlite.writer import Refused, Writer
 from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError
-from outlive.testing.conformance.builders import begin, stepped
+from outlive.testing.conformance.builders import begin, blob, stepped
 from outlive.testing.conformance.transactions import ADD_NOTE, begin_noting, read_notes, write_note
+
+PATIENCE_SECONDS = 20
+T = TypeVar("T")
 
 
 def writer_of(store: SqliteStore) -> Writer:
     """The thread that writes."""
     assert store._writer is not None
     return store._writer
+
+
+async def in_time(wanted: Awaitable[T]) -> T:
+    """The outcome of something that must happen."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await wanted
+
+
+def leave_pages(store: SqliteStore, count: int) -> None:
+    """Let the file grow by so much and no more."""
+    connection = writer_of(store).session.connection
+    connection.pragma("max_page_count", connection.pragma("page_count") + count)
 
 
 def refuse_once(monkeypatch: pytest.MonkeyPatch, store: SqliteStore, statement: str, error: apsw.Error) -> None:
@@ -84,6 +100,42 @@ async def test_full_disk_at_the_commit_leaves_nothing(store: SqliteStore, monkey
 
     with pytest.raises(StoreUnavailableError, match="make room"):
         await step.commit([tree.change(stepped(store))])
+
+    assert await read_notes(store) == []
+    assert await write_note(tree, "then") is Outcome.COMMITTED
+
+
+async def test_full_disk_while_the_journal_is_appended_leaves_nothing_of_the_step(store: SqliteStore) -> None:
+    """It is told, and what was to be committed with it is written without it."""
+    tree, other = await begin(store), await begin(store, "other")
+    await write_note(tree, None)
+    step = await begin_noting(store, "never")
+    leave_pages(store, 5)
+
+    companion = asyncio.ensure_future(other.step())
+    await asyncio.sleep(0)
+    with pytest.raises(StoreUnavailableError, match="make room"):
+        await in_time(step.commit([tree.change(stepped(store), blobs=[blob(b"x" * 100_000)])]))
+    await in_time(companion)
+
+    assert await read_notes(store) == []
+    assert len(await store.read_journal(other.journal)) == 2
+    assert await write_note(tree, "then") is Outcome.COMMITTED
+
+
+async def test_full_disk_while_companions_are_written_is_told_to_everybody(store: SqliteStore) -> None:
+    """Nothing of the step stays, and the companion that finds no room hears of it."""
+    tree, other = await begin(store), await begin(store, "other")
+    await write_note(tree, None)
+    step = await begin_noting(store, "never")
+    leave_pages(store, 5)
+
+    companion = asyncio.ensure_future(other.step(blobs=[blob(b"x" * 100_000)]))
+    await asyncio.sleep(0)
+    with pytest.raises(StoreUnavailableError, match="make room"):
+        await in_time(step.commit([tree.change(stepped(store))]))
+    with pytest.raises(StoreUnavailableError, match="make room"):
+        await in_time(companion)
 
     assert await read_notes(store) == []
     assert await write_note(tree, "then") is Outcome.COMMITTED

@@ -1,5 +1,6 @@
 -- What every connection needs before anything else. Nothing here writes.
 PRAGMA synchronous = FULL;
+PRAGMA fullfsync = ON; -- macOS: there an ordinary fsync leaves the data in the cache of the disk.
 PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;
 PRAGMA mmap_size = 0;
