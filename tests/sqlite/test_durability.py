@@ -100,6 +100,7 @@ async def test_checkpoint_is_made_of_what_is_synced_and_is_synced_itself(
     """Otherwise a loss of power could leave pages in the file whose transaction is lost, or a WAL that was overwritten
     before its pages were in the file."""
     monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 0)
+    monkeypatch.setattr(writer, "CHECKPOINT_PAGES_MAX", 0)
     tree = await begin(on_disk)
     disk.log.clear()
     for _ in range(3):

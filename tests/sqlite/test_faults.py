@@ -96,6 +96,7 @@ async def test_checkpoint_that_fails_is_made_later_and_delays_nobody(
 ) -> None:
     """What was committed is in the WAL; the writer goes on, and moves it into the file as soon as the disk can."""
     monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 0)
+    monkeypatch.setattr(writer, "CHECKPOINT_PAGES_MAX", 0)
     tree = await begin(on_disk)
     disk.fail = failing("write db", apsw.IOError("disk I/O error"))
     await tree.step()
