@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import math
 import signal as os_signal
@@ -377,6 +378,7 @@ async def as_completed_of_coroutines() -> list[int]:
 def test_as_completed_wants_tasks() -> None:
     """Bare coroutines would be started in the order of their addresses; the reason says what to give it instead."""
     life = live(as_completed_of_coroutines)
+    gc.collect()  # What was never awaited is reported here, and not in a later test.
 
     assert life.status == "parked"
     assert life.park is not None

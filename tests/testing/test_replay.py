@@ -17,7 +17,7 @@ from outlive._journal.packing import Packer
 from outlive._model import Limits, Payload
 from outlive.errors import ConfigurationError, HistoryFormatError, RunFailed
 from outlive.testing import ReplayError, TestEngine, replay
-from outlive.testing.rerun import Rerun, outside_of_tasks
+from outlive.testing.rerun import Rerun
 
 
 @outlive.step(name="replay.fetch")
@@ -192,7 +192,7 @@ def test_a_generation_that_nobody_has_moved_yet_replays(ending: list[AnyEvent]) 
         "asks", resolve=lambda name, version: asks.spec, unpack=lambda payload: Packer(Limits()).unpack(payload, {})
     )
 
-    outside_of_tasks(lambda: rerun.feed_all([created, given, *ending]))
+    rerun.feed_all([created, given, *ending])
 
 
 def test_a_missing_version_is_told(history: Path) -> None:

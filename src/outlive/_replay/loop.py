@@ -8,10 +8,10 @@ time of the last event, and nothing else can move.
 
 What needs the outside world (sockets, threads, subprocesses, signals) raises `NotDurableError`, which says what to do.
 
-The loop never runs by itself. `drain` runs until nothing is ready, on the thread of the worker, from a plain callback
-of the worker's own loop: it makes itself the running loop for that moment (and takes the hooks for async generators,
-which are per thread) and restores both. Newer Pythons refuse to enter a task while another one is running in the
-thread, therefore never from inside a task.
+The loop never runs by itself. `drain` runs until nothing is ready, on the thread of the worker: for that moment this
+loop is the running loop of the thread, its hooks for async generators are those of the thread, and no task of the
+worker is the current one. From Python 3.14 on a thread has one current task and not one for each loop, and asyncio
+refuses to enter a task while there is one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import types
 from asyncio import tasks as asyncio_tasks
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from outlive._replay.closing import close_quietly
 from outlive._replay.frame import SCOPE
@@ -256,10 +256,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         ready = self._ready
         if not ready:
             return
-        outer = asyncio._get_running_loop()
-        hooks = sys.get_asyncgen_hooks()
-        asyncio._set_running_loop(self)
-        sys.set_asyncgen_hooks(_remember_nothing, self._finish_generator)
+        outer = _enter_loop(self, self._finish_generator)
         turns = self._turns_max
         try:
             while ready:
@@ -280,8 +277,7 @@ class RunLoop(asyncio.AbstractEventLoop):
                 if not turns:
                     raise RunawayError(self._turns_max)
         finally:
-            sys.set_asyncgen_hooks(*hooks)
-            asyncio._set_running_loop(outer)
+            _leave_loop(outer)
 
     def drop(self, tasks: list[RunTask]) -> None:
         """Close every coroutine of the run without anything of it being seen.
@@ -292,21 +288,24 @@ class RunLoop(asyncio.AbstractEventLoop):
         self.is_dropped = True
         if not tasks:
             return
-        outer = asyncio._get_running_loop()
-        hooks = sys.get_asyncgen_hooks()
-        asyncio._set_running_loop(self)
-        sys.set_asyncgen_hooks(_remember_nothing, _remember_nothing)
+        outer = _enter_loop(self, _remember_nothing)
         try:
             for task in tasks:
                 if not task.done():
-                    close_quietly(task.get_coro(), task.home)
+                    self._close(task)
             while self._tasks_late:
-                late = self._tasks_late.pop()
-                close_quietly(late.get_coro(), late.home)
+                self._close(self._tasks_late.pop())
         finally:
             self._ready.clear()
-            sys.set_asyncgen_hooks(*hooks)
-            asyncio._set_running_loop(outer)
+            _leave_loop(outer)
+
+    def _close(self, task: RunTask) -> None:
+        # Its blocks are in their own task, as in earnest: `asyncio.timeout` asks for it.
+        asyncio_tasks._enter_task(self, task)
+        try:
+            close_quietly(task.get_coro(), task.home)
+        finally:
+            asyncio_tasks._leave_task(self, task)
 
     def may_refuse(self) -> bool:
         """Whether a dropped run may be told once more that it is dropped."""
@@ -318,6 +317,34 @@ class RunLoop(asyncio.AbstractEventLoop):
         # replay could repeat that, so what it finds is forgotten as it is.
         if self.is_running() and not self.is_dropped and not self.is_collecting:
             self.create_task(generator.aclose())
+
+
+class _Outer(NamedTuple):
+    """What a thread was doing when it entered the loop of a run."""
+
+    loop: asyncio.AbstractEventLoop | None
+    task: asyncio.Task[Any] | None
+    hooks: Any
+
+
+def _enter_loop(loop: RunLoop, finish: Callable[[AsyncGenerator[Any, Any]], None]) -> _Outer:
+    """Make this the running loop of the thread, outside of all tasks."""
+    outer = asyncio._get_running_loop()
+    task = None if outer is None else asyncio.current_task(outer)
+    if outer is not None and task is not None:
+        asyncio_tasks._leave_task(outer, task)
+    hooks = sys.get_asyncgen_hooks()
+    asyncio._set_running_loop(loop)
+    sys.set_asyncgen_hooks(_remember_nothing, finish)
+    return _Outer(outer, task, hooks)
+
+
+def _leave_loop(outer: _Outer) -> None:
+    """Put the thread back to where it was."""
+    sys.set_asyncgen_hooks(*outer.hooks)
+    asyncio._set_running_loop(outer.loop)
+    if outer.loop is not None and outer.task is not None:
+        asyncio_tasks._enter_task(outer.loop, outer.task)
 
 
 def _note_collection(phase: str, info: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from outlive._journal.packing import Packer, PayloadCodec
 from outlive._model import Limits
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ConfigurationError, HistoryFormatError, OutliveError
-from outlive.testing.rerun import Contradiction, Rerun, outside_of_tasks
+from outlive.testing.rerun import Contradiction, Rerun
 
 Place = str | os.PathLike[str]
 
@@ -64,14 +64,10 @@ def replay(
     packer = Packer(Limits(), codecs)
     paths = _paths(histories)
     problems: list[str] = []
-
-    def replay_all() -> None:
-        for path in paths:
-            problem = _problem(read_history(path.read_text("utf-8"), source=str(path)), resolve, packer)
-            if problem:
-                problems.append(problem)
-
-    outside_of_tasks(replay_all)
+    for path in paths:
+        problem = _problem(read_history(path.read_text("utf-8"), source=str(path)), resolve, packer)
+        if problem:
+            problems.append(problem)
     if problems:
         raise ReplayError(problems, len(paths))
     return paths

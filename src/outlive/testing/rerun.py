@@ -6,8 +6,6 @@ journal says: with the same status, and the same result or failure.
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable
 from itertools import dropwhile
 from typing import Any
@@ -150,25 +148,3 @@ def _says(ending: EndRun) -> tuple[str, Any]:
 def _short(ending: tuple[str, Any]) -> str:
     text = f"{ending[0]}: {ending[1]!r}"
     return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
-
-
-def outside_of_tasks(work: Callable[[], None]) -> None:
-    """Do something that feeds executions: newer versions of asyncio refuse that inside a task."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        work()
-        return
-    raised: list[BaseException] = []
-
-    def on_thread() -> None:
-        try:
-            work()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=on_thread, name="outlive-rerun")
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 
 from outlive._journal.history import blobs_of
 from outlive._journal.value import Stored
@@ -16,7 +15,7 @@ from outlive.testing.crash.mortal import Death, Write
 from outlive.testing.crash.place import StoreMaker
 from outlive.testing.crash.report import SurvivalError
 from outlive.testing.fsck import check_store
-from outlive.testing.rerun import Contradiction, Rerun, outside_of_tasks
+from outlive.testing.rerun import Contradiction, Rerun
 from outlive.testing.skip_clock import SkipClock
 
 
@@ -104,7 +103,7 @@ class Trial:
         forgotten = self._find_forgotten(journals, life)
         blobs = await store.get_blobs(sorted(blobs_of(row for journal in journals for row in journal.rows)))
         asked: set[StepKey] = set()
-        outside_of_tasks(partial(self._replay, life, journals, blobs, asked))
+        self._replay(life, journals, blobs, asked)
         for key, _ in life.begun:
             if key not in asked and key not in forgotten.ended:
                 self._fail(f"  step {key[2]} was begun, and no durable event asks for it")
