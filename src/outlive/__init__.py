@@ -22,7 +22,7 @@ from outlive._define.approval import wait_for_approval
 from outlive._define.decide import continue_as_new, patched, publish
 from outlive._define.inside import current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.map import Tolerance, map
-from outlive._define.saga import saga
+from outlive._define.saga import SagaBlock, saga
 from outlive._define.step import Step, step
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from outlive._model.breaker import Breaker
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
     from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
+    from outlive._store.handle import SyncTx, Tx
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.checkpoints import CheckpointStore
     from outlive.client.handle import RunHandle
@@ -95,14 +96,17 @@ __all__ = [
     "RunHandle",
     "RunStatus",
     "RunTimedOut",
+    "SagaBlock",
     "Step",
     "StepFailed",
     "StepInterrupted",
     "StepSkipped",
     "StepTimeoutError",
+    "SyncTx",
     "TokenBucket",
     "Tolerance",
     "ToleranceExceededError",
+    "Tx",
     "Workflow",
     "__version__",
     "checkpoints",
@@ -146,17 +150,21 @@ _ON_DEMAND = {
     "Quorum": "outlive._define.machine.joins",
     "RateLimit": "outlive._model.limit",
     "RunHandle": "outlive.client.handle",
+    "SyncTx": "outlive._store.handle",
     "TokenBucket": "outlive._model.limit",
+    "Tx": "outlive._store.handle",
     "checkpoints": "outlive.engine.checkpoints",
 }
 """Loaded when they are first asked for: a module that only defines workflows should import in no time."""
 
 
-def __getattr__(name: str) -> typing.Any:
-    """What is loaded on demand."""
-    if name in _ON_DEMAND:
-        return getattr(import_module(_ON_DEMAND[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # A type checker that sees it takes every misspelt name for one that may exist.
+
+    def __getattr__(name: str) -> typing.Any:
+        """What is loaded on demand."""
+        if name in _ON_DEMAND:
+            return getattr(import_module(_ON_DEMAND[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

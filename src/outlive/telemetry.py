@@ -16,7 +16,7 @@ log = logging.getLogger("outlive")
 def run_fields(
     run_id: str | None, workflow: str | None, *, step: str | None = None, attempt: int | None = None
 ) -> dict[str, object]:
-    """What a record of the log says of a run besides its text: `log.info("...", extra=run_fields(run.id, run.workflow))`.
+    """The fields of a run for a record of the log: `log.info("...", extra=run_fields(run.id, run.workflow))`.
 
     All of them are on every record that has any, so that a format may name them; None where there is nothing to say.
     """

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 import outlive
+from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent
 from outlive._runtime.clock import SystemClock
@@ -230,7 +231,7 @@ class Place:
 
 def registry_of(*workflows: Workflow[..., Any]) -> Any:
     """A registry that has these workflows and no others: other code than this process has."""
-    registry = outlive._define.registry.Registry()
+    registry = Registry()
     for workflow in workflows:
         registry.add_workflow(workflow.spec)
     return registry

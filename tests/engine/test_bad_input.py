@@ -104,9 +104,9 @@ async def test_an_argument_of_another_type_is_refused(engine: outlive.Engine) ->
 async def test_arguments_that_do_not_fit_the_signature_are_refused(engine: outlive.Engine) -> None:
     """As Python does it, and at the start."""
     with pytest.raises(TypeError, match="too many positional"):
-        await engine.start(bad_nothing, 1, 2)
+        await engine.start(bad_nothing, 1, 2)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="missing a required argument"):
-        await engine.start(bad_nothing)
+        await engine.start(bad_nothing)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="unexpected keyword"):
         bad_nothing.bind(1, other=2)  # type: ignore[call-arg]
 

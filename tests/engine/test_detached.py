@@ -8,7 +8,7 @@ import pytest
 
 import outlive
 from outlive import RunStatus
-from tests.engine.support import Place, crash, hold, in_time, note, parks, reaches, stage, waits
+from tests.engine.support import Place, crash, hold, in_time, note, parks, reaches, registry_of, stage, waits
 
 
 @outlive.workflow
@@ -104,9 +104,7 @@ async def test_a_detached_run_may_end_while_its_starter_is_not_running(place: Pl
         await waits(await first.start(starts_and_awaits, "a", "audit-1", id="run-1"))
         await stage.gate("a").reached()
     stage.gate("a").open()
-    registry = outlive._define.registry.Registry()
-    registry.add_workflow(audit.spec)
-    async with place.engine(registry=registry) as second:
+    async with place.engine(registry=registry_of(audit)) as second:
         assert "a audited" == await in_time(second.get("audit-1").result())
         assert await second.get("run-1").status() is RunStatus.WAITING
 

@@ -228,7 +228,7 @@ async def test_nonsense_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="must be 1 or more"):
         await outlive.map(map_double, [], concurrency=0)
     with pytest.raises(TypeError, match="give it a step or a workflow"):
-        await outlive.map(print, [])  # type: ignore[call-overload]
+        await outlive.map(print, [])  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="failures=, ratio= or both"):
         Tolerance()
     with pytest.raises(ConfigurationError, match="from 0 to 1"):

@@ -99,7 +99,8 @@ async def fill(url: str) -> None:
         failing = await engine.start(fsck_fail, id="failed")
         waiting = [await engine.start(it, id=name) for it, name in ((fsck_wait, "waits"), (fsck_start, "starter"))]
         await engine.signal("waits", "go", "now", key="key-1")
-        for run, status in [(failing, "failed"), *((run, "waiting") for run in waiting)]:
+        runs: list[outlive.RunHandle[Any]] = [failing, *waiting]
+        for run, status in zip(runs, ("failed", "waiting", "waiting"), strict=True):
             while (await run.status()).value != status:  # noqa: ASYNC110 (a store has no event)
                 await asyncio.sleep(0.005)
         while "again" not in await waiting[0].why():  # noqa: ASYNC110

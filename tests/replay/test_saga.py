@@ -481,7 +481,7 @@ async def undone_wrongly() -> None:
     """The undo cannot take the result."""
     async with saga():
         await book("a")
-        await book.options(undo=release_other)("b")
+        await book.options(undo=release_other)("b")  # type: ignore[arg-type]
         await book("c")
         await fail()
 

@@ -12,7 +12,7 @@ import contextvars
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
@@ -26,6 +26,9 @@ from outlive._replay.asking import Asking
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from outlive._model.approval import Approved, Rejected
 
 F = TypeVar("F")
 
@@ -47,7 +50,7 @@ async def wait_for_approval(
     escalate_after: Seconds | None = None,
     escalate_to: Sequence[str] = (),
     notify: Step[[ApprovalNotice], Any] | None = None,
-) -> Approval[None]: ...
+) -> Approved[None] | Rejected[None]: ...
 @overload
 async def wait_for_approval(
     name: str,
@@ -60,7 +63,7 @@ async def wait_for_approval(
     escalate_after: Seconds | None = None,
     escalate_to: Sequence[str] = (),
     notify: Step[[ApprovalNotice], Any] | None = None,
-) -> Approval[F]: ...
+) -> Approved[F] | Rejected[F]: ...
 async def wait_for_approval(
     name: str,
     *,
@@ -72,7 +75,7 @@ async def wait_for_approval(
     escalate_after: Seconds | None = None,
     escalate_to: Sequence[str] = (),
     notify: Step[[ApprovalNotice], Any] | None = None,
-) -> Approval[Any]:
+) -> Any:
     """Wait, durably, until somebody calls `engine.approve` or `engine.reject` for this run and name.
 
     Args:

@@ -7,11 +7,11 @@ import contextvars
 import random as _random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple, overload
 from uuid import UUID
 from uuid import uuid4 as _uuid4
 
-from outlive._define.workflow import Bound, Workflow, bound
+from outlive._define.workflow import Bound, Startable, bound
 from outlive._journal.value import codec_for
 from outlive._model import RunStatus, check_run_id, check_tags, child_id
 from outlive._replay.ask import (
@@ -31,6 +31,7 @@ from outlive.errors import ConfigurationError, NotInRunError, RunCancelled, RunT
 
 T = TypeVar("T")
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -106,8 +107,8 @@ class Child(Generic[R]):
 
 
 async def start(
-    workflow: Workflow[..., R] | Bound[R],
-    *args: Any,
+    workflow: Startable[*Ts, R],
+    *args: *Ts,
     detached: bool = False,
     id: str | None = None,
     tags: dict[str, str] | None = None,

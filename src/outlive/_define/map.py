@@ -8,7 +8,7 @@ by as many lanes as `concurrency` says, so ten thousand items are never ten thou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
@@ -51,14 +51,18 @@ class Tolerance:
 
 @overload
 async def map(
-    work: Step[[T], R] | Workflow[[T], R], items: Iterable[T], *, concurrency: int = ..., tolerate: None = None
+    work: Callable[[T], Coroutine[object, None, R]],
+    items: Iterable[T],
+    *,
+    concurrency: int = ...,
+    tolerate: None = None,
 ) -> list[R]: ...
 @overload
 async def map(
-    work: Step[[T], R] | Workflow[[T], R], items: Iterable[T], *, concurrency: int = ..., tolerate: Tolerance
+    work: Callable[[T], Coroutine[object, None, R]], items: Iterable[T], *, concurrency: int = ..., tolerate: Tolerance
 ) -> list[R | Exception]: ...
 async def map(
-    work: Step[[T], R] | Workflow[[T], R],
+    work: Callable[[T], Coroutine[object, None, R]],
     items: Iterable[T],
     *,
     concurrency: int = CONCURRENCY,

@@ -11,7 +11,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -78,7 +78,7 @@ class Step(Generic[P, R]):
         *,
         retry: Retry | None = None,
         timeout: float | None = None,
-        undo: Step[..., Any] | None = None,
+        undo: Step[[R], Any] | None = None,
         breaker: Breaker | None = None,
         limit: RateLimit | None = None,
         cost: Cost | None = None,
@@ -97,6 +97,18 @@ class Step(Generic[P, R]):
         return f"<step {self.spec.name}>"
 
 
+class _Options(TypedDict, total=False):
+    """The options that every kind of step takes, for type checkers."""
+
+    name: str | None
+    retry: Retry | None
+    timeout: float | None
+    raises: tuple[type[BaseException], ...]
+    breaker: Breaker | None
+    limit: RateLimit | None
+    cost: Cost | None
+
+
 @overload
 def step(fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
 @overload
@@ -104,31 +116,29 @@ def step(fn: Callable[P, R], /) -> Step[P, R]: ...
 @overload
 def step(
     *,
-    name: str | None = None,
-    retry: Retry | None = None,
-    timeout: float | None = None,
-    raises: tuple[type[BaseException], ...] = (),
-    undo: Step[..., Any] | Callable[[Any], Any] | None = None,
+    undo: None = None,
     once: bool = False,
     process: bool = False,
     transaction: Literal[False] = False,
-    breaker: Breaker | None = None,
-    limit: RateLimit | None = None,
-    cost: Cost | None = None,
+    **options: Unpack[_Options],
 ) -> _StepDecorator: ...
 @overload
 def step(
     *,
-    name: str | None = None,
-    retry: Retry | None = None,
-    timeout: float | None = None,
-    raises: tuple[type[BaseException], ...] = (),
-    undo: Step[..., Any] | Callable[[Any], Any] | None = None,
-    transaction: Literal[True],
-    breaker: Breaker | None = None,
-    limit: RateLimit | None = None,
-    cost: Cost | None = None,
+    undo: Callable[[R], Any],
+    once: bool = False,
+    process: bool = False,
+    transaction: Literal[False] = False,
+    **options: Unpack[_Options],
+) -> _UndoableStepDecorator[R]: ...
+@overload
+def step(
+    *, undo: None = None, transaction: Literal[True], **options: Unpack[_Options]
 ) -> _TransactionStepDecorator: ...
+@overload
+def step(
+    *, undo: Callable[[R], Any], transaction: Literal[True], **options: Unpack[_Options]
+) -> _UndoableTransactionStepDecorator[R]: ...
 
 
 def step(
@@ -253,8 +263,32 @@ class _StepDecorator:
         raise NotImplementedError
 
 
+class _UndoableStepDecorator(Generic[R]):
+    """What `@outlive.step(undo=...)` is, for type checkers: the step returns what its undo takes."""
+
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Step[P, R]: ...
+    def __call__(self, fn: Any, /) -> Any:
+        """Define the step."""
+        raise NotImplementedError
+
+
 class _TransactionStepDecorator:
     """What `@outlive.step(transaction=True)` is, for type checkers: a workflow gives all arguments but the first."""
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Any, P], R], /) -> Step[P, R]: ...
+    def __call__(self, fn: Any, /) -> Any:
+        """Define the step."""
+        raise NotImplementedError
+
+
+class _UndoableTransactionStepDecorator(Generic[R]):
+    """Both of these."""
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...

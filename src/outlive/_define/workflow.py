@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, TypeVarTuple, overload
 
 from outlive._define.registry import REGISTRY, check_top_level
 from outlive._define.step import check_name
@@ -18,6 +18,7 @@ from outlive.errors import DefinitionError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 
 class Workflow(Generic[P, R]):
@@ -77,8 +78,16 @@ class Bound(Generic[R]):
         self.kwargs = kwargs
 
 
-def bound(workflow: Workflow[..., R] | Bound[R], args: tuple[Any, ...]) -> Bound[R]:
-    """What somebody wants to start.
+Startable: TypeAlias = Callable[[*Ts], Coroutine[object, None, R]] | Bound[R]
+"""A workflow that takes these arguments, or one that has its arguments from `bind`.
+
+Written as something that can be called, because type checkers compare positional arguments with a callable only; what
+is no workflow is refused by `bound`.
+"""
+
+
+def bound(workflow: Startable[*Ts, R], args: tuple[Any, ...]) -> Bound[R]:
+    """The workflow that a caller wants to start, with its arguments.
 
     Raises:
         TypeError: it is not a workflow, or its arguments are given twice.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -64,6 +64,21 @@ class Approval(Generic[F]):
     def __bool__(self) -> bool:
         # Without this a rejection would be as true as every object, and `if answer:` would let it pass.
         return self.approved
+
+
+if TYPE_CHECKING:
+    # At run time there is one class. Type checkers see two, so that `form` is there after `if answer:`.
+    class Approved(Approval[F]):
+        """The decision of a person who approved."""
+
+        form: F
+
+        def __bool__(self) -> Literal[True]: ...
+
+    class Rejected(Approval[F]):
+        """The decision of a person who rejected."""
+
+        def __bool__(self) -> Literal[False]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from outlive._store.change import (
 )
 from outlive._store.checkpoints import CheckpointTable
 from outlive._store.examine import Examiner
-from outlive._store.handle import Handle
+from outlive._store.handle import Tx
 
 __all__ = [
     "PAGE_SIZE_MAX",
@@ -127,7 +127,7 @@ class Transaction(Protocol):
     """A transaction of the store's database that a user's code writes in, and a change of a journal with it."""
 
     @property
-    def handle(self) -> Handle:
+    def handle(self) -> Tx:
         """What the user's code is given."""
 
     async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> list[tuple[Outcome, int]]:

@@ -29,7 +29,7 @@ class Record(Protocol):
         """Names and values."""
 
 
-class SyncHandle(Protocol):
+class SyncTx(Protocol):
     """The transaction of a sync step. Every call blocks its thread."""
 
     def execute(self, query: str, /, *args: Any) -> str:
@@ -45,11 +45,11 @@ class SyncHandle(Protocol):
         """A value of the first row, None if there is none."""
 
 
-class Handle(Protocol):
+class Tx(Protocol):
     """The transaction of an async step."""
 
     @property
-    def sync(self) -> SyncHandle:
+    def sync(self) -> SyncTx:
         """The same transaction for a function that runs on a thread."""
 
     async def execute(self, query: str, /, *args: Any) -> str:

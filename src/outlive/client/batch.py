@@ -36,15 +36,22 @@ class BatchItem(Generic[R]):
 
     index: int
     """The place of its row, from 0 on."""
-    result: R | None = None
+    _value: Any
     error: BaseException | None = None
     """Why it failed; None if it did not."""
 
     @property
+    def result(self) -> R:
+        """What it returned; raises its error if it failed."""
+        if self.error is not None:
+            raise self.error
+        value: R = self._value
+        return value
+
+    @property
     def value(self) -> R | BaseException:
         """Its result, or its error if it failed."""
-        value: Any = self.result if self.error is None else self.error
-        return value  # type: ignore[no-any-return]
+        return self.result if self.error is None else self.error
 
 
 class Reader:
@@ -93,11 +100,11 @@ class Reader:
     def _outcome(self, plan: Plan, item: ItemResult, blobs: dict[str, bytes]) -> BatchItem[Any]:
         spec = self._registry.find_item(plan.item, plan.version)
         if item.failure is not None:
-            return BatchItem(item.index, error=_error_of(plan, spec, item.index, item.failure))
+            return BatchItem(item.index, None, _error_of(plan, spec, item.index, item.failure))
         assert item.result is not None
         codec: ValueCodec = TAGGED if spec is None else spec.signature.result
         value = codec.decode(self._packer.unpack(item.result, blobs), f"the result of item {item.index}")
-        return BatchItem(item.index, result=value)
+        return BatchItem(item.index, value)
 
     async def _unpack(self, payload: Payload) -> bytes | msgspec.Raw:
         blobs = await self.store.get_blobs([payload.blob]) if payload.blob else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import msgspec
@@ -56,7 +56,7 @@ class Batches:
 
     async def start(
         self,
-        work: Step[..., Any] | Workflow[..., Any],
+        work: Callable[[Any], Coroutine[object, None, Any]],
         rows: Rows,
         *,
         concurrency: int,

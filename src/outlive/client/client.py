@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, TypeVarTuple, get_args
 
 import msgspec
 
 from outlive._define.registry import Registry
-from outlive._define.workflow import Bound, Workflow, bound
+from outlive._define.workflow import Bound, Startable, bound
 from outlive._journal.codec import Row, creation_in
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, mail_mark, tree_mark
@@ -45,6 +45,7 @@ from outlive.errors import (
 )
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 OnConflict = Literal["attach", "reject", "replace"]
 Commit = Callable[[list[Change]], Any]
 Begin = Callable[[str, RunCreated, list[Blob], Callable[[Outcome, int], None]], bool]
@@ -107,8 +108,8 @@ class Client(LookingClient):
 
     async def start(
         self,
-        workflow: Workflow[..., R] | Bound[R],
-        *args: Any,
+        workflow: Startable[*Ts, R],
+        *args: *Ts,
         id: str | None = None,
         on_conflict: OnConflict = "attach",
         timeout: float | None = None,
@@ -253,7 +254,7 @@ class Client(LookingClient):
         change = None
         spec: WorkflowSpec | None = None
         if start is not None:
-            wanted = bound(start[0], start[1:])
+            wanted: Bound[Any] = bound(start[0], start[1:])
             spec = wanted.workflow.spec
             event, blobs = self._created(wanted, None, None)
             change = birth(check_run_id(run_id), event, blobs)

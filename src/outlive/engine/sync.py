@@ -21,9 +21,9 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, TypeVarTuple
 
-from outlive._define.workflow import Bound, Workflow
+from outlive._define.workflow import Startable
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus
 from outlive._model.approval import Approval
@@ -35,6 +35,7 @@ from outlive.client.recovery import Incomplete
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 
 class Hosted(Protocol):
@@ -205,8 +206,8 @@ class SyncEngine(Blocking):
 
         def start(
             self,
-            workflow: Workflow[..., R] | Bound[R],
-            *args: Any,
+            workflow: Startable[*Ts, R],
+            *args: *Ts,
             id: str | None = None,
             on_conflict: OnConflict = "attach",
             timeout: float | None = None,

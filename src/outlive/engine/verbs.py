@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Iterable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar, TypeVarTuple
 
 from msgspec import UNSET
 
-from outlive._define.step import Step
-from outlive._define.workflow import Bound, Workflow
+from outlive._define.workflow import Startable
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus
 from outlive._model.approval import Approval
@@ -23,6 +22,7 @@ from outlive.client.recovery import Incomplete
 
 R = TypeVar("R")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class EngineVerbs(ABC):
@@ -35,8 +35,8 @@ class EngineVerbs(ABC):
 
     async def start(
         self,
-        workflow: Workflow[..., R] | Bound[R],
-        *args: Any,
+        workflow: Startable[*Ts, R],
+        *args: *Ts,
         id: str | None = None,
         on_conflict: OnConflict = "attach",
         timeout: float | None = None,
@@ -64,7 +64,7 @@ class EngineVerbs(ABC):
 
     async def start_batch(
         self,
-        work: Step[[T], R] | Workflow[[T], R],
+        work: Callable[[T], Coroutine[object, None, R]],
         rows: Iterable[T] | AsyncIterable[T],
         *,
         concurrency: int = 20,

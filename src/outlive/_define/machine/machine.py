@@ -139,7 +139,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         SIGNALS[name, version] = self.signals
         FORMS[name, version] = {asked: form_type(form) for asked, form in (approvals or {}).items()}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Coroutine[object, None, MachineResult[S, D]]:
+    def __call__(self, *args: D, **kwargs: Any) -> Coroutine[object, None, MachineResult[S, D]]:
         """In a run: a child run in the same tree. Outside: the machine runs here and now, without a journal."""
         if current_execution() is not None:
             return super().__call__(*args, **kwargs)

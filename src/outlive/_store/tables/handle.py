@@ -23,19 +23,19 @@ class BlockingHandle:
         self._ask = ask
 
     def execute(self, query: str, /, *args: Any) -> str:
-        """See `SyncHandle`."""
+        """See `SyncTx`."""
         return self._ask(query, args).result().status
 
     def fetch(self, query: str, /, *args: Any) -> list[TableRecord]:
-        """See `SyncHandle`."""
+        """See `SyncTx`."""
         return self._ask(query, args).result().records
 
     def fetchrow(self, query: str, /, *args: Any) -> TableRecord | None:
-        """See `SyncHandle`."""
+        """See `SyncTx`."""
         return _first(self._ask(query, args).result())
 
     def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
-        """See `SyncHandle`."""
+        """See `SyncTx`."""
         return _value(self._ask(query, args).result(), column)
 
 
@@ -48,19 +48,19 @@ class TaskHandle:
         """The same transaction for a function that runs on a thread."""
 
     async def execute(self, query: str, /, *args: Any) -> str:
-        """See `Handle`."""
+        """See `Tx`."""
         return (await asyncio.wrap_future(self._ask(query, args))).status
 
     async def fetch(self, query: str, /, *args: Any) -> list[TableRecord]:
-        """See `Handle`."""
+        """See `Tx`."""
         return (await asyncio.wrap_future(self._ask(query, args))).records
 
     async def fetchrow(self, query: str, /, *args: Any) -> TableRecord | None:
-        """See `Handle`."""
+        """See `Tx`."""
         return _first(await asyncio.wrap_future(self._ask(query, args)))
 
     async def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
-        """See `Handle`."""
+        """See `Tx`."""
         return _value(await asyncio.wrap_future(self._ask(query, args)), column)
 
 

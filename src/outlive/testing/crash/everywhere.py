@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVarTuple
 
-from outlive._define.workflow import Bound, Workflow, bound
+from outlive._define.workflow import Startable, bound
 from outlive.testing.crash.life import Drive, Plan
 from outlive.testing.crash.mortal import Death, Moment, Write
 from outlive.testing.crash.place import FilePlace, StoreMaker, place_for
@@ -20,10 +20,12 @@ SECOND_DEATHS = (Death(1, Moment.AFTER), Death(2, Moment.BEFORE), Death(2, Momen
 """Where it dies then. The first write of a recovery is the claim."""
 RUN_ID = "crash-everywhere"
 
+Ts = TypeVarTuple("Ts")
+
 
 async def crash_everywhere(
-    workflow: Workflow[..., Any] | Bound[Any],
-    *args: Any,
+    workflow: Startable[*Ts, Any],
+    *args: *Ts,
     signals: Sequence[tuple[str, Any]] = (),
     drive: Drive | None = None,
     reset: Callable[[], Any] | None = None,
