@@ -36,22 +36,20 @@ class BatchItem(Generic[R]):
 
     index: int
     """The place of its row, from 0 on."""
-    _value: Any
-    error: BaseException | None = None
-    """Why it failed; None if it did not."""
+    value: R | BaseException
+    """Its result, or its error if it failed."""
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why it failed; None if it did not."""
+        return self.value if isinstance(self.value, BaseException) else None
 
     @property
     def result(self) -> R:
         """What it returned; raises its error if it failed."""
-        if self.error is not None:
-            raise self.error
-        value: R = self._value
-        return value
-
-    @property
-    def value(self) -> R | BaseException:
-        """Its result, or its error if it failed."""
-        return self.result if self.error is None else self.error
+        if isinstance(self.value, BaseException):
+            raise self.value
+        return self.value
 
 
 class Reader:
@@ -100,7 +98,7 @@ class Reader:
     def _outcome(self, plan: Plan, item: ItemResult, blobs: dict[str, bytes]) -> BatchItem[Any]:
         spec = self._registry.find_item(plan.item, plan.version)
         if item.failure is not None:
-            return BatchItem(item.index, None, _error_of(plan, spec, item.index, item.failure))
+            return BatchItem(item.index, _error_of(plan, spec, item.index, item.failure))
         assert item.result is not None
         codec: ValueCodec = TAGGED if spec is None else spec.signature.result
         value = codec.decode(self._packer.unpack(item.result, blobs), f"the result of item {item.index}")
