@@ -25,7 +25,7 @@ from outlive._runtime.rescuer import Rescuer
 from outlive._runtime.worker import Worker
 from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outcome, Store
 from outlive._tasks import own_task
-from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
 from outlive.telemetry import log
 
 DOUBT_SECONDS = 60.0
@@ -54,6 +54,7 @@ class Claimer:
         recovery: Recovery,
         definitions: list[str],
         poll_seconds: float,
+        give_up: Callable[[str], None],
     ) -> None:
         self._store = store
         self._worker = worker
@@ -64,6 +65,8 @@ class Claimer:
         self._pace = OrphanPace(recovery, clock=clock, room_max=limits.runs_active_max)
         self._definitions = definitions
         self._poll_seconds = poll_seconds
+        self._give_up = give_up
+        """Ends the session, because the store can never answer again."""
         self._bell = Bell()
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -136,6 +139,8 @@ class Claimer:
             try:
                 await self.run_once()
                 trouble = False
+            except StoreMovedError as error:
+                self._give_up(str(error))
             except StoreUnavailableError as error:
                 if not trouble:
                     log.error("%s; claiming goes on when it is back", error)

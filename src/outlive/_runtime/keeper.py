@@ -16,7 +16,7 @@ from contextlib import suppress
 from outlive._runtime.clock import Clock
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Beat
-from outlive.errors import StoreUnavailableError
+from outlive.errors import StoreMovedError, StoreUnavailableError
 from outlive.telemetry import log
 
 BEATS_PER_LEASE = 3
@@ -60,7 +60,9 @@ class Keeper:
             self._stop()
 
     def give_up(self, reason: str) -> None:
-        """Let the lease run out, as if it were lost already. Any thread may say so."""
+        """Let the lease run out, as if it were lost already. Any thread may say so; only the first is heard."""
+        if self._is_over:
+            return
         self.stop()
         self._trust.until = 0.0
         self._say_lost(reason)
@@ -76,6 +78,8 @@ class Keeper:
         sent_at = self._clock.monotonic()
         try:
             is_ours = self._beat.renew(lease_seconds=self._lease_seconds)
+        except StoreMovedError as error:
+            return str(error)
         except StoreUnavailableError as error:
             return "" if self.is_trusted() else f"the lease could not be renewed in time: {error}"
         if not is_ours:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from outlive._runtime.bell import Bell
 from outlive._runtime.unknown import find_outcome
 from outlive._store.contract import Change, Outcome, Store
-from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
 from outlive.telemetry import Counters, log
 
 BACKOFF_FIRST_SECONDS = 0.05
@@ -48,6 +48,10 @@ class Patience:
                 known |= await self.read_back(changes, open_)
                 if len(known) == len(changes):
                     break
+            except StoreMovedError:
+                # There is nobody to wait for. The runs are discarded, and who wants to start one asks the store why.
+                known |= {index: (Outcome.CONFLICT, changes[index].journal) for index in open_}
+                break
             except StoreUnavailableError as error:
                 await self._say(error, pause)
             except Exception as error:
@@ -84,6 +88,8 @@ class Patience:
         while True:
             try:
                 return await find_outcome(self._store, change)
+            except StoreMovedError:
+                return Outcome.CONFLICT, change.journal
             except StoreUnavailableError as error:
                 await self._say(error, BACKOFF_MAX_SECONDS / 5)
             except Exception as error:

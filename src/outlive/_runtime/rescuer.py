@@ -13,7 +13,7 @@ from collections.abc import Callable
 from outlive._lease.contract import Leases
 from outlive._runtime.clock import Clock
 from outlive._store.contract import WorkerInfo
-from outlive.errors import StoreUnavailableError
+from outlive.errors import StoreMovedError, StoreUnavailableError
 from outlive.telemetry import Counters, log
 
 LOOK_SECONDS = 1.0
@@ -56,6 +56,8 @@ class Rescuer:
                 log.info("worker %s (%s) has died; its runs are taken over", worker.name, worker.id)
                 await self._leases.release_all(worker.id)
                 self._counters.sessions_ended += 1
+        except StoreMovedError:
+            raise  # The session ends of it, and says so.
         except StoreUnavailableError as error:
             if not self._trouble:
                 log.error("%s; nobody can be seen to have died before it is back", error)

@@ -166,6 +166,7 @@ class Station:
             recovery=self._recovery,
             definitions=definitions,
             poll_seconds=self._poll_seconds,
+            give_up=self._keeper.give_up,
         )
         self._claimer.start()
 

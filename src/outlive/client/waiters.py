@@ -14,7 +14,7 @@ from typing import Any
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
 from outlive._tasks import own_task
-from outlive.errors import EngineClosedError, RunNotFoundError, StoreUnavailableError
+from outlive.errors import EngineClosedError, RunNotFoundError, StoreMovedError, StoreUnavailableError
 
 POLLED_MAX = 200
 
@@ -83,6 +83,10 @@ class Waiters:
         try:
             runs = await self._store.find_runs(ids)
             gone = {*ids} - {*runs}
+        except StoreMovedError as error:
+            for run_id in ids:
+                self._fail(run_id, error)
+            return
         except StoreUnavailableError:
             return
         except Exception:  # One row that cannot be read must not leave the others waiting.

@@ -55,6 +55,17 @@ class StoreUnavailableError(StoreError):
         super().__init__(f"{place} is unavailable: {reason}")
 
 
+class StoreMovedError(StoreUnavailableError):
+    """The file of the store was deleted, moved or replaced while it was open; nothing was acknowledged."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            place,
+            "the file, or the -wal file beside it, was deleted, moved or replaced while this process uses it, and what "
+            "it writes now would be lost; put the same file back, or stop this process and start it again",
+        )
+
+
 class CommitUnknownError(StoreUnavailableError):
     """The store failed around a commit: it may have happened or not. Re-read before anyone moves."""
 

@@ -4,6 +4,9 @@ Durability: WAL with `synchronous=FULL`, so a commit that was answered survives 
 checkpoints by itself; the writer does it, between commits. The version gate is for the WAL-reset race that every
 SQLite before 3.51.3 has, in which two processes can damage the file.
 
+A file that is deleted, moved or replaced while it is open goes on working for its connections, and is lost with them.
+So every connection looks, after what it has read or written and before anybody hears of it (`Session.check_file`).
+
 A connection must not cross a fork: the child has a copy of what SQLite remembers of its locks, and not the locks. That
 holds for the file, not only for the connection: a new connection of the child would rely on the same memory. So
 the child gets an error, whatever it does with a file that its parent had open, and its copies of the connections
@@ -25,9 +28,16 @@ from weakref import WeakSet
 
 import apsw
 
-from outlive._store.sqlite.place import file_of, opening
+from outlive._store.sqlite.place import file_of, find_file, opening
 from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, sql
-from outlive.errors import CommitUnknownError, ConfigurationError, NotADatabaseError, StoreError, StoreUnavailableError
+from outlive.errors import (
+    CommitUnknownError,
+    ConfigurationError,
+    NotADatabaseError,
+    StoreError,
+    StoreMovedError,
+    StoreUnavailableError,
+)
 from outlive.telemetry import log
 
 SQLITE_VERSION_MIN = 3_051_003
@@ -72,22 +82,43 @@ class Session:
     def __init__(self, path: Path, *, clock: Callable[[], int], role: Role) -> None:
         self.path = path
         self.clock = clock
+        self.file: tuple[int, int] | None = None
+        """Which file it is, whatever its name; the first connection says so, unless the store does."""
         self._role = role
         self._connection: apsw.Connection | None = None
-        self._file = (0, 0)
+        self._wal_path = path.with_name(f"{path.name}-wal")
+        self._wal: tuple[int, int] | None = None
+        self._has_moved = ctypes.c_int(0)
         _sessions.add(self)
 
     @property
     def connection(self) -> apsw.Connection:
         """The open connection."""
         if self._connection is None:
+            if self.file is not None and self.file != find_file(self.path):
+                raise StoreMovedError(str(self.path))
             self._connection = connect(self.path, self._role)
-            self._file = file_of(self.path)
+            self.file = self.file or file_of(self.path)
         return self._connection
 
     def open(self) -> None:
         """Connect now."""
         assert self.connection is not None
+
+    def check_file(self) -> None:
+        """See that the connection's file and its WAL are still at their paths. Called after something was read or
+        written, before anybody hears of it.
+
+        Raises:
+            StoreMovedError: they are not.
+        """
+        connection = self.connection
+        # A system that cannot say so leaves it 0; there a file that is open cannot be removed either.
+        connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(self._has_moved))
+        wal = find_file(self._wal_path)
+        if self._has_moved.value or wal != (self._wal or wal):
+            raise StoreMovedError(str(self.path))
+        self._wal = wal  # The same for as long as this connection is open.
 
     def execute(self, name: str, *values: Value) -> apsw.Cursor:
         """Run the statement in the file of this name."""
@@ -124,6 +155,7 @@ class Session:
     def close(self) -> None:
         """Let go of the connection; the next use opens another one."""
         connection, self._connection = self._connection, None
+        self._wal = None
         try:
             if connection is not None:
                 connection.close(True)
@@ -135,7 +167,8 @@ class Session:
         if self._connection is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
             self._connection = None
-            _inherited.add(self._file)
+            assert self.file is not None
+            _inherited.add(self.file)
 
 
 def check_version() -> None:
@@ -211,7 +244,7 @@ def _open(path: Path, flags: int) -> apsw.Connection:
     return connection
 
 
-def translate(error: apsw.Error, path: Path, *, is_committing: bool = False) -> StoreError:
+def translate(error: apsw.Error | StoreMovedError, path: Path, *, is_committing: bool = False) -> StoreError:
     """Say what an error of SQLite means for the caller.
 
     `is_committing`: it happened in a statement that ends a transaction. An I/O error there leaves open whether the
@@ -219,6 +252,8 @@ def translate(error: apsw.Error, path: Path, *, is_committing: bool = False) -> 
     """
     place, reason = str(path), str(error)
     match error:
+        case StoreMovedError():
+            return StoreMovedError(place)
         case apsw.IOError() if is_committing:
             return CommitUnknownError(place, f"{reason} (while committing)")
         case apsw.FullError():
@@ -237,7 +272,7 @@ def translate(error: apsw.Error, path: Path, *, is_committing: bool = False) -> 
             return StoreError(f"{place}: {type(error).__name__}: {reason}")
 
 
-def is_connection_lost(error: apsw.Error) -> bool:
+def is_connection_lost(error: Exception) -> bool:
     """Whether what the connection believes about the file can no longer be trusted."""
     return isinstance(error, apsw.IOError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError)
 

@@ -68,3 +68,11 @@ def file_of(path: Path) -> tuple[int, int]:
     """Which file this is, whatever its name."""
     status = path.stat()
     return status.st_dev, status.st_ino
+
+
+def find_file(path: Path) -> tuple[int, int] | None:
+    """Which file this is; None if there is none."""
+    try:
+        return file_of(path)
+    except OSError:
+        return None

@@ -37,7 +37,6 @@ from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.examine import SqliteExaminer
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
-from outlive._store.sqlite.place import file_of
 from outlive._store.sqlite.thread import Reader, ReadVerb
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.writer import Writer, WriteVerb
@@ -60,7 +59,7 @@ class SqliteStore:
         self._workers = Workers(self._locks)
         self._writer: Writer | None = None
         self._reader: Reader | None = None
-        self._inode = 0
+        self._file: tuple[int, int] | None = None
         self._process = 0
 
     # -- Life ----------------------------------------------------------------------------------------------
@@ -75,6 +74,7 @@ class SqliteStore:
         writer = Writer(self._session(Role.WRITER), name="outlive-sqlite-writer")
         reader = Reader(self._session(Role.READER), name="outlive-sqlite-reader")
         await writer.start(lambda: self._prepare(writer.session))
+        self._file = reader.session.file = writer.session.file
         try:
             await reader.start(reader.session.open)
         except BaseException:
@@ -87,7 +87,6 @@ class SqliteStore:
 
     def _prepare(self, session: Session) -> None:
         open_database(session)
-        _, self._inode = file_of(self._path)
         self._locks.open()
 
     async def close(self) -> None:
@@ -214,7 +213,9 @@ class SqliteStore:
     def open_beat(self, worker_id: str) -> SqliteBeat:
         """See `Store`."""
         self._check_process()
-        return SqliteBeat(self._path, worker_id, clock=self._clock, inode=self._inode)
+        session = self._session(Role.BEAT)
+        session.file = self._file
+        return SqliteBeat(session, worker_id)
 
     @property
     def examiner(self) -> SqliteExaminer:

@@ -135,7 +135,12 @@ class Reader(Lane):
     def work(self, jobs: list[Job]) -> None:
         """Answer them in turn."""
         for job in jobs:
-            _attempt(self.session, job, partial(job.verb, self.session, job.argument))
+            _attempt(self.session, job, partial(self._read, job))
+
+    def _read(self, job: Job) -> Any:
+        result = job.verb(self.session, job.argument)
+        self.session.check_file()
+        return result
 
 
 def _attempt(session: Session, job: Job, do: Callable[[], Any]) -> None:
@@ -155,7 +160,7 @@ def explain(session: Session, error: Exception) -> Exception:
     return explained
 
 
-def recover(session: Session, error: apsw.Error) -> None:
+def recover(session: Session, error: Exception) -> None:
     """Make the session usable again."""
     session.roll_back()
     if is_connection_lost(error):

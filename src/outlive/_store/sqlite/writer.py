@@ -36,7 +36,7 @@ from outlive._store.sqlite.query import (
     Value,
 )
 from outlive._store.sqlite.thread import Job, Lane, explain, recover
-from outlive.errors import InternalError, StoreError
+from outlive.errors import InternalError, StoreError, StoreMovedError
 from outlive.telemetry import log
 
 CHECKPOINT_PAGES = 1_000
@@ -207,7 +207,8 @@ class Writer(Lane):
         """Run a statement that begins or ends a transaction: if the store refuses it, it refuses everybody."""
         try:
             self.session.connection.execute(statement, values)
-        except UNAVAILABLE as error:
+            self.session.check_file()
+        except (*UNAVAILABLE, StoreMovedError) as error:
             raise Refused(error, is_committing=statement != BEGIN_WRITE) from error
 
     def rest(self, *, is_busy: bool) -> None:
@@ -222,6 +223,8 @@ class Writer(Lane):
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.BusyError:
             """Another process is making one."""
+        except StoreMovedError:
+            """The next job says so."""
         except apsw.Error as error:
             log.warning("%s: the checkpoint has to wait: %s", self.session.path, error)
             recover(self.session, error)
@@ -230,7 +233,7 @@ class Writer(Lane):
 class Refused(Exception):
     """The store refused a transaction, whatever was in it."""
 
-    def __init__(self, error: apsw.Error, *, is_committing: bool) -> None:
+    def __init__(self, error: apsw.Error | StoreMovedError, *, is_committing: bool) -> None:
         super().__init__(str(error))
         self.error, self.is_committing = error, is_committing
 

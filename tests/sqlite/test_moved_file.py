@@ -1,0 +1,127 @@
+"""The file is deleted, moved or replaced while a store has it open: nothing is acknowledged, and nothing is read."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from outlive._model import RunFilter
+from outlive._store.sqlite import SqliteStore
+from outlive.errors import StoreError, StoreMovedError
+from outlive.testing.conformance.builders import begin, blob, claim, hire, message, send, stepped
+
+Open = Callable[[], Awaitable[SqliteStore]]
+
+
+def delete(path: Path) -> None:
+    """As `rm` does it."""
+    path.unlink()
+
+
+def delete_all(path: Path) -> None:
+    """With its side files."""
+    for each in path.parent.glob(f"{path.name}*"):
+        each.unlink()
+
+
+def move(path: Path) -> None:
+    """As `mv` does it."""
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def replace(path: Path) -> None:
+    """As a backup is restored."""
+    backup = path.with_name("backup.db")
+    shutil.copy(path, backup)
+    backup.replace(path)
+
+
+def delete_journal(path: Path) -> None:
+    """Only what was committed last, which lies beside the file."""
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+HARMS = [delete, delete_all, move, replace, delete_journal]
+
+
+@pytest.mark.parametrize("harm", HARMS)
+async def test_no_write_is_acknowledged(store: SqliteStore, path: Path, harm: Callable[[Path], None]) -> None:
+    """A start, a step, a message, a blob, a claim and a checkpoint are refused with what to do."""
+    await hire(store, "worker-a")
+    tree = await begin(store, "run-1")
+    harm(path)
+
+    with pytest.raises(StoreMovedError, match="start it again"):
+        await begin(store, "run-2")
+    for write in (
+        tree.step(),
+        send(store, message(store, "run-1")),
+        store.put_blobs([blob(b"x" * 100)]),
+        claim(store, "worker-a"),
+        store.clear_checkpoints("run-1"),
+        store.retire_worker("worker-a"),
+    ):
+        with pytest.raises(StoreMovedError):
+            await write
+
+
+@pytest.mark.parametrize("harm", HARMS)
+async def test_nothing_is_read(store: SqliteStore, path: Path, harm: Callable[[Path], None]) -> None:
+    """What a file says that is gone is not what the next process will see."""
+    tree = await begin(store, "run-1")
+    assert await store.find_run("run-1") is not None
+    harm(path)
+
+    for read in (store.find_run("run-1"), store.read_journal(tree.journal), store.list_runs(RunFilter())):
+        with pytest.raises(StoreMovedError):
+            await read
+
+
+@pytest.mark.parametrize("harm", HARMS)
+async def test_no_lease_is_renewed(store: SqliteStore, path: Path, harm: Callable[[Path], None]) -> None:
+    """The connection that renews leases looks too."""
+    await hire(store, "worker-a")
+    beat = store.open_beat("worker-a")
+    try:
+        assert beat.renew(lease_seconds=10)
+        harm(path)
+        with pytest.raises(StoreMovedError):
+            beat.renew(lease_seconds=10)
+    finally:
+        beat.close()
+
+
+async def test_a_transaction_of_a_step_is_not_committed(store: SqliteStore, path: Path) -> None:
+    """It was begun before."""
+    tree = await begin(store, "run-1")
+    transaction = await store.begin()
+    delete(path)
+
+    with pytest.raises(StoreMovedError):
+        await transaction.commit([tree.change(stepped(store))])
+
+
+async def test_a_file_that_comes_back_is_used_again(store: SqliteStore, path: Path) -> None:
+    """The same file under its old name, with nothing lost."""
+    tree = await begin(store, "run-1")
+    move(path)
+    with pytest.raises(StoreError):
+        await tree.step()
+    path.with_name("elsewhere.db").rename(path)
+
+    await begin(store, "run-2")
+    assert (await store.find_runs(["run-1", "run-2"])).keys() == {"run-1", "run-2"}
+
+
+async def test_a_new_connection_does_not_take_another_file_for_the_old_one(store: SqliteStore, path: Path) -> None:
+    """A store whose connection was lost opens the file that it had, and no other one of the same name."""
+    await begin(store, "run-1")
+    replace(path)
+    assert store._reader is not None
+    store._reader.session.close()  # As after an I/O error.
+
+    with pytest.raises(StoreMovedError):
+        await store.find_run("run-1")
