@@ -11,6 +11,7 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunReleased, StepSucceeded
+from outlive.engine.url import shown
 from tests.cli import shop
 from tests.cli.conftest import Command, Ledger
 
@@ -138,10 +139,12 @@ def test_a_worker_that_waits_for_its_store_can_be_stopped(command: Begin) -> Non
 
 
 async def test_a_named_worker_shows_its_name(url: str, command: Begin) -> None:
-    """And the settings of the command reach the engine."""
-    command("worker", APP, "--store", url, "--name", "anvil", "--lease", "none").ready()
+    """And how many workflows it runs, and where; and the settings of the command reach the engine."""
+    line = command("worker", APP, "--store", url, "--name", "anvil", "--lease", "none").ready()
     async with outlive.Engine(url, worker=False) as client:
         (worker,) = await client._store.list_workers()
 
     assert ("anvil", "none") == (worker.name, worker.lease)
     assert "order@1" in worker.definitions
+    assert "ready: worker anvil (process " in line
+    assert f"runs 3 workflows on {shown(url)}" in line

@@ -77,6 +77,14 @@ def _own_part(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
+def text_of(failure: Failure) -> str:
+    """A failure as Python prints an exception: its causes first, each with its traceback."""
+    text = failure.traceback.rstrip() or f"{failure.type}: {failure.message}"
+    if failure.cause is None:
+        return text
+    return f"{text_of(failure.cause)}\n\nThe above exception led to the following exception:\n\n{text}"
+
+
 def class_name(cls: type) -> str:
     """How the journal names a class."""
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"

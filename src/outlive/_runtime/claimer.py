@@ -26,7 +26,7 @@ from outlive._runtime.worker import Worker
 from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outcome, Store
 from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
-from outlive.telemetry import log
+from outlive.telemetry import log, run_fields
 
 DOUBT_SECONDS = 60.0
 """How long after a claim that was never answered it may still arrive: so long it is looked for again and again."""
@@ -284,7 +284,8 @@ class Claimer:
             try:
                 self._worker.revive(claim, hot[claim.run.journal], found)
             except Exception:  # Nobody else's run may be lost for it.
-                log.exception("run %s could not be taken in", claim.run.id)
+                extra = run_fields(claim.run.id, claim.run.workflow)
+                log.exception("run %s could not be taken in", claim.run.id, extra=extra)
                 # Not half of it: it is looked for among those that nobody here holds.
                 self._worker.disown(claim.run.journal)
                 self._is_unsure = True

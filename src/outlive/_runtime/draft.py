@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from outlive._journal.event import AnyEvent
 from outlive._model import Run
 from outlive._replay.command import CancelStep, RunStep
 from outlive._runtime.herald import Told
@@ -16,7 +17,7 @@ Effect = RunStep | CancelStep | Callable[[], None]
 class Draft:
     """A change, and the effects that wait for it to be durable."""
 
-    __slots__ = ("change", "effects", "forgotten", "runs", "told")
+    __slots__ = ("change", "effects", "forgotten", "notable", "runs", "told")
 
     def __init__(self, journal: int, after: int, *, is_guarded: bool = False) -> None:
         self.change = Change(journal=journal, after=after, rows=[], is_guarded=is_guarded)
@@ -25,6 +26,8 @@ class Draft:
         self.forgotten: list[Run] = []
         """Rows of children that ended in here and are not written: somebody may wait for them."""
         self.effects: list[Effect] = []
+        self.notable: list[tuple[AnyEvent, Run]] = []
+        """What the log says when it is durable."""
         self.told: list[Told] = []
         """What observers hear of it; empty if nobody listens."""
 

@@ -26,6 +26,7 @@ from outlive._runtime.draft import Draft, Effect
 from outlive._runtime.hearing import Hearing
 from outlive._runtime.herald import Herald
 from outlive._runtime.item import item_of
+from outlive._runtime.reporter import NOTABLE
 
 
 class DraftedRun:
@@ -172,6 +173,8 @@ class DraftedRun:
         if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
             draft.change.items.append(item)
         run = self.fold.apply(event)
+        if type(event) in NOTABLE:
+            draft.notable.append((event, self.fold.runs[event.run]))
         if run is not None:
             draft.runs[run.number] = run
             if run.number == 0:

@@ -17,7 +17,7 @@ from outlive._runtime.motion import MovingRun
 from outlive._runtime.skipping import Skip, SkipRefused, skips_of
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import OutliveError
-from outlive.telemetry import log
+from outlive.telemetry import log, run_fields
 
 WISHES = (MessageKind.RESUME, MessageKind.SKIP)
 """What a person says to a run that is parked."""
@@ -45,7 +45,7 @@ class LiveRun(MovingRun):
         except (OutliveError, SkipRefused) as error:
             reason = str(error)
         except Exception as error:  # Whatever it is, it is this run's trouble and nobody else's.
-            log.exception("run %s could not be replayed", run.id)
+            log.exception("run %s could not be replayed", run.id, extra=run_fields(run.id, run.workflow))
             reason = f"it could not be replayed: {type(error).__qualname__}: {error}"
         if reason:
             self._park_as(run, reason)

@@ -53,7 +53,7 @@ from outlive._runtime.translating import fact_of, snapshot_of
 from outlive._runtime.undo import undo_cut_off, undo_failed
 from outlive._store.contract import Inbound
 from outlive.errors import HistoryTooLongError
-from outlive.telemetry import log
+from outlive.telemetry import log, run_fields
 
 
 class MovingRun(DraftedRun):
@@ -154,7 +154,9 @@ class MovingRun(DraftedRun):
             if is_interrupted(command):
                 assert type(command) is RunStep
                 run = self.fold.runs[command.run]
-                log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id)
+                extra = run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)
+                text = "step %s of run %s was interrupted and is not called again"
+                log.warning(text, command.call, run.id, extra=extra)
                 event = interruption_of(command, run, at=self.clock.now())
                 if command.options.parks:
                     undos.append(event)

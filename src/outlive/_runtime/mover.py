@@ -29,11 +29,12 @@ from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.news import News, publish_pending
 from outlive._runtime.processes import ProcessLane
+from outlive._runtime.reporter import Reporter, tell_let_go
 from outlive._runtime.threads import ThreadLane
 from outlive._runtime.trust import Trust
 from outlive._store.contract import Inbound, MessageKind, Outcome, Transaction
 from outlive.errors import OutliveError, PayloadTooLargeError
-from outlive.telemetry import Counters, log
+from outlive.telemetry import Counters, log, run_fields
 
 LINGER_SECONDS = 1.0
 """A run whose next timer is nearer than this stays in memory and keeps its owner: suspending it would cost more."""
@@ -52,6 +53,7 @@ class Mover:
         counters: Counters,
         trust: Trust,
         gate: Gate,
+        reporter: Reporter,
         ended: Callable[[Run], None],
         look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
@@ -62,6 +64,7 @@ class Mover:
         self._committer = committer
         self._holdings = holdings
         self._counters = counters
+        self._reporter = reporter
         self._ended = ended
         self._look_up = look_up
         self._ring = ring
@@ -128,10 +131,10 @@ class Mover:
                 live.release()
                 self.settle(live)
 
-    def discard_all(self) -> None:
+    def discard_all(self, why: str = "") -> None:
         """Others may own the trees by now: stop everything, commit nothing more."""
         for live in self._holdings.active():
-            self.discard(live)
+            self.discard(live, why)
         self._holdings.clear_cache()
 
     # -- Messages --------------------------------------------------------------------------------------------
@@ -204,7 +207,8 @@ class Mover:
     def _on_void(self, live: LiveRun, command: RunStep, reason: Exception | None) -> None:
         """What a step wrote in its transaction is not there, and so the step has not returned: go back to before."""
         text = "what step %s of run %s wrote could not be committed: %s"
-        log.warning(text, command.call, live.id, reason or "the store was away, or others have the run")
+        why = reason or "the store was away, or others have the run"
+        log.warning(text, command.call, live.id, why, extra=_fields(live, command))
         if reason is not None:
             self._executor.refuse(live.journal, command, reason)
         live.in_flight -= 1
@@ -242,7 +246,8 @@ class Mover:
 
     def _break_off(self, live: LiveRun, error: Exception) -> None:
         """Nothing that goes wrong with one run may hurt another, or leave it silently stuck: it is parked."""
-        log.error("run %s could not be moved", live.id, exc_info=error)
+        extra = run_fields(live.id, live.fold.root.workflow)
+        log.error("run %s could not be moved", live.id, exc_info=error, extra=extra)
         bug = f"{type(error).__qualname__}: {error}; this is a bug in Outlive, please report it"
         live.break_off(str(error) if isinstance(error, OutliveError) else bug)
 
@@ -277,9 +282,11 @@ class Mover:
         """A change has its outcome: go on if it is durable, give the tree up if another writer was first."""
         if outcome is Outcome.CONFLICT:
             live.in_flight -= 1
-            self._give_up(live)
+            self._give_up(live, "another worker has gone on with it, or a client has ended it")
             return
         live.committed(draft, journal)
+        if draft.notable:
+            self._reporter.tell(draft.notable)
         if draft.told:
             live.tell(draft)
         if draft.runs:
@@ -358,21 +365,27 @@ class Mover:
             live.execution.drop()
         self._has_room()
 
-    def _give_up(self, live: LiveRun) -> None:
+    def _give_up(self, live: LiveRun, why: str = "") -> None:
         """Throw a tree away that cannot go on as it is; see whether it is ours all the same (a transaction was lost)
         when the journal has all that was said before."""
-        self.discard(live)
+        self.discard(live, why)
         if not live.in_flight:
             self._holdings.answered(live)
             self._heal()
 
-    def discard(self, live: LiveRun) -> None:
-        """Another worker owns the tree: throw away everything, at once."""
+    def discard(self, live: LiveRun, why: str = "") -> None:
+        """Throw away everything of a tree, at once: it is not ours, or never was. `why` is for the log."""
         if live.is_lost:
             return
         live.is_lost = True
-        log.info("run %s is no longer ours; its other owner goes on", live.id)
+        if why:
+            tell_let_go(live.fold.root, why)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
         self._holdings.remove(live)
         live.execution.drop()
+
+
+def _fields(live: LiveRun, command: RunStep) -> dict[str, object]:
+    run = live.fold.runs[command.run]
+    return run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)

@@ -28,6 +28,7 @@ from outlive._runtime.gate import Gate
 from outlive._runtime.herald import Herald
 from outlive._runtime.keeper import Keeper
 from outlive._runtime.live import LiveRun
+from outlive._runtime.reporter import Reporter
 from outlive._runtime.rescuer import Rescuer
 from outlive._runtime.trust import Trust
 from outlive._runtime.watchdog import STALL_SECONDS, Watchdog
@@ -57,6 +58,7 @@ class Station:
         registry: Registry,
         limits: Limits,
         recovery: Recovery,
+        reporter: Reporter,
         counters: Counters,
         announce: Callable[[Run], None],
         name: str,
@@ -73,6 +75,7 @@ class Station:
         self._registry = registry
         self._limits = limits
         self._recovery = recovery
+        self._reporter = reporter
         self._counters = counters
         self._announce = announce
         self._name = name
@@ -109,6 +112,7 @@ class Station:
             trust=trust,
             herald=self._herald,
             gate=self._gate,
+            reporter=self._reporter,
             look_up=self._look_up,
             ring=self.ring,
             has_room=self._has_room,
@@ -319,7 +323,7 @@ class Station:
         if self._worker is None or self._renewal is not None:
             return
         self._worker.stop()
-        self._worker.discard_all()
+        self._worker.discard_all(f"this worker has lost its lease ({reason})")
         if self._is_stopping:
             return
         self._renewal = own_task(self._begin_again(), name="outlive-new-session")

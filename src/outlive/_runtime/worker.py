@@ -32,12 +32,13 @@ from outlive._runtime.holdings import Holdings
 from outlive._runtime.live import LiveRun
 from outlive._runtime.mover import Mover
 from outlive._runtime.reclaim import is_stray
+from outlive._runtime.reporter import Reporter, tell_taken_over
 from outlive._runtime.trust import Trust
 from outlive._runtime.verdict import Bench
 from outlive._store.contract import Claim, Inbound, MessageKind, Outcome
 from outlive.client.birth import birth
 from outlive.errors import WorkflowNotFoundError
-from outlive.telemetry import Counters, log
+from outlive.telemetry import Counters, log, run_fields
 
 
 class Worker:
@@ -57,6 +58,7 @@ class Worker:
         trust: Trust,
         herald: Herald,
         gate: Gate,
+        reporter: Reporter,
         look_up: Callable[[LiveRun, list[str]], None],
         ring: Callable[[], None],
         has_room: Callable[[], None],
@@ -83,6 +85,7 @@ class Worker:
             counters=counters,
             trust=trust,
             gate=gate,
+            reporter=reporter,
             ended=ended,
             look_up=look_up,
             ring=ring,
@@ -125,7 +128,7 @@ class Worker:
             self._mover.rest(live)
         except Exception:
             # The run must exist all the same; whoever claims it will say what is wrong with it.
-            log.exception("run %s could not be begun", run_id)
+            log.exception("run %s could not be begun", run_id, extra=run_fields(run_id, event.workflow))
             live.execution.drop()
             self._committer.submit(birth(run_id, event, blobs), answer)
             return
@@ -159,6 +162,8 @@ class Worker:
         assert asyncio.current_task() is None, "executions are fed from plain callbacks only"
         self._counters.runs_claimed += 1
         self._counters.orphans_claimed += claim.interrupted
+        if claim.interrupted:
+            tell_taken_over(claim.run)
         mail = found.mail.get(claim.run.journal, [])
         if live is not None:
             live.reclaimed(claim.run)
@@ -235,8 +240,7 @@ class Worker:
             if live.is_over or live.is_lost or not is_stray(live, runs.get(live.id), worker_id=self.id):
                 continue
             self._counters.runs_disowned += 1
-            log.warning("run %s was taken over by another worker; it is let go of here", live.id)
-            self._mover.discard(live)
+            self._mover.discard(live, "the store says that another worker has taken it over, or that it has ended")
 
     def reclaimed(self, runs: int) -> None:
         """So many trees were ours in the store and nowhere here."""
@@ -272,9 +276,9 @@ class Worker:
         """Let go of every tree in motion so that others go on at once."""
         self._mover.release_all()
 
-    def discard_all(self) -> None:
+    def discard_all(self, why: str = "") -> None:
         """Others may own the trees by now: stop everything, commit nothing more."""
-        self._mover.discard_all()
+        self._mover.discard_all(why)
 
     def close(self) -> None:
         """Leave nothing behind in memory."""

@@ -211,12 +211,21 @@ async def work(engine: Engine, stop: Stop) -> None:
     if not await _enter(engine, stop):
         return
     try:
-        click.echo(f"ready: process {os.getpid()} works")
+        click.echo(f"ready: {_described(engine)}")
         await stop.wait()
     finally:
         await engine.__aexit__(None, None, None)
         leave_soon()
     log.info("everything is released; %s ended here", counted(engine.counters.runs_ended, "run"))
+
+
+def _described(engine: Engine) -> str:
+    from outlive._define.registry import RESERVED
+    from outlive.engine.url import shown
+
+    own = [name for name in engine._registry.definitions() if not name.startswith(RESERVED)]
+    worker = f"worker {engine._worker_name} (process {os.getpid()})"
+    return f"{worker} runs {counted(len(own), 'workflow')} on {shown(engine.url)}"
 
 
 async def _enter(engine: Engine, stop: Stop) -> bool:

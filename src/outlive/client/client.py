@@ -42,6 +42,7 @@ from outlive.errors import (
     OutliveError,
     RunExistsError,
     RunNotParkedError,
+    StoreUnavailableError,
 )
 
 R = TypeVar("R")
@@ -67,6 +68,7 @@ class Client(LookingClient):
         nonce: Callable[[], int],
         new_id: Callable[[], str],
         begin: Begin,
+        may_run_here: bool,
         ring: Callable[[], None],
         moves_here: Callable[[str], bool],
         disown: Callable[[int], None],
@@ -89,6 +91,7 @@ class Client(LookingClient):
         self._nonce = nonce
         self._new_id = new_id
         self._begin = begin
+        self._may_run_here = may_run_here
         self._ring = ring
         self._disown = disown
         self._creating: set[asyncio.Future[Outcome]] = set()
@@ -126,7 +129,9 @@ class Client(LookingClient):
         event, blobs = self._created(wanted, timeout, tags)
         if connection is not None:
             await start_within(self._store, connection, run_id, event, blobs, on_conflict=on_conflict)
-        elif await self._create(run_id, event, blobs) is Outcome.CONFLICT:
+        elif (self._may_run_here and id is not None and await self._is_taken(run_id)) or (
+            await self._create(run_id, event, blobs) is Outcome.CONFLICT
+        ):
             await self._on_taken(run_id, event, blobs, on_conflict)
         return RunHandle(self, run_id)
 
@@ -147,6 +152,14 @@ class Client(LookingClient):
             timeout_seconds=timeout,
         )
         return event, [blob] if blob else []
+
+    async def _is_taken(self, run_id: str) -> bool:
+        """Whether a run has this id. Asked before a run is begun here: its code would run as far as it can before the
+        store refuses it, and nobody expects that of a run that ended long ago."""
+        try:
+            return await self._store.find_run(run_id) is not None
+        except StoreUnavailableError:
+            return False  # The start waits for the store, which will say so itself.
 
     async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
         loop = asyncio.get_running_loop()

@@ -26,6 +26,7 @@ from outlive._replay.ask import current_execution
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.committer import Answer, Committer
+from outlive._runtime.reporter import Reporter
 from outlive._runtime.station import Station
 from outlive._store.contract import Store
 from outlive.client.birth import birth
@@ -217,9 +218,10 @@ class Engine(EngineVerbs):
             registry=self._registry,
             limits=self.limits,
             recovery=self._recovery,
+            reporter=Reporter(self._redaction),
             counters=self.counters,
             announce=self._waiters.announce,
-            name=self._name or f"{socket.gethostname()}/{os.getpid()}",
+            name=self._worker_name,
             is_named=self._name is not None,
             exits_when_stalled=self._exits_when_stalled,
             lease_seconds=self._lease_seconds,
@@ -238,6 +240,7 @@ class Engine(EngineVerbs):
             nonce=self._clock.nonce,
             new_id=self._clock.new_id,
             begin=self._begin,
+            may_run_here=self._has_worker,
             ring=self._ring,
             moves_here=self._moves_here,
             disown=self._disown,
@@ -272,6 +275,11 @@ class Engine(EngineVerbs):
         if self._loop is not None and self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
         return self._loop
+
+    @property
+    def _worker_name(self) -> str:
+        """What its worker is called: its own name, or the host and the process."""
+        return self._name or f"{socket.gethostname()}/{os.getpid()}"
 
     @property
     def sync(self) -> SyncEngine:

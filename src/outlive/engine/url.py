@@ -67,6 +67,15 @@ def is_server(url: str) -> bool:
     return url.partition(":")[0] in SERVERS
 
 
+def shown(url: str) -> str:
+    """A store for people: without a password."""
+    if not is_server(url):
+        return url
+    from outlive._store.postgres.place import place_of
+
+    return str(place_of(url))
+
+
 def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
     # "sqlite:file", "sqlite:/path" and, as other tools write it, "sqlite:///path".
     path = rest[2:] if rest.startswith("//") else rest

@@ -52,6 +52,18 @@ class RunNotParkedError(OutliveError):
         super().__init__(f"run {run_id!r} is {status}, not parked; there is nothing to resume")
 
 
+class RunParkedError(OutliveError):
+    """The run is parked: it has stopped with a reason, has no result, and goes on when a person lets it."""
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        self.run_id, self.reason = run_id, reason
+        super().__init__(
+            f"run {run_id} is parked: {reason}\n"
+            f"when the cause is gone, engine.resume({run_id!r}) lets it go on; engine.skip_step({run_id!r}) does so "
+            f"without the step in flight, and engine.cancel({run_id!r}) ends it"
+        )
+
+
 class InvalidRunIdError(OutliveError, ValueError):
     """A run id must be usable in a URL and a file name."""
 

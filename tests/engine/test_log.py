@@ -1,0 +1,229 @@
+"""What the log says of runs: every trouble, once it is durable, with run, workflow, step and attempt as fields."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+import outlive
+from outlive._runtime.reclaim import reclaiming
+from outlive.engine.url import shown
+from outlive.testing import TestEngine
+from tests.engine.support import Place, crash, hold, in_time, stage, until
+
+
+@pytest.fixture(autouse=True)
+def everything(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is too small to be heard."""
+    caplog.set_level(logging.INFO, "outlive")
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """The records that are about runs."""
+    return [record for record in caplog.records if hasattr(record, "run_id")]
+
+
+def fields(record: logging.LogRecord) -> tuple[object, ...]:
+    """What a record says besides its text."""
+    return tuple(getattr(record, name) for name in ("levelname", "run_id", "workflow", "step", "attempt"))
+
+
+@outlive.step(retry=outlive.Retry(attempts=3, first=60, factor=1, jitter=0))
+async def flaky(good: int) -> int:
+    if outlive.current_step().attempt < good:
+        raise ConnectionError("refused")
+    return good
+
+
+@outlive.workflow
+async def tries(good: int) -> int:
+    return await flaky(good)
+
+
+@outlive.workflow
+async def parent() -> str:
+    try:
+        await tries(9)
+    except ConnectionError:
+        return "caught"
+    return ""
+
+
+@outlive.workflow
+async def opens_a_thread() -> None:
+    await asyncio.to_thread(print)
+
+
+@outlive.workflow
+async def too_long() -> None:
+    await outlive.wait_for_signal("never")
+
+
+async def test_a_failed_attempt_is_logged_with_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
+    """Each failed attempt is a line with its error and when the next one comes."""
+    async with TestEngine() as engine:
+        await (await engine.start(tries, 3, id="a")).result()
+
+    first, second = lines(caplog)
+    assert ("INFO", "a", "tries", "flaky", 1) == fields(first)
+    assert ("INFO", "a", "tries", "flaky", 2) == fields(second)
+    assert "ConnectionError: refused" in first.getMessage()
+    assert "attempt 2 is due at" in first.getMessage()
+
+
+async def test_a_failed_run_is_a_warning_with_the_traceback_of_the_code(caplog: pytest.LogCaptureFixture) -> None:
+    """The last attempt says that no other follows, and the run where in the user's code it went wrong."""
+    async with TestEngine() as engine:
+        with pytest.raises(outlive.RunFailed):
+            await (await engine.start(tries, 9, id="a")).result()
+
+    last, ended = lines(caplog)[-2:]
+    assert ("INFO", "a", "tries", "flaky", 3) == fields(last)
+    assert "no other attempt" in last.getMessage()
+    assert ("WARNING", "a", "tries", None, None) == fields(ended)
+    assert "ConnectionError: refused" in ended.getMessage()
+    assert f'File "{__file__}"' in ended.getMessage()
+
+
+async def test_the_failure_of_a_child_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """Its parent gets the exception and decides."""
+    async with TestEngine() as engine:
+        assert "caught" == await (await engine.start(parent, id="a")).result()
+
+    assert ("INFO", "a~1", "tries", None, None) == fields(lines(caplog)[-1])
+
+
+async def test_a_parked_run_is_an_error_with_the_reason_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing else would be heard of it."""
+    async with TestEngine() as engine:
+        await engine.start(opens_a_thread, id="a")
+        await engine.settle()
+
+    (record,) = lines(caplog)
+    assert ("ERROR", "a", "opens_a_thread", None, None) == fields(record)
+    assert "is not durable" in record.getMessage()
+    assert "resume" in record.getMessage()
+
+
+async def test_a_run_that_takes_too_long_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """It did not end as anybody wanted."""
+    async with TestEngine() as engine:
+        with pytest.raises(outlive.RunTimedOut):
+            await (await engine.start(too_long, id="a", timeout=5)).result()
+
+    assert ("WARNING", "a", "too_long", None, None) == fields(lines(caplog)[-1])
+
+
+async def test_secrets_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """What `redact` hides from people is hidden in the log."""
+
+    async with TestEngine(redact=("card",)) as engine:
+        with pytest.raises(outlive.RunFailed):
+            await (await engine.start(declines, id="a")).result()
+
+    assert lines(caplog)
+    assert not [record for record in lines(caplog) if "4111-secret" in record.getMessage()]
+
+
+class DeclinedError(Exception):
+    def __init__(self, card: str) -> None:
+        self.card = card
+        super().__init__(f"{card} was declined")
+
+
+@outlive.workflow
+async def declines() -> None:
+    raise DeclinedError("4111-secret")
+
+
+@outlive.workflow
+async def held_after_trouble() -> str:
+    stage.call("body")
+    await quickly_flaky()
+    return await hold("held")
+
+
+@outlive.step(retry=outlive.Retry(attempts=2, first=0))
+async def quickly_flaky() -> None:
+    if outlive.current_step().attempt == 1:
+        raise ConnectionError("refused")
+
+
+async def test_a_take_over_is_logged_and_the_replay_says_nothing_again(caplog: pytest.LogCaptureFixture) -> None:
+    """What was said when it happened is not said when another worker rebuilds the run."""
+    place = Place(None)
+    first = await place.engine().__aenter__()
+    await first.start(held_after_trouble, id="a")
+    await stage.gate("held").reached()
+    await crash(first)
+    assert ["INFO"] == [record.levelname for record in lines(caplog)]
+    caplog.clear()
+
+    async with place.engine() as second:
+        await stage.gate("held").reached()
+        stage.gate("held").open()
+        await in_time(second.get("a").result())
+
+    (record,) = lines(caplog)
+    assert ("INFO", "a", "held_after_trouble", None, None) == fields(record)
+    assert "is taken over" in record.getMessage()
+
+
+async def test_each_run_that_is_lost_with_the_lease_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """What is under way here is thrown away, and the log says why."""
+    async with Place(None).engine() as engine:
+        await engine.start(held_after_trouble, id="a")
+        await stage.gate("held").reached()
+        caplog.clear()
+        assert engine._station is not None
+        engine._station._fence("a test says so")
+        stage.gate("held").open()
+        await in_time(engine.get("a").result())
+
+    (record,) = [record for record in lines(caplog) if record.levelname == "WARNING"]
+    assert ("WARNING", "a", "held_after_trouble", None, None) == fields(record)
+    assert "lost its lease (a test says so)" in record.getMessage()
+
+
+async def test_attaching_to_a_run_that_has_ended_runs_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """The code of an ended run is not begun again for somebody who wants its result."""
+    stage.gate("held").open()
+    async with Place(None).engine() as engine:
+        first = await engine.start(held_after_trouble, id="a")
+        assert "held" == await in_time(first.result())
+        caplog.clear()
+
+        again = await engine.start(held_after_trouble, id="a")
+
+        assert "held" == await in_time(again.result())
+    assert 1 == stage.count("body")
+    assert [] == caplog.records
+
+
+async def test_a_worker_that_was_overtaken_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """Only who finds the journal continued by another says that it is no longer theirs."""
+    place = Place(None)
+    async with place.engine() as engine:
+        run = await engine.start(held_after_trouble, id="a")
+        await stage.gate("held").reached()
+        root = await run.info()
+        caplog.clear()
+        change, _ = reclaiming(root, await engine._store.read_journal(root.journal), worker_id="other", at=0)
+        await engine._store.commit([change])
+        stage.gate("held").open()
+
+        async def is_said() -> bool:
+            return bool(lines(caplog))
+
+        await until(is_said)
+    record = lines(caplog)[0]
+    assert ("WARNING", "a", "held_after_trouble", None, None) == fields(record)
+    assert "another worker has gone on with it" in record.getMessage()
+
+
+def test_a_store_is_named_without_its_password() -> None:
+    """What is written to a log can be read by many."""
+    assert "postgresql://db:5432/shop (schema outlive)" == shown("postgresql://ann:secret@db:5432/shop")
+    assert "sqlite:shop.db" == shown("sqlite:shop.db")
