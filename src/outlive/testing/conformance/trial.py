@@ -17,11 +17,18 @@ PATIENCE_SECONDS = 5.0
 """A defective store may also leave somebody waiting; that is a failure too."""
 
 
-def find_failures(make_factory: Callable[[], StoreFactory]) -> set[str]:
-    """Run the whole suite, except for the tests that need processes, and name the tests that fail."""
+def find_failures(make_factory: Callable[[], StoreFactory], *, only: str = "") -> set[str]:
+    """Run the whole suite, except for the tests that need processes, and name the tests that fail.
+
+    Args:
+        make_factory: makes the stores of one test.
+        only: the name of the one test to run; all of them by default.
+    """
     failures = set()
     with asyncio.Runner() as runner:
         for name, arguments in list_tests():
+            if only not in ("", name):
+                continue
             try:
                 runner.run(asyncio.wait_for(_call(name, make_factory(), arguments), PATIENCE_SECONDS))
             except (Exception, pytest.fail.Exception):  # A defective store may fail in any way.
