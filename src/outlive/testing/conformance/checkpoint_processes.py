@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import signal
 
@@ -13,7 +12,14 @@ from outlive.errors import DuplicateCheckpointError
 from outlive.testing.conformance.checkpoints import WHOLE, front
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.factory import StoreFactory
-from outlive.testing.conformance.processes import PATIENCE_SECONDS, PROCESSES, ROUNDS, Meeting, in_processes
+from outlive.testing.conformance.processes import (
+    PATIENCE_SECONDS,
+    PROCESSES,
+    ROUNDS,
+    Meeting,
+    fresh_processes,
+    in_processes,
+)
 
 
 class CheckpointProcessesConformance(Facet):
@@ -42,7 +48,7 @@ class CheckpointProcessesConformance(Facet):
 
     async def test_acknowledged_checkpoints_survive_a_kill(self, factory: StoreFactory, store: Store) -> None:
         """A process that dies when its verbs have returned has lost nothing, and what it cleared is gone. [CA-K7]"""
-        child = multiprocessing.get_context("spawn").Process(target=append_and_die, args=(factory,))
+        child = fresh_processes().Process(target=append_and_die, args=(factory,))
         child.start()
         child.join(PATIENCE_SECONDS)
 

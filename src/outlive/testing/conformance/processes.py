@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.context import BaseContext
 from typing import Any, Protocol, TypeVar
 
 from outlive._store.contract import Outcome, Store
@@ -116,7 +117,7 @@ class ProcessesConformance(Facet):
 
     async def test_acknowledged_write_survives_a_kill(self, factory: StoreFactory, store: Store) -> None:
         """A process that dies the moment its verbs have returned has lost nothing."""
-        child = multiprocessing.get_context("spawn").Process(target=write_and_die, args=(factory,))
+        child = fresh_processes().Process(target=write_and_die, args=(factory,))
         child.start()
         child.join(PATIENCE_SECONDS)
 
@@ -131,7 +132,7 @@ class ProcessesConformance(Facet):
         tree = await begin(store)
         await write_note(tree, None)
 
-        child = multiprocessing.get_context("spawn").Process(target=write_note_and_die, args=(factory,))
+        child = fresh_processes().Process(target=write_note_and_die, args=(factory,))
         child.start()
         child.join(PATIENCE_SECONDS)
 
@@ -222,9 +223,21 @@ _meetings: list[Meeting] = []
 """In a child: where it meets the others."""
 
 
+def fresh_processes() -> BaseContext:
+    """Processes that have inherited nothing; made of one that has imported the suite, where that can be done.
+
+    To start Python and import everything takes a child longer than all that it does for a test.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "outlive._store.sqlite", "outlive._store.postgres"])
+    return context
+
+
 def in_processes(factory: StoreFactory, job: Job[T], *, count: int = PROCESSES) -> Sequence[T]:
     """Run a job in as many processes, each with a store of its own, and give what they answer."""
-    context = multiprocessing.get_context("spawn")
+    context = fresh_processes()
     meeting = context.Barrier(count, timeout=PATIENCE_SECONDS)
     with ProcessPoolExecutor(count, context, initializer=_remember, initargs=(meeting,)) as pool:
         answers = [pool.submit(_run_job, factory, job, number) for number in range(count)]
