@@ -12,6 +12,15 @@ from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test of every store runs on PostgreSQL in `make slow`; in `make test` only if the store is its point."""
+    for item in items:
+        call = getattr(item, "callspec", None)  # Only a test with parameters has one.
+        if call is not None and "postgres" in call.params.values() and item.get_closest_marker("every_store") is None:
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One PostgreSQL server for all tests that ask; without fsync, because nobody pulls the plug of this machine.

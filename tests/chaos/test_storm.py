@@ -6,10 +6,10 @@ import pytest
 
 from outlive.testing.chaos.__main__ import main
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 SHORT = ["--kills", "6", "--down-seconds", "2.5", "--drain-seconds", "60", "--quiet"]
 
 
-@pytest.mark.timeout(180)
 def test_a_storm_over_sqlite_does_no_harm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Kills, a freeze, a full disk, a locked file and an orderly restart: nothing is lost, nothing is done twice."""
     code = main(["--store", "sqlite", "--seed", "21", "--dir", str(tmp_path), *SHORT])
@@ -19,7 +19,6 @@ def test_a_storm_over_sqlite_does_no_harm(tmp_path: Path, capsys: pytest.Capture
     assert "Again: python -m outlive.testing.chaos --store sqlite --kills 6 --seed 21" in told
 
 
-@pytest.mark.timeout(180)
 def test_a_storm_over_postgresql_does_no_harm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same, and a server that is killed, and lines that are cut between a commit and its answer."""
     code = main(["--store", "postgres", "--seed", "22", "--dir", str(tmp_path), *SHORT])

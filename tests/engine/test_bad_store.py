@@ -18,6 +18,8 @@ from outlive._store.sqlite import SqliteStore
 from outlive.errors import CorruptJournalError, NotADatabaseError, StoreUnavailableError, StoreUrlError
 from tests.engine.support import Place, in_time, note, parks, stage, until, waits
 
+pytestmark = pytest.mark.every_store
+
 
 @outlive.workflow
 async def stored(name: str) -> str:

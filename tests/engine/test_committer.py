@@ -17,6 +17,8 @@ from outlive.errors import CommitUnknownError, EngineClosedError, RunNotFoundErr
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
 
+pytestmark = pytest.mark.every_store
+
 LEASE = 10
 
 

@@ -15,6 +15,8 @@ from outlive.testing.fsck import check_store
 from tests.engine.program import WAYS
 from tests.engine.support import Place
 
+pytestmark = pytest.mark.every_store
+
 ROOT = Path(__file__).parents[2]
 
 

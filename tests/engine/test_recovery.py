@@ -24,6 +24,8 @@ from tests.engine.support import (
     waits,
 )
 
+pytestmark = pytest.mark.every_store
+
 
 @outlive.workflow
 async def recovering(steps: int, held: str) -> list[str]:

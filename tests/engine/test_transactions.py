@@ -28,6 +28,8 @@ from tests.engine.ledger import (
 )
 from tests.engine.support import Place, _go_silent, events_of, hold, in_time, note, stage, until
 
+pytestmark = pytest.mark.every_store
+
 SHORT = 0.03
 
 

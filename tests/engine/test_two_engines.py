@@ -13,6 +13,8 @@ from outlive._journal.event import RunClaimed, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, until, until_calls, waits
 
+pytestmark = pytest.mark.every_store
+
 LEASE = 10
 
 

@@ -10,6 +10,8 @@ from outlive.client.fsck import Kind, check_store
 from tests.fsck.conftest import Check
 from tests.fsck.world import SqliteWorld, World, open_at
 
+pytestmark = pytest.mark.every_store
+
 
 async def test_a_store_that_nobody_touched_is_whole(check: Check) -> None:
     """Whatever is in it."""

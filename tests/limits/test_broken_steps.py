@@ -461,6 +461,7 @@ async def test_a_turn_is_over_with_the_attempt_that_had_it(world: World) -> None
 # -- Together ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.every_store
 async def test_a_shared_breaker_is_open_for_all(world: World) -> None:
     """What one engine has learned the other need not find out."""
     async with world.engine() as one, world.engine() as two:

@@ -213,6 +213,7 @@ async def test_a_turn_that_comes_while_nobody_is_there_is_asked_for_again(world:
     assert [0, 10, 11, 12] == [at // HOUR for _, at in noted()]
 
 
+@pytest.mark.every_store
 async def test_two_engines_obey_one_shared_limit_together(world: World) -> None:
     """And each of them would have let through as many alone."""
     async with world.engine() as one, world.engine() as two:

@@ -310,6 +310,7 @@ async def special_once(data: list[str]) -> T:
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.every_store
 async def test_a_state_can_be_any_kind_of_step(place: Place) -> None:
     """A transaction that commits with the transition, and a step that is called once: after a crash it is not again."""
     first = await place.engine().__aenter__()

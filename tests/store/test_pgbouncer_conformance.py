@@ -1,4 +1,7 @@
-"""The PostgreSQL store keeps the contract behind PgBouncer, where no session is ours."""
+"""The PostgreSQL store keeps the contract behind PgBouncer, where no session is ours.
+
+Every change is tried with this without PgBouncer, and with `tests/postgres/test_pgbouncer.py`.
+"""
 
 from functools import partial
 from itertools import count
@@ -13,6 +16,7 @@ from outlive.testing.pgbouncer import PgBouncer
 from outlive.testing.postgres import PostgresServer
 from tests.store.test_postgres_conformance import PostgresFactory, transaction_of
 
+pytestmark = pytest.mark.slow
 _schemas = count(1)
 
 
@@ -38,6 +42,5 @@ class TestPostgresStoreBehindPgBouncer(BehindPgBouncer, LocalStoreConformance):
     """What one process can see."""
 
 
-@pytest.mark.slow
 class TestProcessesBehindPgBouncer(BehindPgBouncer, ProcessesConformance, CheckpointProcessesConformance):
-    """What many can; without PgBouncer every change is tried with this."""
+    """What many can."""

@@ -18,6 +18,8 @@ from outlive._store.sqlite import SqliteStore
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.postgres import PostgresServer
 
+pytestmark = pytest.mark.every_store
+
 STORES = ["memory", "sqlite", "postgres"]
 
 
