@@ -12,8 +12,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing.context import BaseContext
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from outlive._store.contract import Outcome, Store
 from outlive.testing.conformance.builders import (
@@ -34,6 +33,9 @@ from outlive.testing.conformance.cells import add
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.factory import StoreFactory
 from outlive.testing.conformance.transactions import ADD_NOTE, read_notes, write_note
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext  # Windows has one of them only.
 
 PROCESSES = 4
 ROUNDS = 10
@@ -223,7 +225,7 @@ _meetings: list[Meeting] = []
 """In a child: where it meets the others."""
 
 
-def fresh_processes() -> BaseContext:
+def fresh_processes() -> ForkServerContext | SpawnContext:
     """Processes that have inherited nothing; made of one that has imported the suite, where that can be done.
 
     To start Python and import everything takes a child longer than all that it does for a test.
