@@ -45,14 +45,14 @@ async def versioned_2() -> str:
 
 async def new_order(name: str) -> str:
     """What `old_code` became: it asks for another step first."""
-    await note(f"{name} other")
+    await hold(f"{name} other")
     return await outlive.wait_for_signal("go", str)
 
 
 async def new_argument(name: str) -> str:
     """It asks for the same step with another argument."""
-    await note(f"{name} changed")
-    return await outlive.wait_for_signal("go", str)
+    before = await note(f"{name} changed")
+    return f"{before} {await outlive.wait_for_signal('go', str)} {await note(f'{name} new')}"
 
 
 async def new_signature(name: str, count: int) -> str:
@@ -65,10 +65,13 @@ async def new_type(name: int) -> str:
     return f"{name}"
 
 
-def deployed(fn: Any, name: str = "old_code") -> Registry:
+def deployed(fn: Any, name: str = "old_code", *, strict_arguments: bool = True) -> Registry:
     """A process in which a workflow has other code."""
     registry = Registry()
-    registry.add_workflow(WorkflowSpec(name=name, version=1, fn=fn, signature=Signature(fn, name)))
+    signature = Signature(fn, name)
+    registry.add_workflow(
+        WorkflowSpec(name=name, version=1, fn=fn, signature=signature, strict_arguments=strict_arguments)
+    )
     return registry
 
 
@@ -139,7 +142,7 @@ async def test_a_run_keeps_the_version_it_was_started_with(place: Place) -> None
 @pytest.mark.parametrize(
     ("fn", "told"),
     [
-        (new_order, "note with other arguments"),
+        (new_order, "waits for step hold"),
         (new_argument, "note with other arguments"),
         (new_signature, "argument: 'count'"),
         (new_type, "cannot be read as int"),
@@ -161,6 +164,34 @@ async def test_code_that_contradicts_the_journal_parks_the_run(place: Place, fn:
         await third.resume("run-1")
         assert "a before on a after" == await in_time(third.get("run-1").result())
     assert 1 == stage.count("a before")
+
+
+async def test_other_arguments_are_logged_once_and_counted_and_the_run_goes_on(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the journal has counts; what is called from now on is called with the arguments of the new code."""
+    async with place.engine() as first:
+        await waits(await first.start(old_code, "a", id="run-1"))
+    registry = deployed(new_argument, strict_arguments=False)
+    registry.add_workflow(old_sleeper.spec)
+    async with place.engine(registry=registry, limits=outlive.Limits(runs_cached_max=1)) as second:
+        for replayed in (1, 2):
+            await second.signal("run-1", "other", "x")
+            await until(lambda replayed=replayed: _has_replayed(second, replayed))  # type: ignore[misc]
+            await waits(second.get("run-1"))
+            await waits(await second.start(old_sleeper))  # Has the run thrown out of the cache.
+        await second.signal("run-1", "go", "on")
+
+        assert "a before on a new" == await in_time(second.get("run-1").result())
+        assert second.counters.calls_changed == second.counters.runs_replayed == 3
+    assert (stage.count("a changed"), stage.count("a new")) == (0, 1)
+    (record,) = [record for record in caplog.records if "other arguments" in record.message]
+    assert (record.levelname, record.run_id, record.workflow) == ("WARNING", "run-1", "old_code")  # type: ignore[attr-defined]
+    assert "old_code@1 calls note with other arguments than event 1" in record.message
+
+
+async def _has_replayed(engine: outlive.Engine, runs: int) -> bool:
+    return engine.counters.runs_replayed >= runs
 
 
 async def test_the_result_of_a_run_whose_workflow_is_not_here_is_plain(place: Place) -> None:

@@ -701,7 +701,7 @@ CORPUS = [
     Mutant(family, family, "run 1 ended as succeeded", "run 1 ends as failed", 4, child=sub_fails),
     Mutant(family, family, "result of workflow sub", "cannot be read as str", 4, child=sub_text),
     Mutant(family, family, child=sub_other_result),
-    Mutant(apart, apart_other_id, "detached run one was started", "asks for detached run two", 1),
+    Mutant(apart, apart_other_id, "sub with the arguments of that time", "other arguments", 1),
     Mutant(apart, apart_other_argument, "sub with the arguments of that time", "other arguments", 1),
     Mutant(apart, apart_waits, "step a succeeded", "waits for the end of one", 2),
     Mutant(apart, apart_no_more, "detached run one was started", "waits for step a", 1),

@@ -268,8 +268,8 @@ def test_a_form_that_cannot_be_read_parks_the_run() -> None:
         assert [type(command).__name__ for command in execution.outstanding()] == ["EndRun"]
 
 
-def test_a_request_to_others_contradicts_the_journal() -> None:
-    """Whom is asked is part of the journal; how it is put is not."""
+def test_people_who_were_asked_stay_asked() -> None:
+    """The journal says who was asked; code that would ask others now makes a difference, and asks them no more."""
 
     def asking(title: str, *people: str) -> Any:
         @workflow(name="asks")
@@ -281,9 +281,11 @@ def test_a_request_to_others_contradicts_the_journal() -> None:
     journal = live(asking("Refund?", "finance")).journal
     assert live(asking("Refund?", "finance")).status == "waiting"
     with fed(Code(asking("Pay it back?", "finance")), journal) as execution:
-        assert not execution.is_parked
+        assert not execution.differences
     with fed(Code(asking("Refund?", "legal")), journal) as execution:
-        assert execution.is_parked
+        assert not execution.is_parked
+        assert [found.call for found in execution.differences.values()] == ["@approval/refund"]
+        assert [wait.told for wait in execution.waits()] == ['("Refund?") by finance']
 
 
 def test_a_deadline_changes_the_identity_of_no_other_call() -> None:

@@ -32,6 +32,8 @@ from tests.replay.life import Asked, Life, describe, fed
 from tests.replay.mutants import CORPUS, UNUSED_SIGNAL, Mutant, sequence, sub
 
 PARKED = [mutant for mutant in CORPUS if mutant.journal]
+ARGUMENTS = [mutant for mutant in CORPUS if "other arguments" in mutant.code]
+"""Changes of nothing but arguments: they contradict the journal only where the workflow says so."""
 COMPATIBLE = [mutant for mutant in CORPUS if not mutant.journal]
 
 
@@ -39,6 +41,11 @@ def original_life(mutant: Mutant) -> Life:
     """How a run of the original lived."""
     code = Code(mutant.original, sub)
     return live(mutant.original, mutant.argument, code=code, inject=mutant.inject, outcomes=mutant.outcomes)
+
+
+def strict(of: Workflow[..., Any]) -> Workflow[..., Any]:
+    """The same code with `strict_arguments=True`."""
+    return Workflow(msgspec.structs.replace(of.spec, strict_arguments=True), {})
 
 
 def feed_until_parked(code: Code, journal: list[AnyEvent]) -> tuple[int, str]:
@@ -63,13 +70,32 @@ def test_the_corpus_is_large_enough() -> None:
 def test_a_contradiction_parks_the_run_with_a_readable_diff(mutant: Mutant) -> None:
     """The reason names the event, what the journal has, what the code asked, and the definition and version."""
     life = original_life(mutant)
-    seq, reason = feed_until_parked(Code(mutant.changed, mutant.child), life.journal)
+    seq, reason = feed_until_parked(Code(strict(mutant.changed), mutant.child), life.journal)
 
     assert seq == mutant.at, reason
     assert f"at event {mutant.at}" in reason
     assert "@1" in reason
     assert mutant.journal in reason
     assert mutant.code in reason
+
+
+@pytest.mark.parametrize("mutant", ARGUMENTS, ids=str)
+def test_other_arguments_are_noted_and_contradict_nothing(mutant: Mutant) -> None:
+    """The answer of the journal counts; the first difference is where a strict workflow would have been parked."""
+    life = original_life(mutant)
+    with fed(Code(mutant.changed, mutant.child), life.journal[: mutant.at + 1]) as execution:
+        assert not execution.is_parked
+        first, *_ = execution.differences.values()
+
+    assert (first.seq, first.definition) == (mutant.at, f"{mutant.original.name}@1")
+    assert first.call in mutant.journal
+
+
+@pytest.mark.parametrize("mutant", COMPATIBLE, ids=str)
+def test_a_compatible_change_makes_no_difference(mutant: Mutant) -> None:
+    """Only other arguments are noted."""
+    with fed(Code(mutant.changed, mutant.child), original_life(mutant).journal) as execution:
+        assert not execution.differences
 
 
 @pytest.mark.parametrize("mutant", PARKED, ids=str)
@@ -132,7 +158,7 @@ def test_any_code_parks_at_the_first_event_that_it_did_not_ask_for() -> None:
     [FB-R12]"""
     contradictions = 0
     for life, other in product(list(lives()), EVERYTHING):
-        code = Code(renamed(other, life.of.name), sub)
+        code = Code(strict(renamed(other, life.of.name)), sub)
         with fed(code, []) as execution:
             for event in life.journal:
                 wrong = not is_asked(execution, event)

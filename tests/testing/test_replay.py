@@ -113,6 +113,36 @@ def test_code_that_asks_for_something_else_is_told(history: Path) -> None:
     assert "+ code:    waits for timer @timer" in text
 
 
+def test_other_arguments_are_listed_and_are_no_error(history: Path) -> None:
+    """Each call with its file, its line and its event."""
+    assert not replay(history, workflows=[story]).differences
+
+    async def other(what: str) -> list[Any]:
+        first = await fetch(what.upper())
+        await asyncio.sleep(60)
+        told = await outlive.wait_for_signal("told", str)
+        return [len(first), told, await child("x")]
+
+    replayed = replay(history, workflows=[changed(story, other)])
+
+    assert replayed == [history]
+    assert replayed.differences == [
+        f"{history}:4: run story-1, event 1: replay.story@1 calls replay.fetch with other arguments"
+    ]
+
+
+def test_other_arguments_contradict_a_strict_workflow(history: Path) -> None:
+    """As `strict_arguments=True` says."""
+
+    async def other(what: str) -> list[Any]:
+        return [await fetch(what.upper())]
+
+    strict = changed(story, other)
+    strict.spec = msgspec.structs.replace(strict.spec, strict_arguments=True)
+    with pytest.raises(ReplayError, match=r"\+ code:    replay\.fetch with other arguments"):
+        replay(history, workflows=[strict])
+
+
 def test_code_that_ends_with_another_result_is_told(history: Path) -> None:
     """A worker would not see that: here it is an error."""
 

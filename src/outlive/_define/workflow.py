@@ -116,6 +116,7 @@ def workflow(
     approvals: Mapping[str, Any] | None = None,
     raises: tuple[type[BaseException], ...] = (),
     resumable: bool = True,
+    strict_arguments: bool = False,
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Workflow[P, R]]: ...
 
 
@@ -130,6 +131,7 @@ def workflow(
     approvals: Mapping[str, Any] | None = None,
     raises: tuple[type[BaseException], ...] = (),
     resumable: bool = True,
+    strict_arguments: bool = False,
 ) -> Any:
     """Make an async function a workflow.
 
@@ -142,6 +144,8 @@ def workflow(
         raises: exception classes that reach a parent run as themselves.
         resumable: whether a run goes on by itself when its worker was lost; if not it is parked, and `engine.resume`
             lets it go on. It counts for the run that was started, whatever children it has.
+        strict_arguments: whether a run is parked when the code calls a step or a child with other arguments than the
+            journal has. If not, the difference is logged and counted, and what the journal has counts.
     """
 
     def define(fn: Callable[..., Any]) -> Workflow[..., Any]:
@@ -161,6 +165,7 @@ def workflow(
             timeout_seconds=timeout,
             registered=raises,
             resumable=resumable,
+            strict_arguments=strict_arguments,
         )
         defined: Workflow[..., Any] = Workflow(spec, signals or {})
         REGISTRY.add_workflow(defined.spec)

@@ -2,7 +2,7 @@
 
 Positional arguments alone are a JSON array; with keyword arguments it is `{"a": [...], "k": {...}}`. Defaults are not
 written: what the caller left out, the called function fills in. The CRC-32 of these bytes is the digest that lets a
-replay see that the code now asks with other arguments.
+replay see, and report, that the code now asks with other arguments.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class StepSucceeded(Event, frozen=True, tag=True):
     call: str
     result: Payload
     digest: int = 0
-    """CRC-32 of the arguments: a replay that asks with other arguments contradicts the journal."""
+    """CRC-32 of the arguments, so that a replay sees that the code now asks with other ones."""
     attempt: int = 1
     skipped: bool = False
     """Whether a person gave the result, and the step did not return it."""

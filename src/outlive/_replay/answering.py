@@ -1,12 +1,13 @@
 """What each event of the journal does to a tree of runs: it answers a call, fires a timer, hands over a signal.
 
-An event that answers what nobody asked, or asked otherwise, contradicts the code; the error says how.
+An event that answers what the code did not ask for contradicts the code; the error says how. One that answers the same
+call with other arguments does not: that is a difference (`RunTree.differ`), and what the journal has stays as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -47,34 +48,78 @@ from outlive._journal.event import (
     TimerFired,
 )
 from outlive._journal.failure import OWN_ERRORS, exception_of
+from outlive._journal.value import Stored
 from outlive._model import child_id
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.asking import read_decision
 from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCall, StepCall
 from outlive._replay.command import Recorded, WorkflowSpec
-from outlive._replay.divergence import contradiction, other_arguments, unasked
+from outlive._replay.divergence import contradiction, unasked
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, main_done
 from outlive._replay.frame import Frame
 from outlive._replay.loop import RunTask, Timer
 from outlive._replay.saga import SAGA, Saga
 from outlive._replay.snapshot import SNAPSHOT, restore
 from outlive._replay.tree import RunTree
+from outlive.errors import UnreadableError
+
+T = TypeVar("T")
 
 
 def _on_recorded(tree: RunTree, event: Recorded) -> None:
-    told = f"{type(event).__name__} {event.call}"
-    call = tree.find(event, event.run, event.call, RecordCall, told)
+    recorded = f"{type(event).__name__} {event.call}"
+    call = tree.find(event, event.run, event.call, RecordCall, recorded)
     if as_asked(event) != call.command.fact:
-        raise contradiction(tree, event, told, f"asks for {call} with other arguments")
+        tree.differ(event, event.run, event.call)
+        _keep_recorded(tree, event, call)
     del tree.calls[event.run, event.call]
 
 
+def _keep_recorded(tree: RunTree, event: Recorded, call: RecordCall) -> None:
+    """The code would record something else now: what happened stays as the journal has it."""
+    frame = tree.frames[event.run]
+    match event:
+        case RunPublished():
+            frame.published = bytes(tree.unpack(event.payload))
+        case ApprovalRequested() if (asking := frame.approvals.get(event.call)) is not None:
+            asking.assignees = _read(_Asked, tree.unpack(event.payload), event.call).assignees
+        case ApprovalEscalated() if (asking := frame.approvals.get(event.approval)) is not None:
+            asking.assignees = _read(tuple[str, ...], tree.unpack(event.payload), event.call)
+        case StateLeft():
+            went = _read(_Left, tree.unpack(event.payload), event.call).to
+            goes = _read(_Left, call.command.data or b"{}", event.call).to
+            if went != goes:
+                raise contradiction(tree, event, f"{event.call} was left for {went}", f"goes to {goes}")
+
+
+class _Left(msgspec.Struct):
+    """Of the payload of `StateLeft`: the state that the machine goes to."""
+
+    to: str = ""
+
+
+class _Asked(msgspec.Struct):
+    """Of the payload of `ApprovalRequested`: the people who are asked."""
+
+    assignees: tuple[str, ...] = ()
+
+
+def _read(kind: type[T], data: Stored, what: str) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise UnreadableError(what, "what a run recorded", str(error)) from error
+
+
 def _on_published(tree: RunTree, event: RunPublished) -> None:
-    if event.call:
+    frame = tree.frames.get(event.run)
+    if event.call and (frame is None or (event.run, event.call) in tree.calls):
         _on_recorded(tree, event)
-    elif event.run in tree.frames:
-        # A step said it: nothing that the workflow could contradict.
-        tree.frames[event.run].published = bytes(tree.unpack(event.payload))
+    elif frame is not None:
+        if event.call:
+            # The code has nothing new to publish here now. That changes nothing in what it does.
+            tree.differ(event, event.run, event.call)
+        frame.published = bytes(tree.unpack(event.payload))
 
 
 def _on_patched(tree: RunTree, event: PatchTaken) -> None:
@@ -91,7 +136,8 @@ def _on_created(tree: RunTree, event: RunCreated) -> None:
     call = tree.find(
         event, event.parent, event.call, ChildCall, f"child run {event.workflow} ({event.call}) was started"
     )
-    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    if call.command.digest != event.digest:
+        tree.differ(event, event.parent, event.call)
     if call.command.run != event.run or call.command.workflow.name != event.workflow:
         asked = f"asks for {call.command.workflow.name} as child run {call.command.run}"
         raise contradiction(tree, event, f"child run {event.run} is {event.workflow} ({event.call})", asked)
@@ -106,7 +152,7 @@ def _on_step_succeeded(tree: RunTree, event: StepSucceeded) -> None:
         raise unasked(tree, event, f"step {event.call} succeeded")
     command = call.command
     if command.digest != event.digest:
-        raise other_arguments(tree, event, event.call)
+        tree.differ(event, event.run, event.call)
     del tree.calls[event.run, event.call]
     stored = event.result.v
     value = command.step.signature.result.decode(
@@ -118,7 +164,8 @@ def _on_step_succeeded(tree: RunTree, event: StepSucceeded) -> None:
 
 def _on_step_failed(tree: RunTree, event: StepFailed) -> None:
     call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} failed")
-    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    if call.command.digest != event.digest:
+        tree.differ(event, event.run, event.call)
     del tree.calls[event.run, event.call]
     step = call.command.step
     error = exception_of(
@@ -130,7 +177,8 @@ def _on_step_failed(tree: RunTree, event: StepFailed) -> None:
 
 def _on_attempt_failed(tree: RunTree, event: AttemptFailed) -> None:
     call = tree.find(event, event.run, event.call, StepCall, f"attempt {event.attempt} of step {event.call} failed")
-    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    if call.command.digest != event.digest:
+        tree.differ(event, event.run, event.call)
     call.command.attempt = event.attempt + 1
     call.command.not_before_at = event.retry_at
     call.command.delayed_by, call.command.has_turn = "", False
@@ -141,7 +189,8 @@ def _on_attempt_failed(tree: RunTree, event: AttemptFailed) -> None:
 
 def _on_delayed(tree: RunTree, event: StepDelayed) -> None:
     call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} has to wait for {event.by}")
-    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    if call.command.digest != event.digest:
+        tree.differ(event, event.run, event.call)
     call.command.intended = 0
     call.command.not_before_at = event.until_at
     call.command.delayed_by, call.command.has_turn = event.by, event.has_turn
@@ -150,7 +199,8 @@ def _on_delayed(tree: RunTree, event: StepDelayed) -> None:
 
 def _on_intended(tree: RunTree, event: StepIntended) -> None:
     call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} was about to begin")
-    tree.check_digest(event, call.command.digest, event.digest, event.call)
+    if call.command.digest != event.digest:
+        tree.differ(event, event.run, event.call)
     call.command.intended = event.attempt
     if event.attempt:
         tree.commands.append(call.command)
@@ -193,10 +243,8 @@ def _on_cancel(tree: RunTree, event: CancelRequested) -> None:
 
 def _on_detached_started(tree: RunTree, event: DetachedStarted) -> None:
     call = tree.find(event, event.run, event.call, DetachedCall, f"detached run {event.run_id} was started")
-    tree.check_digest(event, call.command.digest, event.digest, event.call)
-    if call.command.run_id != event.run_id:
-        asked = f"asks for detached run {call.command.run_id}"
-        raise contradiction(tree, event, f"detached run {event.run_id} was started", asked)
+    if call.command.digest != event.digest or call.command.run_id != event.run_id:
+        tree.differ(event, event.run, event.call)
     del tree.calls[event.run, event.call]
     call.future.set_result(event.run_id)
 

@@ -88,6 +88,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """Whether its runs may take snapshots, and its function can be called without arguments to begin from one."""
     audience: Audience | None = None
     """Who wants to hear of its runs."""
+    strict_arguments: bool = False
+    """Whether a call with other arguments than the journal has contradicts the journal."""
 
 
 class RunStep(msgspec.Struct, gc=False):

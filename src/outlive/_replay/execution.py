@@ -9,8 +9,9 @@ the store. There is no other way in, so what works live cannot break on recovery
 
 Feeding an event answers one durable call (or fires a timer, or hands over a signal), moves the run's clock to the time
 of the event, and runs the loop until nothing is ready. What the workflow asked for meanwhile comes back as commands. An
-event that answers a call the code did not make, or made with other arguments, contradicts the code: the execution stops
-with a `Park` command that carries a readable diff, and is of no use after that.
+event that answers a call the code did not make contradicts the code: the execution stops with a `Park` command that
+carries a readable diff, and is of no use after that. Arguments are not identity: a call that the code makes with other
+arguments than the journal has is noted (`differences`), and the answer counts.
 
 What this is not: it has no clock, does no I/O, knows no store and no thread. It does not decide when a timer is due or
 a step is retried; it says what it waits for (`waits`, `wake_at`) and is told what happened.

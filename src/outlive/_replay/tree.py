@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from outlive._journal.event import AnyEvent, DetachedEnded, RunCreated
 from outlive._journal.value import Stored
@@ -42,6 +42,16 @@ class Listener(Protocol):
 
     def __call__(self, frame: Frame, came_from: str, *, is_written: bool) -> None:
         """It is in `frame.state` now; `is_written` says whether that is in the journal, or only follows from it."""
+
+
+class Difference(NamedTuple):
+    """A call that the code makes with other arguments than the journal has."""
+
+    seq: int
+    """The first event that has other arguments."""
+    definition: str
+    run: int
+    call: str
 
 
 class RunTree:
@@ -92,6 +102,8 @@ class RunTree:
         self.bounds: list[UndoBound] = []
         """Of the roll-backs under way."""
         self.next_number = 1
+        self.differences: dict[tuple[int, str], Difference] = {}
+        """What a replay has found, by run and call."""
         self.ended: dict[str, DetachedEnded] = {}
         self.end_waiters: dict[str, list[asyncio.Future[DetachedEnded]]] = {}
 
@@ -157,7 +169,13 @@ class RunTree:
             raise unasked(self, event, told)
         return call
 
-    def check_digest(self, event: AnyEvent, asked: int, recorded: int, name: str) -> None:
-        """An answer to other arguments contradicts the code."""
-        if asked != recorded:
-            raise other_arguments(self, event, name)
+    def differ(self, event: AnyEvent, run: int, call: str) -> None:
+        """The code makes a call of this run with other arguments than the journal has.
+
+        Raises:
+            DivergenceError: its workflow wants that to be a contradiction (`strict_arguments`).
+        """
+        spec = self.frames[run].spec
+        if spec.strict_arguments:
+            raise other_arguments(self, event, call)
+        self.differences.setdefault((run, call), Difference(self.events, f"{spec.name}@{spec.version}", run, call))

@@ -18,7 +18,7 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer
-from outlive._model import Limits, Run
+from outlive._model import Limits, Run, child_id
 from outlive._model.payload import Blob
 from outlive._model.recovery import Recovery
 from outlive._replay.command import WorkflowSpec
@@ -39,6 +39,9 @@ from outlive._store.contract import Claim, Inbound, MessageKind, Outcome
 from outlive.client.birth import birth
 from outlive.errors import WorkflowNotFoundError
 from outlive.telemetry import Counters, log, run_fields
+
+REPORTED_MAX = 100_000
+"""Runs that are remembered so that the log has their differences once; beyond that it may have some of them twice."""
 
 
 class Worker:
@@ -76,6 +79,8 @@ class Worker:
         self._bench = Bench(
             recovery=recovery, attempts_max=limits.attempts_max, clock=clock, resolve=resolve, counters=counters
         )
+        self._reported: set[int] = set()
+        """Journals of runs whose differences in arguments the log has."""
         self._holdings = Holdings(cached_max=limits.runs_cached_max, counters=counters)
         self._mover = Mover(
             clock=clock,
@@ -197,6 +202,30 @@ class Worker:
         verdict = partial(self._bench.verdict, claim, rows, mail)
         self._counters.steps_skipped += live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes)
         live.spend_resumes(mail)
+        self._report_differences(live, claim.run)
+
+    def _report_differences(self, live: LiveRun, run: Run) -> None:
+        """Count the calls that a replay made with other arguments; the log names the first one, once per run."""
+        differences, live.execution.differences = live.execution.differences, {}
+        if not differences:
+            return
+        self._counters.calls_changed += len(differences)
+        if run.journal in self._reported:
+            return
+        if len(self._reported) >= REPORTED_MAX:
+            self._reported.clear()
+        self._reported.add(run.journal)
+        first = next(iter(differences.values()))
+        log.warning(
+            "run %s: the code of %s calls %s with other arguments than event %d of the journal has (%d such calls); "
+            "what the journal has counts",
+            child_id(run.id, first.run),
+            first.definition,
+            first.call,
+            first.seq,
+            len(differences),
+            extra=run_fields(run.id, run.workflow, step=first.call),
+        )
 
     def _listen(self, live: LiveRun, run: Run) -> None:
         """Let the observers of a claimed tree hear what becomes of it, also if it cannot be replayed."""

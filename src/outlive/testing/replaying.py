@@ -18,7 +18,7 @@ from outlive._journal.codec import open_rows
 from outlive._journal.event import AnyEvent
 from outlive._journal.history import History, read_history
 from outlive._journal.packing import Packer, PayloadCodec
-from outlive._model import Limits
+from outlive._model import Limits, child_id
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ConfigurationError, HistoryFormatError, OutliveError
 from outlive.testing.rerun import Contradiction, Rerun
@@ -27,6 +27,18 @@ Place = str | os.PathLike[str]
 
 SHOWN_MAX = 10
 """Histories that one error tells of; a change that breaks one often breaks a hundred."""
+
+
+class Replayed(list[Path]):
+    """The files that were replayed, and where the code calls with other arguments than they have.
+
+    Such a difference is no contradiction: the runs go on with what the journal has. A test that wants none writes
+    `assert not replay(...).differences`.
+    """
+
+    def __init__(self, paths: list[Path], differences: list[str]) -> None:
+        super().__init__(paths)
+        self.differences = differences
 
 
 class ReplayError(AssertionError):
@@ -46,8 +58,8 @@ def replay(
     *,
     workflows: Sequence[Workflow[..., Any]] = (),
     codecs: Sequence[PayloadCodec] = (),
-) -> list[Path]:
-    """Replay exported histories with the code of this process; the files that were replayed.
+) -> Replayed:
+    """Replay exported histories with the code of this process; the files that were replayed, and their differences.
 
         replay("histories/*.jsonl", workflows=[checkout, refund])
 
@@ -64,13 +76,14 @@ def replay(
     packer = Packer(Limits(), codecs)
     paths = _paths(histories)
     problems: list[str] = []
+    differences: list[str] = []
     for path in paths:
-        problem = _problem(read_history(path.read_text("utf-8"), source=str(path)), resolve, packer)
+        problem = _problem(read_history(path.read_text("utf-8"), source=str(path)), resolve, packer, differences)
         if problem:
             problems.append(problem)
     if problems:
         raise ReplayError(problems, len(paths))
-    return paths
+    return Replayed(paths, differences)
 
 
 class _Definitions:
@@ -97,8 +110,8 @@ def _paths(histories: Place | Iterable[Place]) -> list[Path]:
     return list(paths)
 
 
-def _problem(history: History, resolve: _Definitions, packer: Packer) -> str:
-    """What is wrong with a history, for a person; empty if nothing is."""
+def _problem(history: History, resolve: _Definitions, packer: Packer, differences: list[str]) -> str:
+    """What is wrong with a history, for a person; empty if nothing is. What only differs joins `differences`."""
     events = _open(history)
     rerun = Rerun(history.head.root_id, resolve=resolve, unpack=lambda payload: packer.unpack(payload, history.blobs))
     try:
@@ -108,6 +121,14 @@ def _problem(history: History, resolve: _Definitions, packer: Packer) -> str:
     except OutliveError as error:
         place, reason = 0, str(error)
     else:
+        place, reason = 0, ""
+    first, run_id = history.rows[0][0], history.head.root_id
+    differences += [
+        f"{history.source}:{history.lines[found.seq - first]}: run {child_id(run_id, found.run)}, event {found.seq}: "
+        f"{found.definition} calls {found.call} with other arguments"
+        for found in rerun.differences
+    ]
+    if not reason:
         return ""
     event, seq = events[place], history.rows[place][0]
     what = " ".join(filter(None, [type(event).__name__, str(getattr(event, "call", "") or "")]))

@@ -31,6 +31,7 @@ from outlive._journal.value import Stored
 from outlive._model import Payload, RunStatus, child_id
 from outlive._replay.command import Command, EndRun, Park, RunStep, WorkflowSpec
 from outlive._replay.execution import Execution
+from outlive._replay.tree import Difference
 
 SHOWN_MAX = 400
 _UNMOVED = RunCreated | RunPublished | RunClaimed | RunReleased | RunParked | RunResumed
@@ -57,6 +58,8 @@ class Rerun:
         self._fold = Fold(root_id)
         self._unpack = unpack
         self._endings: dict[int, EndRun] = {}
+        self.differences: list[Difference] = []
+        """The calls that the code made with other arguments than the journal has."""
         self.asked: set[tuple[int, str]] = set()
         """The steps that the code asked for, as (number of the run, call)."""
 
@@ -78,6 +81,7 @@ class Rerun:
                 self._take(place, self._execution.feed(event))
             self._check_open_end(events)
         finally:
+            self.differences = list(self._execution.differences.values())
             self._execution.drop()
 
     def _take(self, place: int, commands: list[Command]) -> None:

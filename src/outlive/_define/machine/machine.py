@@ -72,6 +72,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
         resumable: bool = ...,
+        strict_arguments: bool = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -90,6 +91,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
         resumable: bool = ...,
+        strict_arguments: bool = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -107,6 +109,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         approvals: Mapping[str, Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
         resumable: bool = True,
+        strict_arguments: bool = False,
     ) -> None:
         seconds, undo_seconds = seconds_of(timeout), seconds_of(undo_timeout)
         spans = {"timeout": seconds, "undo_timeout": undo_seconds}
@@ -132,6 +135,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             # Also one that takes no snapshots: another worker may have code that does.
             forgets=True,
             resumable=resumable,
+            strict_arguments=strict_arguments,
             audience=self._audience,
         )
         Workflow.__init__(self, spec, signals or {})
