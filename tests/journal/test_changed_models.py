@@ -112,14 +112,14 @@ class Pair(NamedTuple):
     """Stored by the order of its fields."""
 
     sku: str
-    count: int
+    pieces: int
 
 
 class Triple(NamedTuple):
     """A field more at the end."""
 
     sku: str
-    count: int
+    pieces: int
     gift: bool = False
 
 

@@ -90,6 +90,8 @@ def _keep_recorded(tree: RunTree, event: Recorded, call: RecordCall) -> None:
             goes = _read(_Left, call.command.data or b"{}", event.call).to
             if went != goes:
                 raise contradiction(tree, event, f"{event.call} was left for {went}", f"goes to {goes}")
+        case _:
+            """It has no content but its name, or its approval is no longer waited for."""
 
 
 class _Left(msgspec.Struct):
