@@ -159,7 +159,8 @@ class _Map(Generic[R]):
 
     def _call(self, item: Any) -> Any:
         work = self._work
-        if isinstance(work, Step) and not work.spec.is_async and current_execution() is None:
+        is_plain = isinstance(work, Step) and not work.spec.is_async and work.spec.resources is None
+        if is_plain and current_execution() is None:
             # Outside of a run a sync step is a plain function that blocks.
             return asyncio.to_thread(work, item)
         return work(item)

@@ -38,9 +38,16 @@ def plain_saga(step: str) -> PlainSaga | None:
     return saga if isinstance(saga, PlainSaga) else None
 
 
+async def call_plainly(step: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the function of a step returns here and now, with the resources that it wants."""
+    given = {} if step.resources is None else await step.resources()
+    returned = step.fn(*args, **kwargs, **given)
+    return await returned if inspect.isawaitable(returned) else returned
+
+
 def call_booked(saga: PlainSaga, step: StepSpec, undo: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the plain function of a step; it is undone if the saga fails."""
-    if step.is_async:
+    if step.is_async or step.resources is not None:
         return _await_booked(saga, step, undo, args, kwargs)
     result = step.fn(*args, **kwargs)
     saga.book(step.name, undo).complete(result)
@@ -53,7 +60,7 @@ async def _await_booked(
     task = asyncio.current_task()
     if task is not None:
         saga.tasks.add(task)
-    result = await step.fn(*args, **kwargs)
+    result = await call_plainly(step, args, kwargs)
     saga.book(step.name, undo).complete(result)
     return result
 
@@ -96,9 +103,7 @@ def _tasks_in(saga: Saga) -> list[asyncio.Task[Any]]:
 
 async def _undo(booking: Booking, error: BaseException) -> None:
     try:
-        outcome = booking.undo.fn(*booking.args, **booking.kwargs)
-        if inspect.isawaitable(outcome):
-            await outcome
+        await call_plainly(booking.undo, booking.args, booking.kwargs)
     except Exception as failed:  # The user's code may raise anything; the others must be undone all the same.
         log.exception("undo failed: %s of %s", booking.undo.name, booking.name)
         error.add_note(f"undo failed: {booking.undo.name} of {booking.name}: {type(failed).__qualname__}: {failed}")

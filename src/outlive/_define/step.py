@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec,
 
 import msgspec
 
-from outlive._define.plain import call_booked, plain_saga
+from outlive._define.plain import call_booked, call_plainly, plain_saga
 from outlive._define.registry import REGISTRY, check_top_level
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored
@@ -65,6 +65,8 @@ class Step(Generic[P, R]):
         if execution is None:
             if self._options.undo is not None and (saga := plain_saga(self.name)) is not None:
                 return call_booked(saga, self.spec, self._options.undo, args, kwargs)  # type: ignore[no-any-return]
+            if self.spec.resources is not None:
+                return call_plainly(self.spec, args, kwargs)
             return self.spec.fn(*args, **kwargs)  # type: ignore[no-any-return]
         return run_step(execution, self.spec, self._options, args, kwargs)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -36,11 +36,13 @@ NONE = b"[]"
 class Signature:
     """How one function's arguments and result are stored, by its annotations."""
 
-    def __init__(self, fn: Callable[..., Any], name: str, *, skip: int = 0) -> None:
+    def __init__(self, fn: Callable[..., Any], name: str, *, skip: int = 0, without: Collection[str] = ()) -> None:
+        """`skip` and `without`: the first parameters, and those by name, that are not of the caller to give."""
         self._name = name
         self._signature = inspect.signature(fn)
         hints = _resolve_hints(fn)
-        parameters = list(self._signature.parameters.values())[skip:]
+        given = list(self._signature.parameters.values())[skip:]
+        parameters = [each for each in given if each.name not in without]
         self._signature = self._signature.replace(parameters=parameters)
         self._positional: list[ValueCodec] = []
         self._by_name: dict[str, ValueCodec] = {}

@@ -8,6 +8,7 @@ they may join the transaction of the event that caused them.
 from __future__ import annotations
 
 import enum
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -70,6 +71,8 @@ class StepSpec(msgspec.Struct, frozen=True):
     """Exception classes that reach the workflow as themselves."""
     kind: StepKind | None = None
     """None for a plain step: whoever runs steps needs one look to know that."""
+    resources: Callable[[], Awaitable[dict[str, Any]]] | None = None
+    """Gets what the function is given by keyword and no journal knows; awaited first, before the call begins."""
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True):

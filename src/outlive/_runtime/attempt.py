@@ -36,6 +36,7 @@ class Attempt:
         "_run",
         "_save",
         "command",
+        "given",
         "has_begun",
         "is_left",
         "is_publishing",
@@ -67,6 +68,8 @@ class Attempt:
         """From the gate, if there is one before the step."""
         self.transaction: Transaction | None = None
         """What it wrote into the store's database, until that is committed with its outcome."""
+        self.given: dict[str, Any] = {}
+        """Resources that its function gets by keyword."""
         self.has_begun = False
         """Whether its function was called, or may have been: what waits for a slot or a thread has not."""
         self.is_wanted = True

@@ -69,6 +69,8 @@ class Caller:
         command = attempt.command
         step = command.step
         args, kwargs = step.signature.decode(command.arguments)
+        if attempt.given:
+            kwargs = kwargs | attempt.given
         if given:
             args = [*given, *args]
         context = contextvars.Context()
@@ -82,10 +84,19 @@ class Caller:
             call = self._on_thread(attempt, partial(step.fn, *args, **kwargs))
         return await in_context(call, context)
 
-    async def call_undo(self, attempt: Attempt, fn: Callable[[], Any]) -> None:
+    async def call_undo(self, attempt: Attempt, fn: Callable[..., Any]) -> None:
         """Call an undo inside the attempt of its step, which may have taken long. See `taking_back`."""
+        await self.get_resources(attempt)
         await self._until_trusted()
-        await self._call_in_time(attempt, fn)
+        await self._call_in_time(attempt, partial(fn, **attempt.given))
+
+    async def get_resources(self, attempt: Attempt) -> None:
+        """Get what the function wants besides its arguments, before anything else of the attempt begins: no transaction
+        is open, and no thread is held, while a resource is set up. That may take as long as the function itself."""
+        get = attempt.command.step.resources
+        if get is not None:
+            attempt.given = await self._in_time(attempt, get)
+            await self._until_trusted()
 
     def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Call a function, on a thread if it is a plain one, for as long as its timeout allows."""
@@ -102,7 +113,7 @@ class Caller:
                 raise
             attempt.is_timed_out = True
             late = StepTimeoutError(step.name, seconds)
-            if step.kind is StepKind.ONCE:
+            if step.kind is StepKind.ONCE and attempt.has_begun:
                 # It may have had its effect: nobody knows, just as after a crash, and so the workflow is told the same.
                 reason = f"did not end within its timeout of {seconds:g} s"
                 raise StepInterrupted(step.name, reason, attempt.idempotency_key) from late

@@ -229,6 +229,8 @@ class Executor:
         attempt.task = task
         try:
             try:
+                if command.step.resources is not None:
+                    await self._caller.get_resources(attempt)
                 if command.step.kind is None:
                     result = kept(command, await self._caller.call(attempt), live.packer)
                 else:

@@ -21,7 +21,7 @@ from outlive._runtime.attempt import Attempt
 from outlive._runtime.lane import in_context
 from outlive.errors import OutliveError, UndoFailedError
 
-Call = Callable[[Attempt, Callable[[], Any]], Coroutine[Any, Any, None]]
+Call = Callable[[Attempt, Callable[..., Any]], Coroutine[Any, Any, None]]
 
 
 def kept(command: RunStep, value: Any, packer: Packer) -> bytes:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from outlive._define.machine.wire import Outcome, Pieces, reader
-from outlive._define.plain import plain_saga
+from outlive._define.plain import call_plainly, plain_saga
 from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo
 from outlive._define.unkept import UnkeptError
 from outlive._journal.value import Stored, ValueCodec
@@ -26,6 +26,15 @@ from outlive.errors import DefinitionError, OutliveError
 T = TypeVar("T")
 Function = Callable[..., Any]
 Given = msgspec.Raw | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The resources that a function wants: got by the code that calls it as a step, before the call begins."""
+
+    names: tuple[str, ...]
+    get: Callable[[], Awaitable[dict[str, Any]]]
+    """All of them, by name, set up now if they are not."""
 
 
 # -- Steps of a machine ------------------------------------------------------------------------------------------------
@@ -45,12 +54,14 @@ def own_step(
     kind: StepKind | None = None,
     keeps_raw: bool = False,
     guard: Guard | None = None,
+    wanted: Wanted | None = None,
 ) -> StepSpec:
     """A function of the user as a step of a machine.
 
     Args:
         codecs: of what it is given; a function that takes fewer arguments is given fewer.
         finish: makes the result of the step, from what the function was given and what it returned.
+        wanted: the resources that it is given by keyword.
         keeps_raw: give `finish` also the first argument as it was stored, as the last of what was given.
     """
     check_function(name, fn)
@@ -62,12 +73,13 @@ def own_step(
     policy = retry or NO_RETRY
     return StepSpec(
         name=name,
-        fn=_called(name, fn, ends, len(codecs), extra=kind is StepKind.TRANSACTION),
+        fn=_called(name, fn, ends, len(codecs), extra=kind is StepKind.TRANSACTION, wanted=wanted),
         signature=Pieces(reader(name, codecs, keeps_raw=keeps_raw), result),
         is_async=inspect.iscoroutinefunction(fn),
         options=StepOptions(retry=policy, timeout_seconds=timeout, undo=undo, guard=_given(name, guard, len(codecs))),
         registered=(*raises, *(policy.on if retry else ())),
         kind=kind,
+        resources=None if wanted is None else wanted.get,
     )
 
 
@@ -93,15 +105,23 @@ def _given(name: str, guard: Guard | None, given: int) -> Guard | None:
     return replace(guard, cost=lambda *values: cost(*values[:takes]))
 
 
-def _called(name: str, fn: Function, ends: Callable[[list[Any], Any], Any], given: int, *, extra: bool) -> Function:
+def _called(
+    name: str,
+    fn: Function,
+    ends: Callable[[list[Any], Any], Any],
+    given: int,
+    *,
+    extra: bool,
+    wanted: Wanted | None,
+) -> Function:
     """The function of the step; the transaction, if there is one, comes first."""
-    takes = count_taken(name, fn, given + extra)
+    takes = count_taken(name, fn, given + extra, wanted=wanted)
 
-    async def call(*values: Any) -> Any:
-        return ends([*values[extra:]], await fn(*values[:takes]))
+    async def call(*values: Any, **resources: Any) -> Any:
+        return ends([*values[extra:]], await fn(*values[:takes], **resources))
 
-    def call_sync(*values: Any) -> Any:
-        return ends([*values[extra:]], fn(*values[:takes]))
+    def call_sync(*values: Any, **resources: Any) -> Any:
+        return ends([*values[extra:]], fn(*values[:takes], **resources))
 
     called: Function = call if inspect.iscoroutinefunction(fn) else call_sync
     called.__module__, called.__qualname__, called.__name__ = fn.__module__, fn.__qualname__, fn.__name__
@@ -112,8 +132,8 @@ def _as_it_is(values: list[Any], returned: Any) -> Any:
     return returned
 
 
-def count_taken(name: str, fn: Function, given: int) -> int:
-    """How many of the arguments that we give a function takes.
+def count_taken(name: str, fn: Function, given: int, *, wanted: Wanted | None = None) -> int:
+    """How many of the arguments that we give a function takes, besides the resources that it wants.
 
     Raises:
         DefinitionError: it wants more.
@@ -130,7 +150,7 @@ def count_taken(name: str, fn: Function, given: int) -> int:
         elif parameter.kind in by_position:
             taken += 1
             needed += parameter.default is parameter.empty
-        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty and wanted is None:
             raise DefinitionError(
                 f"{name}: {fn.__qualname__}{signature} asks for {parameter.name!r}, and only steps are given "
                 "resources: ask in the handler of a state that is a step, or in a branch, an item or an undo"
@@ -140,14 +160,16 @@ def count_taken(name: str, fn: Function, given: int) -> int:
     return min(taken, given)
 
 
-def undo_step(name: str, undo: Step[..., Any] | Function, data: ValueCodec) -> StepSpec:
+def undo_step(
+    name: str, undo: Step[..., Any] | Function, data: ValueCodec, *, wanted: Wanted | None = None
+) -> StepSpec:
     """What undoes a state: called with the data as the state left it."""
     if isinstance(undo, Step):
         if not undo.spec.signature.takes_one:
             raise DefinitionError(f"{name}: its undo {undo.name} must take one argument, the data")
         spec = as_undo(undo)
         return msgspec.structs.replace(spec, signature=Pieces(undo.spec.signature.decode, NO_RESULT))
-    spec = own_step(f"{name}.undo", undo, codecs=[data], result=NO_RESULT, retry=UNDO_RETRY)
+    spec = own_step(f"{name}.undo", undo, codecs=[data], result=NO_RESULT, retry=UNDO_RETRY, wanted=wanted)
     return msgspec.structs.replace(spec, options=msgspec.structs.replace(spec.options, parks=True))
 
 
@@ -181,8 +203,7 @@ async def ask(spec: StepSpec, *given: Given) -> Any:
     saga = None if undo is None else plain_saga(spec.name)
     values, _ = spec.signature.decode(spec.signature.encode(given, {}))
     try:
-        returned = spec.fn(*values)
-        result = await returned if inspect.isawaitable(returned) else returned
+        result = await call_plainly(spec, tuple(values), {})
     except UnkeptError as error:
         if saga is not None and undo is not None and error.given is not None:
             saga.book(spec.name, undo).complete(*error.given)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_type_hints
 
 from outlive._define.machine.answer import Answer, unchanged
-from outlive._define.machine.asking import Function, check_function, own_step, returned_states, undo_step
+from outlive._define.machine.asking import Function, Wanted, check_function, own_step, returned_states, undo_step
 from outlive._define.machine.batch import BatchState, SlotsCodec
 from outlive._define.machine.checks import check_states
 from outlive._define.machine.joins import Join
@@ -38,7 +38,7 @@ class Builder:
         self._machine = machine
         self._states = states
         self._data = data
-        self._bind = resources.bind
+        self._wanted_by = resources.wanted_by
 
     def name_of(self, state: enum.Enum) -> str:
         """What journals call a state."""
@@ -61,13 +61,14 @@ class Builder:
         read = answer.read_undoable if is_taken_back else answer.read
         step = own_step(
             name,
-            self._bind(fn),
+            fn,
+            wanted=self._wanted_by(fn),
             codecs=[self._data],
             result=OUTCOME,
             finish=lambda values, returned: read(values[0], returned),
             undo=None
             if undo is None
-            else undo_step(name, undo if isinstance(undo, Step) else self._bind(undo), self._data),
+            else undo_step(name, undo, self._data, wanted=None if isinstance(undo, Step) else self._wanted_by(undo)),
             kind=kind,
             **options,
         )
@@ -93,7 +94,8 @@ class Builder:
         answer = self._answer(state, fn, to, may_wait=True)
         step = own_step(
             self.name_of(state),
-            self._bind(fn),
+            fn,
+            wanted=self._wanted_by(fn),
             codecs=[self._data],
             result=OUTCOME,
             finish=lambda values, returned: answer.read(values[0], returned),
@@ -107,7 +109,8 @@ class Builder:
         answer = self._answer(state, fn, to, cursor=cursor)
         step = own_step(
             self.name_of(state),
-            self._bind(fn),
+            fn,
+            wanted=self._wanted_by(fn),
             codecs=[self._data, cursor],
             result=OUTCOME,
             finish=lambda values, returned: unchanged(answer.read(values[0], returned), values[-1]),
@@ -134,21 +137,24 @@ class Builder:
     ) -> Kind:
         """A state that takes a source in windows."""
         name, answer = self.name_of(state), self._answer(state, flush, to)
+        wanted = self._wanted_by(source, process, flush)
         window = Window(
             name,
             answer,
             _cursor_codec(source),
-            source=self._bind(source),
-            process=self._bind(process),
-            flush=self._bind(flush),
+            source=source,
+            process=process,
+            flush=flush,
             then=then.name,
             items=items,
             seconds=seconds,
             tolerate=tolerate,
+            wanted=wanted,
         )
         step = own_step(
             name,
             window.run,
+            wanted=wanted,
             codecs=[self._data, POSITION],
             result=OUTCOME,
             finish=lambda values, outcome: unchanged(outcome, values[-1]),
@@ -171,7 +177,7 @@ class Builder:
             machine=self._machine,
             state=state.name,
             join=join,
-            bind=self._bind,
+            wanted_by=self._wanted_by,
             **options,
         )
 
@@ -196,13 +202,14 @@ class Builder:
         check_function(f"{name}.load", load)
         loading = own_step(
             f"{name}.load",
-            self._bind(load),
+            load,
+            wanted=self._wanted_by(load),
             codecs=[self._data],
             result=result_codec(load),
             finish=lambda values, items: _many(items, answer),
             retry=retry,
         )
-        item = process if isinstance(process, Step) else _plain_step(f"{name}.item", self._bind(process))
+        item = process if isinstance(process, Step) else _plain_step(f"{name}.item", process, self._wanted_by(process))
         if not item.spec.signature.takes_one:
             raise DefinitionError(f"{name}: its process {item.name} must take one argument, an item")
         options = {"retry": item_retry, "timeout": item_timeout, "breaker": breaker, "limit": limit, "cost": cost}
@@ -211,7 +218,8 @@ class Builder:
         slots = SlotsCodec(item.spec, registered=item_retry.on if item_retry is not None else ())
         finishing = own_step(
             name,
-            self._bind(finish),
+            finish,
+            wanted=self._wanted_by(finish),
             codecs=[self._data, slots],
             result=OUTCOME,
             finish=lambda values, returned: answer.read(values[0], returned),
@@ -246,14 +254,15 @@ def _many(items: Any, answer: Answer) -> Any:
     return items
 
 
-def _plain_step(name: str, fn: Function) -> Step[[Any], Any]:
+def _plain_step(name: str, fn: Function, wanted: Wanted | None) -> Step[[Any], Any]:
     """A step that only this machine knows."""
     spec = StepSpec(
         name=name,
         fn=fn,
-        signature=Signature(fn, name),
+        signature=Signature(fn, name, without=() if wanted is None else wanted.names),
         is_async=inspect.iscoroutinefunction(fn),
         options=StepOptions(retry=NO_RETRY),
+        resources=None if wanted is None else wanted.get,
     )
     return Step(spec, spec.options)
 

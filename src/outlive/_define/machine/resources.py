@@ -12,10 +12,10 @@ import asyncio
 import functools
 import inspect
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from outlive._define.machine.asking import count_taken
+from outlive._define.machine.asking import Wanted, count_taken
 from outlive._tasks import own_task
 from outlive.errors import MachineError
 from outlive.telemetry import log
@@ -44,13 +44,13 @@ class Shelf:
         self._ready: dict[Resource, asyncio.Future[Any]] = {}
         self._order: list[tuple[Resource, Any]] = []
 
-    async def get(self, resource: Resource, bind: Callable[[Function], Function]) -> Any:
+    async def get(self, resource: Resource, set_up: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """The resource, set up now if nobody has wanted it before; whoever comes meanwhile gets the same."""
         ready = self._ready.get(resource)
         if ready is None:
             # A task of its own: a handler that is cancelled must not take the set-up of the others with it, and none of
             # them is the current step of what all of them share.
-            ready = self._ready[resource] = own_task(self._set_up(resource, bind), name="outlive-resource")
+            ready = self._ready[resource] = own_task(self._set_up(resource, set_up), name="outlive-resource")
             ready.add_done_callback(functools.partial(self._forget_failed, resource))
         return await asyncio.shield(ready)
 
@@ -60,8 +60,8 @@ class Shelf:
         if is_failed and self._ready.get(resource) is ready:
             del self._ready[resource]
 
-    async def _set_up(self, resource: Resource, bind: Callable[[Function], Function]) -> Any:
-        value = await _call(bind(resource.setup))
+    async def _set_up(self, resource: Resource, set_up: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        value = await set_up()
         self._order.append((resource, value))
         return value
 
@@ -131,7 +131,7 @@ class Resources:
 
     def add(self, resource: Resource) -> None:
         """Declare one; the same name again replaces it."""
-        count_taken(f"setup of resource {resource.name}", self.bind(resource.setup), 0)
+        count_taken(f"setup of resource {resource.name}", resource.setup, 0, wanted=self.wanted_by(resource.setup))
         for fn in (resource.teardown, resource.health):
             if fn is not None:
                 count_taken(f"resource {resource.name}", fn, 1)
@@ -174,43 +174,26 @@ class Resources:
             return f"unhealthy: {type(error).__qualname__}: {error}"
         return "healthy" if said in (None, True) else f"unhealthy: {said}"
 
-    def bind(self, fn: Function) -> Function:
-        """The function with its resources, or the function itself if it wants none."""
-        names = wanted_by(fn)
+    def wanted_by(self, *fns: Function) -> Wanted | None:
+        """What functions want of these; None if they want nothing."""
+        names = {name: fn for fn in fns for name in wanted_by(fn)}
         if not names:
-            return fn
-        self._wanted |= dict.fromkeys(names, fn.__qualname__)
-        bound = self._bound_source(fn, names) if inspect.isasyncgenfunction(fn) else self._bound(fn, names)
-        functools.update_wrapper(bound, fn)
-        signature = inspect.signature(fn)
-        others = [each for each in signature.parameters.values() if each.name not in names]
-        bound.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
-        return bound
+            return None
+        self._wanted |= {name: fn.__qualname__ for name, fn in names.items()}
+        return Wanted(tuple(names), functools.partial(self.get, tuple(names)))
 
-    def _bound(self, fn: Function, names: list[str]) -> Function:
-        async def call(*args: Any) -> Any:
-            given = await self._get(names)
-            if inspect.iscoroutinefunction(fn):
-                return await fn(*args, **given)
-            return await asyncio.to_thread(fn, *args, **given)
-
-        return call
-
-    def _bound_source(self, fn: Function, names: list[str]) -> Function:
-        async def generate(*args: Any) -> Any:
-            source = fn(*args, **await self._get(names))
-            try:
-                async for each in source:
-                    yield each
-            finally:
-                await source.aclose()
-
-        return generate
-
-    async def _get(self, names: list[str]) -> dict[str, Any]:
+    async def get(self, names: Sequence[str]) -> dict[str, Any]:
+        """Resources by name, each set up now if nobody has wanted it before."""
         if not self._known.keys() >= {*names}:
             raise MachineError(self._machine, self.problems())
-        return {name: await shelf().get(self._known[name], self.bind) for name in names}
+        found = {}
+        for name in names:
+            resource = self._known[name]
+            found[name] = await shelf().get(resource, functools.partial(self._set_up, resource))
+        return found
+
+    async def _set_up(self, resource: Resource) -> Any:
+        return await _call(functools.partial(resource.setup, **await self.get(wanted_by(resource.setup))))
 
 
 def wanted_by(fn: Function) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, ask, check_function, count_taken, own_step, park, readable
+from outlive._define.machine.asking import Function, Wanted, ask, check_function, count_taken, own_step, park, readable
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, record_left
 from outlive._define.machine.place import Place
@@ -47,7 +47,7 @@ class SplitState(Kind):
         machine: str,
         state: str,
         join: Join,
-        bind: Callable[[Function], Function],
+        wanted_by: Callable[[Function], Wanted | None],
         merge: Function | None,
         retry: Retry | None,
         timeout: float | None,
@@ -64,7 +64,7 @@ class SplitState(Kind):
         self._concurrency = concurrency
         named = branches if isinstance(branches, Mapping) else _named(name, branches)
         self._branches = {
-            key: _as_branch(f"{name}.{check_name(key)}", it, data, retry, bind) for key, it in named.items()
+            key: _as_branch(f"{name}.{check_name(key)}", it, data, retry, wanted_by) for key, it in named.items()
         }
         self._has_undo = any(isinstance(it, StepSpec) and it.options.undo is not None for it in self._branches.values())
         self._count = len(branches)
@@ -188,7 +188,7 @@ def _name_of(state: str, branch: Function) -> str:
 
 
 def _as_branch(
-    name: str, branch: Branch, data: ValueCodec, retry: Retry | None, bind: Callable[[Function], Function]
+    name: str, branch: Branch, data: ValueCodec, retry: Retry | None, wanted_by: Callable[[Function], Wanted | None]
 ) -> StepSpec | Workflow[..., Any]:
     if isinstance(branch, Step | Workflow) and not branch.spec.signature.takes_one:
         raise DefinitionError(f"{name}: branch {branch.name} must take one argument, the data")
@@ -199,7 +199,7 @@ def _as_branch(
         spec = msgspec.structs.replace(branch.spec, options=branch._options)
         return msgspec.structs.replace(spec, signature=Pieces(signature.decode, signature.result))
     check_function(name, branch)
-    return own_step(name, bind(branch), codecs=[data], result=result_codec(branch), retry=retry)
+    return own_step(name, branch, codecs=[data], result=result_codec(branch), retry=retry, wanted=wanted_by(branch))
 
 
 def result_codec(fn: Callable[..., Any]) -> ValueCodec:

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,9 +23,10 @@ from msgspec import UNSET
 
 from outlive._define.inside import CURRENT_STEP
 from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, ask, count_taken, data_of
+from outlive._define.machine.asking import Function, Wanted, ask, count_taken, data_of
 from outlive._define.machine.kinds import Kind
 from outlive._define.machine.place import Place
+from outlive._define.machine.resources import wanted_by
 from outlive._define.machine.wire import NULL, Outcome
 from outlive._journal.value import ValueCodec
 from outlive._replay.ask import current_execution, this_execution
@@ -112,6 +114,7 @@ class Window:
         items: int,
         seconds: float | None,
         tolerate: int | str,
+        wanted: Wanted | None,
     ) -> None:
         for fn in (process, flush):
             if not inspect.iscoroutinefunction(fn):
@@ -122,32 +125,38 @@ class Window:
         self._answer = answer
         self._cursor = cursor
         self._source, self._process, self._flush = source, process, flush
-        self._source_takes = count_taken(name, source, 2)
-        self._flush_takes = count_taken(name, flush, 2)
-        if not count_taken(name, process, 1):
+        self._source_takes = count_taken(name, source, 2, wanted=wanted)
+        self._flush_takes = count_taken(name, flush, 2, wanted=wanted)
+        if not count_taken(name, process, 1, wanted=wanted):
             raise DefinitionError(f"{name}: {process.__qualname__} must take one argument, an item")
         self._then = then
         self._items, self._seconds, self._tolerate = items, seconds, tolerate
 
-    async def run(self, data: Any, position: Position) -> Outcome:
-        """Read, process, flush."""
+    async def run(self, data: Any, position: Position, **resources: Any) -> Outcome:
+        """Read, process, flush; each with the resources that it wants."""
+        source_fn, process, flush = (_given(fn, resources) for fn in (self._source, self._process, self._flush))
         outputs: list[Any] = []
         cursor = self._cursor.decode(position.at, f"cursor of {self._name}")
         step = CURRENT_STEP.get(None)
-        source: AsyncGenerator[Any, None] = self._source(*(data, cursor)[: self._source_takes])
+        source: AsyncGenerator[Any, None] = source_fn(*(data, cursor)[: self._source_takes])
         with STOPS.heard(("", "") if step is None else (step.run_id, step.name)) as stop:
             try:
-                position, is_over = await self._fill(source, position, outputs, stop)
+                position, is_over = await self._fill(source, process, position, outputs, stop)
             finally:
                 await source.aclose()
-        returned = await self._flush(*(data, outputs)[: self._flush_takes]) if outputs else None
+        returned = await flush(*(data, outputs)[: self._flush_takes]) if outputs else None
         if returned is not None:
             return self._answer.read(data, returned)
         stays = self._answer.stay(data, UNSET if is_over else msgspec.Raw(POSITION.encode(position, self._name)))
         return msgspec.structs.replace(stays, to=self._then) if is_over else stays
 
     async def _fill(
-        self, source: AsyncGenerator[Any, None], position: Position, outputs: list[Any], stop: asyncio.Event
+        self,
+        source: AsyncGenerator[Any, None],
+        process: Function,
+        position: Position,
+        outputs: list[Any],
+        stop: asyncio.Event,
     ) -> tuple[Position, bool]:
         """Take items until the window is full or late or told to stop; and whether the source is over."""
         loop = asyncio.get_running_loop()
@@ -168,7 +177,7 @@ class Window:
                 cursor, item = self._taken_apart(found)
                 position = Position(
                     msgspec.Raw(self._cursor.encode(cursor, f"cursor of {self._name}")),
-                    await self._handle(item, position.bad, outputs),
+                    await self._handle(process, item, position.bad, outputs),
                 )
                 taken += 1
                 # An idle source makes no windows: time begins with the first item.
@@ -185,15 +194,20 @@ class Window:
             raise self._answer.refused(f"{found!r} from its source", "(cursor, item)")
         return found
 
-    async def _handle(self, item: Any, bad: int, outputs: list[Any]) -> int:
+    async def _handle(self, process: Function, item: Any, bad: int, outputs: list[Any]) -> int:
         """How many items in a row have failed now."""
         try:
-            outputs.append(await self._process(item))
+            outputs.append(await process(item))
         except Exception:  # What is tolerated is dropped, whatever it is.
             if self._tolerate != ALL and bad + 1 > int(self._tolerate):
                 raise
             return bad + 1
         return 0
+
+
+def _given(fn: Function, resources: dict[str, Any]) -> Function:
+    """The function with those resources that it wants."""
+    return partial(fn, **{name: resources[name] for name in wanted_by(fn)}) if resources else fn
 
 
 POSITION = PositionCodec()
