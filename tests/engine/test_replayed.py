@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -110,20 +111,21 @@ async def test_the_earlier_of_two_deadlines_counts(place: Place) -> None:
 
 
 @outlive.step
-async def number_of(step: str, number: int) -> int:
+async def name_of(step: str) -> str:
+    """Its result says which call it was, in the journal too."""
     stage.call(step)
-    return number
+    return step
 
 
 @outlive.workflow
-async def one_of_a_tree(name: str, steps: int) -> list[int]:
-    return [await number_of(f"{name} {number}", number) for number in range(steps)]
+async def one_of_a_tree(name: str, steps: int) -> list[str]:
+    return [await name_of(f"{name} {number}") for number in range(steps)]
 
 
 @outlive.workflow
-async def sleeper_of_a_tree() -> list[int]:
+async def sleeper_of_a_tree() -> list[str]:
     await asyncio.sleep(0.001)
-    return [await number_of("sleeper", 7)]
+    return [await name_of("sleeper")]
 
 
 @outlive.workflow
@@ -131,7 +133,7 @@ async def replayed_tree() -> list[Any]:
     """Children that are not begun, under way, asleep and at their ends, all at the same time."""
     early = await one_of_a_tree("early", 1)
     several = await asyncio.gather(one_of_a_tree("a", 3), sleeper_of_a_tree(), one_of_a_tree("none", 0))
-    return [early, await number_of("root", 9), *several, await one_of_a_tree("late", 2)]
+    return [early, await name_of("root"), *several, await one_of_a_tree("late", 2)]
 
 
 async def test_tree_survives_a_death_around_every_commit(place: Place) -> None:
@@ -142,19 +144,33 @@ async def test_tree_survives_a_death_around_every_commit(place: Place) -> None:
         await client.start(replayed_tree, id="run-1")
     limits = outlive.Limits(attempts_max=1_000)
     deaths = 0
+    calls_when_done: dict[str, int] = {}
     async for _ in die_at_each_commit(place, "run-1", limits=limits):
         deaths += 1
         store = place.store()
         await store.open()
         assert [] == await check_store(store)
         await store.close()
+        async with place.engine(worker=False) as client:
+            for event in await events_of(client.get("run-1"), StepSucceeded):
+                name = json.loads(bytes(event.result.v))  # type: ignore[arg-type]
+                calls_when_done.setdefault(name, stage.count(name))
 
     async with place.engine(worker=False) as client:
         run = client.get("run-1")
-        assert [[0], 9, [0, 1, 2], [7], [], [0, 1]] == await in_time(run.result())
+        assert await in_time(run.result()) == [
+            ["early 0"],
+            "root",
+            ["a 0", "a 1", "a 2"],
+            ["sleeper"],
+            [],
+            ["late 0", "late 1"],
+        ]
         calls = [(event.run, event.call) for event in await events_of(run, StepSucceeded)]
         assert 8 == len(calls) == len(set(calls))
         children = [event.call for event in await events_of(run, RunCreated) if event.run]
         assert 5 == len(children) == len(set(children))
         assert {RunStatus.SUCCEEDED} == {run.status for run in await client.list()}
+    assert 8 == len(calls_when_done)
+    assert calls_when_done == {name: stage.count(name) for name in calls_when_done}, "a completed step ran again"
     assert deaths > 10

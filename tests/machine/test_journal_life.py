@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive import facts
 from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, StepSucceeded
 from outlive._journal.history import read_history
 from outlive._store.contract import Store
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
-from tests.engine.support import Place, crash, events_of, in_time, parks, registry_of, stage, waits
+from tests.engine.support import Place, crash, events_of, in_time, parks, registry_of, stage, until_calls, waits
 from tests.golden.machine_stories import Label, Parcel, parcel
 from tests.machine.journals import put_run
 
@@ -131,7 +132,7 @@ async def working_work(data: Data) -> S:
 
 @pytest.mark.parametrize("is_unknown", [False, True])
 async def test_a_transition_that_cannot_be_written_is_not_a_failure(place: Place, *, is_unknown: bool) -> None:
-    """Cano rolls back; here the row is written when the store is back, and nothing is undone. [CA-U12 CA-U18]"""
+    """Cano rolls back; here the row is written when the store is back, and nothing is undone. [CA-U12]"""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(working, Data())
@@ -143,6 +144,34 @@ async def test_a_transition_that_cannot_be_written_is_not_a_failure(place: Place
         assert (await in_time(run.result())).state is S.DONE
         assert 2 == len(await events_of(run, StepSucceeded))
     assert stage.calls == ["BOOK", "WORK"]
+
+
+class Ends(outlive.Observer):
+    """Hears of ends."""
+
+    def ended(self, fact: facts.EndFact) -> None:
+        """Once."""
+        stage.call(f"ended {fact.state}")
+
+
+heard = machine("heard")
+heard.state(S.WORK)(working_work)
+heard.observe(Ends())
+
+
+async def test_an_end_whose_write_had_no_answer_is_the_end_and_observers_hear_it_once(place: Place) -> None:
+    """Cano tells an observer when it cannot clear the rows of a run that has ended. Here the end is the last write, and
+    nothing is cleared. [CA-U18]"""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        run = await engine.start(heard, Data())
+        await stage.gate("WORK").reached()
+        stores[0].after["commit"] += [unknown()]
+        stage.gate("WORK").open()
+
+        assert (await in_time(run.result())).state is S.DONE
+        await until_calls("BOOK", "WORK", "ended DONE")
+    assert stage.calls == ["BOOK", "WORK", "ended DONE"]
 
 
 failing = outlive.Machine("journal.failing", S, data=Data, start=S.BOOK, exits=[S.DONE])
@@ -164,7 +193,7 @@ async def failing_work(data: Data) -> S:
 
 
 async def test_a_machine_with_nothing_to_undo_outlives_a_store_that_is_away(place: Place) -> None:
-    """Its worker stops before the store is back: the journal has what it had, and another one goes on. [CA-U14]"""
+    """Its worker stops before the store is back: the journal has what it had, and another one goes on."""
     stores: list[FaultyStore] = []
     first = await place.engine(wrap=faulty(stores), grace_seconds=0).__aenter__()
     await first.start(failing, Data(), id="run-1")
@@ -186,6 +215,7 @@ newer = machine("moving", version=2)
 @newer.workflow(S.WORK)
 async def newer_work(data: Data) -> S:
     """The code of today."""
+    await outlive.wait_for_signal("end")
     data.seen.append("version 2")
     return S.DONE
 
@@ -202,14 +232,16 @@ async def older_work(data: Data) -> S:
 
 
 async def test_a_machine_can_go_on_as_its_next_version(place: Place) -> None:
-    """Each generation has one version; a worker that has only the last one ends it. [CA-U8]"""
+    """Each generation has one version; a worker that has only the last version goes on with it. [CA-U8]"""
     async with place.engine(registry=registry_of(older, newer)) as first:
-        await waits(await first.start(older, Data(), id="run-1"))
+        run = await first.start(older, Data(), id="run-1")
+        await waits(run)
         await first.signal("run-1", "go")
-        result = await in_time(first.get("run-1").result())
-    assert result.data.seen == ["version 1", "version 2"]
-    assert stage.calls == ["BOOK", "BOOK"]
+        await until_calls("BOOK", "BOOK")
+        await waits(run)
 
     async with place.engine(registry=registry_of(newer)) as second:
         assert (await second.get("run-1").info()).version == 2
+        await second.signal("run-1", "end")
         assert (await in_time(second.get("run-1").result())).data.seen == ["version 1", "version 2"]
+    assert stage.calls == ["BOOK", "BOOK"]

@@ -248,7 +248,7 @@ async def test_each_cursor_is_journaled(engine: outlive.Engine) -> None:
 
 
 async def test_a_crash_goes_on_at_the_last_cursor(place: Place) -> None:
-    """Another process is given the highest cursor that is in the journal. [CA-X16]"""
+    """Another process is given the highest cursor that is in the journal. [CA-X2]"""
     first = await place.engine().__aenter__()
     await first.start(stepped, Data(4), id="run-1")
     await stage.gate("three").reached()

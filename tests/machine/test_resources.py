@@ -13,8 +13,9 @@ import pytest
 import outlive
 from outlive import All, Retry
 from outlive._define.machine import resources
-from outlive.errors import DefinitionError, MachineError, RunFailed
-from tests.engine.support import Place, in_time, stage
+from outlive._journal.event import AttemptFailed
+from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
+from tests.engine.support import Place, crash, in_time, stage
 
 
 class S(enum.Enum):
@@ -156,17 +157,89 @@ async def test_a_resource_is_torn_down_with_the_last_engine(place: Place) -> Non
 
 
 async def test_a_set_up_that_fails_is_a_failed_attempt(engine: outlive.Engine) -> None:
-    """The next attempt tries anew; without one the run fails, and nothing was done. [CA-U7]"""
+    """The next attempt tries again."""
     stage.values["failures"] = 1
     assert (await in_time((await engine.start(reader, [])).result())).state is S.DONE
 
 
 async def test_a_set_up_that_keeps_failing_fails_the_run(engine: outlive.Engine) -> None:
-    """What was set up before is torn down with the engine. [CA-U7]"""
+    """After the attempts of the state."""
     stage.values["failures"] = 9
     with pytest.raises(RunFailed, match="no server"):
         await in_time((await engine.start(reader, [])).result())
     assert stage.calls == ["open pool", "open pool"]
+
+
+class Short(enum.Enum):
+    """Two states that want nothing, and one that wants something."""
+
+    READ = "read"
+    WAIT = "wait"
+    ITEMS = "items"
+    DONE = "done"
+
+
+kept = outlive.Machine("resources.kept", Short, data=list[str], start=Short.READ, exits=[Short.DONE])
+kept.resource("pool", open_pool, close_pool)
+
+
+@kept.state(Short.READ)
+async def kept_read(data: list[str]) -> Short:
+    """Wants nothing."""
+    stage.call("read")
+    return Short.WAIT
+
+
+@kept.state(Short.WAIT)
+async def kept_wait(data: list[str]) -> Short:
+    """Until the test lets it."""
+    await stage.gate("wait").pass_through()
+    return Short.ITEMS
+
+
+@kept.state(Short.ITEMS, retry=Retry(attempts=2, first=0))
+async def kept_items(data: list[str], *, pool: str) -> Short:
+    """Ends as the test wants."""
+    stage.call("items")
+    if stage.values.get("fails"):
+        raise ValueError("planned")
+    await stage.gate("items").pass_through()
+    return Short.DONE
+
+
+async def test_a_run_that_goes_on_keeps_its_journal_when_a_set_up_fails(place: Place) -> None:
+    """In the process that recovers it: what is there stays as it is, the failed set-up is a failed attempt behind it,
+    and the next one goes on. [CA-U7]"""
+    first = await place.engine().__aenter__()
+    run = await first.start(kept, [], id="run-1")
+    await stage.gate("wait").reached()
+    before = await run.history()
+    await crash(first)
+    stage.gate("wait").open()
+    stage.gate("items").open()
+    stage.values["failures"] = 1
+
+    async with place.engine() as second:
+        assert (await in_time(second.get("run-1").result())).state is Short.DONE
+        after = await second.get("run-1").history()
+    assert after[: len(before)] == before
+    assert 1 == len([event for event in after if isinstance(event, AttemptFailed)])
+    assert stage.calls == ["read", "open pool", "open pool", "items"]
+
+
+@pytest.mark.parametrize("way", ["fails", "is cancelled"])
+async def test_what_was_set_up_is_torn_down_however_the_run_ends(place: Place, way: str) -> None:
+    """When the engine stops. [CA-U7]"""
+    stage.values["fails"] = way == "fails"
+    stage.gate("wait").open()
+    async with place.engine() as engine:
+        run = await engine.start(kept, [])
+        if way == "is cancelled":
+            await stage.gate("items").reached()
+            await run.cancel()
+        with pytest.raises((RunFailed, RunCancelled)):
+            await in_time(run.result())
+    assert stage.calls[-1] == "close pool"
 
 
 async def test_an_undo_can_have_resources(engine: outlive.Engine) -> None:

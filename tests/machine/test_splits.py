@@ -97,6 +97,16 @@ def plan(text: str) -> Parcel:
     return Parcel(dict(zip("abc", text.split(), strict=True)))
 
 
+async def test_a_split_is_a_row_for_each_branch_and_one_for_its_join(engine: outlive.Engine) -> None:
+    """Cano writes one for the whole split; here a branch that has ended does not run again. [CA-U1]"""
+    run = await engine.start(every, plan("ok ok ok"))
+    await in_time(run.result())
+
+    branches = [event.call for event in await events_of(run, StepSucceeded)]
+    assert sorted(branches) == ["1/splits.all.PACK.a", "2/splits.all.PACK.b", "3/splits.all.PACK.c"]
+    assert [event.call for event in await events_of(run, StateLeft)] == ["@state/splits.all.PACK"]
+
+
 @pytest.mark.parametrize(
     ("machine", "ways", "found"),
     [

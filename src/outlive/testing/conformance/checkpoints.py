@@ -47,7 +47,7 @@ class CheckpointsConformance(Facet):
     # -- The rules -----------------------------------------------------------------------------------------
 
     async def test_checkpoints_are_appended_loaded_and_cleared(self, store: Store, other: Store) -> None:
-        """What was appended is loaded as it was, by everybody, until it is cleared. [CA-K1]"""
+        """What was appended is loaded as it was, by everybody, until it is cleared. [CA-K1 SF-C1 SF-C5 FB-S2]"""
         mine, theirs = front(store), front(other)
         first = Checkpoint(0, "RESERVE")
         await mine.append("run-1", first)
@@ -59,7 +59,7 @@ class CheckpointsConformance(Facet):
         assert await mine.load_run("run-1") == []
 
     async def test_unknown_run_has_no_checkpoints(self, store: Store) -> None:
-        """Loading it gives nothing, clearing it does nothing, and neither is an error. [CA-K2]"""
+        """Loading it gives nothing, clearing it does nothing, and neither is an error. [CA-K2 SF-C2 SF-C6]"""
         checkpoints = front(store)
         await checkpoints.append("run-1", WHOLE)
 
@@ -97,7 +97,7 @@ class CheckpointsConformance(Facet):
         assert [row.state for row in found] == [f"S{row.sequence}" for row in found]
 
     async def test_clearing_a_run_leaves_the_checkpoints_of_others(self, store: Store) -> None:
-        """However alike their ids are; and a cleared run may begin again. [CA-K5]"""
+        """However alike their ids are; and a cleared run may begin again. [CA-K5 SF-C4]"""
         checkpoints = front(store)
         others = ["run-10", "run-1.a", "run-1:a", "Run-1", "run-", "run_1"]
         for run_id in ["run-1", *others]:

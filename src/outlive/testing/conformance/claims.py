@@ -34,7 +34,7 @@ class ClaimsConformance(Facet):
     # -- Which runs ----------------------------------------------------------------------------------------
 
     async def test_new_run_is_claimed(self, store: Store) -> None:
-        """The claim is the last event of the journal, and the row is its fold. [AK-L1 SF-J6]"""
+        """The claim is the last event of the journal, and the row is its fold. [AK-L1 SF-J6 FB-G1]"""
         await hire(store, "worker-a")
         tree = await begin(store)
 
@@ -48,7 +48,7 @@ class ClaimsConformance(Facet):
         await assert_row_is_fold(tree)
 
     async def test_owner_writes_after_its_claim(self, store: Store) -> None:
-        """The seq of the claim is where the owner goes on."""
+        """The seq of the claim is where the owner goes on. [FB-G1]"""
         await hire(store, "worker-a")
         tree = await begin(store)
         (taken,) = (await store.claim_runs("worker-a", [DEFINITION], limit=10)).claims
@@ -77,7 +77,7 @@ class ClaimsConformance(Facet):
         assert len(await claim(store, "worker-a", limit=3)) == 0
 
     async def test_worker_claims_what_it_can_run(self, store: Store) -> None:
-        """Only workflows and versions among its definitions."""
+        """Only workflows and versions among its definitions. [FB-G2]"""
         await hire(store, "worker-a")
         await begin(store, "greet-1", workflow="greet", version=1)
         await begin(store, "greet-2", workflow="greet", version=2)
@@ -123,7 +123,7 @@ class ClaimsConformance(Facet):
         assert await claim(store, "worker-b") == []
 
     async def test_run_of_a_dead_worker_is_taken_over(self, store: Store, clock: ManualClock) -> None:
-        """The new owner is told that the former one was interrupted. [TS-S4 AK-L3]"""
+        """The new owner is told that the former one was interrupted. [TS-S4 AK-L3 FB-G3]"""
         await hire(store, "worker-a")
         tree = await begin(store)
         await claim(store, "worker-a")
@@ -185,7 +185,7 @@ class ClaimsConformance(Facet):
             assert (run.epoch, run.attempts) == (number, number - 1)
 
     async def test_worker_that_is_not_alive_claims_nothing(self, store: Store, clock: ManualClock) -> None:
-        """Neither an unknown session nor one that ran out or was retired."""
+        """Neither an unknown session nor one that ran out or was retired. [FB-G4]"""
         await hire(store, "expired", lease_seconds=1)
         await hire(store, "retired", lease_seconds=3_600)
         await store.retire_worker("retired")

@@ -51,7 +51,7 @@ class ForgettingConformance(Facet):
         assert [row[0] for row in await store.read_journal(tree.journal)] == [2, 3]
 
     async def test_forgetting_again_leaves_the_last_snapshot(self, store: Store) -> None:
-        """However often it is done, there is one. [OL-F3]"""
+        """However often it is done, there is one. [OL-F3 SF-C3]"""
         tree = await begin(store)
         for _ in range(3):
             await tree.step("a", "b")

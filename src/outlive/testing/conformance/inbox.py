@@ -171,7 +171,7 @@ class InboxConformance(Facet):
     # -- Keys ----------------------------------------------------------------------------------------------
 
     async def test_same_key_is_one_message(self, store: Store) -> None:
-        """A sender that repeats itself, a signal or an approval, is heard once. [TS-S7 TS-S9]"""
+        """A sender that repeats itself, a signal or an approval, is heard once. [TS-S7 TS-S9 FB-S3]"""
         tree = await begin(store)
 
         assert await send(store, message(store, "run-1", "first", key="k")) == [Delivery.ACCEPTED]
@@ -179,7 +179,7 @@ class InboxConformance(Facet):
         assert await read_names(store, tree) == ["first"]
 
     async def test_key_is_remembered_after_its_message_was_consumed(self, store: Store) -> None:
-        """A late repetition is still a repetition."""
+        """A late repetition is still a repetition. [FB-S3]"""
         tree = await begin(store)
         await send(store, message(store, "run-1", key="k"))
         await tree.step(consumed=await read_message_ids(store, tree))

@@ -39,7 +39,7 @@ class QueriesConformance(Facet):
         await tree.step(messages=[message(store, run_id)])
 
     async def test_runs_are_listed_by_status(self, store: Store) -> None:
-        """One status, several, or all. [SF-M6]"""
+        """One status, several, or all. [SF-M6 FB-S4]"""
         await begin(store, "pending")
         await (await begin(store, "waiting")).suspend()
         await (await begin(store, "parked")).park()

@@ -26,7 +26,7 @@ class RunsConformance(Facet):
     # -- Rows ----------------------------------------------------------------------------------------------
 
     async def test_created_run_is_found(self, store: Store) -> None:
-        """The row is the fold of the journal, and names the handle of its journal. [SF-M1]"""
+        """The row is the fold of the journal, and names the handle of its journal. [SF-M1 FB-S1]"""
         tree = await begin(store)
 
         assert await store.find_run("run-1") == replace(tree.fold.root, journal=tree.journal)
@@ -75,7 +75,7 @@ class RunsConformance(Facet):
         assert await store.find_run("run-1") == replace(row, journal=journal)
 
     async def test_changed_row_takes_the_place_of_the_former(self, store: Store) -> None:
-        """A status that changed with an event is seen with it. [SF-M4]"""
+        """A status that changed with an event is seen with it. [SF-M4 FB-S1]"""
         tree = await begin(store)
         await tree.step()
         assert (await get_run(store, "run-1")).status is RunStatus.PENDING

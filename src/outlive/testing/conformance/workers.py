@@ -99,7 +99,7 @@ class WorkersConformance(Facet):
         assert (listed.id, listed.is_live, listed.runs) == ("worker-a", False, 1)
 
     async def test_beat_extends_the_lease(self, store: Store, clock: ManualClock) -> None:
-        """From now on by the store's clock, so a worker that beats in time is never taken for dead. [TS-S5 AK-L4]"""
+        """By the store's clock, so a worker that beats in time is never taken for dead. [TS-S5 AK-L4 FB-S5]"""
         await hire(store, "worker-a")
         await hire(store, "worker-b", lease_seconds=3_600)
         await begin(store, worker="worker-a")
