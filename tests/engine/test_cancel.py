@@ -227,12 +227,10 @@ async def test_a_parked_run_is_cancelled_at_once(engine: outlive.Engine) -> None
     """Its code cannot clean up, so nobody waits for that."""
     run = await engine.start(cancelled_when_parked)
     await parks(run)
-    waiting = asyncio.create_task(run.result())
-    await asyncio.sleep(0)
     await run.cancel(reason="enough")
 
     with pytest.raises(outlive.RunCancelled, match="enough"):
-        await in_time(waiting)
+        await in_time(run.result())
     assert await run.status() is RunStatus.CANCELLED
 
 

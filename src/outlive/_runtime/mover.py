@@ -290,7 +290,7 @@ class Mover:
         if draft.told:
             live.tell(draft)
         if draft.runs:
-            self._announce_ends(draft)
+            self._announce(draft)
         if live.is_lost:
             self._give_up(live)
             return
@@ -307,10 +307,13 @@ class Mover:
         if live.is_over and live.in_flight == 0 and live.draft is None:
             self._let_go(live)
 
-    def _announce_ends(self, draft: Draft) -> None:
+    def _announce(self, draft: Draft) -> None:
+        """Runs of it have ended, or it is parked: those who wait for them hear of it."""
         for run in (*draft.forgotten, *draft.runs.values()):
             if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self._counters.runs_ended += 1
+                self._ended(run)
+            elif run.status is RunStatus.PARKED:
                 self._ended(run)
 
     def release(self, live: LiveRun, draft: Draft) -> None:

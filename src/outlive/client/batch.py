@@ -7,9 +7,10 @@ are under way and at no others, so it needs as much memory for a million items a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 
@@ -23,9 +24,11 @@ from outlive._model import Failure, Payload, Run, RunStatus
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.ending import failed_error
 from outlive._store.contract import ItemResult, Store
+from outlive._tasks import own_task
 from outlive.client.cutting import CHUNK_ITEMS_MAX
 from outlive.client.handle import RunHandle
-from outlive.errors import RunExistsError, RunFailed
+from outlive.client.why import is_stopped
+from outlive.errors import RunExistsError, RunFailed, RunParkedError
 
 R = TypeVar("R")
 
@@ -139,18 +142,49 @@ class Batch(Generic[R]):
 
         Raises:
             RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+            RunParkedError: it cannot end before the run that it names is resumed.
             ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
-        counted: dict[str, int] = msgspec.structs.asdict(await self.run.result(timeout))
+        counted: dict[str, int] = msgspec.structs.asdict(await self._end(timeout))
         return counted
+
+    async def _end(self, timeout: float | None = None) -> Any:
+        """What the run returns that looks after the batch. It goes on waiting while one of its chunks is parked; who
+        waits for the batch must hear of that."""
+        ending = own_task(self.run.result(timeout), name="outlive-batch-end")
+        watching = own_task(self._watch_chunks(), name="outlive-batch-watch")
+        try:
+            await asyncio.wait([ending, watching], return_when=asyncio.FIRST_COMPLETED)
+            return await (ending if ending.done() else watching)
+        finally:
+            ending.cancel()
+            watching.cancel()
+
+    async def _watch_chunks(self) -> NoReturn:
+        """Look for a chunk that is parked, for ever.
+
+        Raises:
+            RunParkedError: there is one.
+        """
+        reader = self._reader
+        pause = reader.new_pause()
+        chunks = _Chunks(self.id, await reader.plan_of(await self.run.info()))
+        while True:
+            rows = await reader.store.find_runs(chunks.ids())
+            _refuse_parked(rows.values())
+            for run in rows.values():
+                if run.status.is_terminal:
+                    chunks.close(run.id)
+            await pause()
 
     async def results(self) -> list[R | BaseException]:
         """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
 
         Raises:
             RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+            RunParkedError: it cannot end before the run that it names is resumed.
         """
-        await self.run.result()
+        await self._end()
         plan = await self._reader.plan_of(await self.run.info())
         results: list[R | BaseException] = []
         for number in range(1, len(plan.chunks) + 1):
@@ -163,6 +197,7 @@ class Batch(Generic[R]):
 
         Raises:
             RunFailed: after the last one, if the batch failed, or was cancelled (`RunCancelled`).
+            RunParkedError: nothing more comes before the run that it names is resumed.
         """
         reader = self._reader
         pause = reader.new_pause()
@@ -182,11 +217,18 @@ class Batch(Generic[R]):
             if is_over and not is_new:
                 break
             if not is_new:
+                _refuse_parked([await self.run.info(), *rows.values()])
                 await pause()
         await self.run.result()
 
     def __repr__(self) -> str:
         return f"<batch {self.id}>"
+
+
+def _refuse_parked(runs: Iterable[Run]) -> None:
+    for run in runs:
+        if is_stopped(run):
+            raise RunParkedError(run.id, run.reason)
 
 
 class _Chunks:

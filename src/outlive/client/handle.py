@@ -65,7 +65,8 @@ class RunHandle(Generic[R]):
 
         Raises:
             RunFailed: the run failed (its exception is the cause), was cancelled (`RunCancelled`) or took too long
-            (`RunTimedOut`). ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
+            (`RunTimedOut`). RunParkedError: it is parked, or parks while you wait; it goes on when it is resumed.
+            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
         result: R = await self._verbs.result(self.id, timeout)
         return result

@@ -12,17 +12,17 @@ import msgspec
 from outlive._define.registry import Registry
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
-from outlive._journal.failure import exception_of
+from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.history import blobs_of, write_history
 from outlive._journal.packing import Packer, tree_mark
 from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, ValueCodec
-from outlive._model import Payload, Run, RunFilter, RunStatus
+from outlive._model import Payload, Run, RunFilter, RunStatus, WaitKind
 from outlive._store.contract import Store
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.shown import Shown
 from outlive.client.waiters import Waiters
-from outlive.client.why import why
+from outlive.client.why import is_stopped, why
 from outlive.errors import (
     EngineClosedError,
     EngineForkedError,
@@ -31,7 +31,9 @@ from outlive.errors import (
     RunContinuedError,
     RunFailed,
     RunNotFoundError,
+    RunParkedError,
     RunTimedOut,
+    StepFailed,
     StoreError,
     WorkflowNotFoundError,
 )
@@ -127,9 +129,11 @@ class LookingClient:
     async def why(self, run_id: str) -> str:
         """One sentence: what a run waits for, or how it ended."""
         run = await self.info(run_id)
-        root = run if run.number == 0 else await self.info(run.root_id)
+        root = await self._root_of(run)
         run, root = self._shown.run(run), self._shown.run(root)
-        return why(run, root, await self._store.list_workers(), now_at=self._store.now())
+        awaited = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
+        others = await self._store.find_runs(awaited) if awaited else {}
+        return why(run, root, await self._store.list_workers(), others, now_at=self._store.now())
 
     async def result(self, run_id: str, timeout: float | None = None) -> Any:
         """Wait for the end of a run. See `RunHandle.result`."""
@@ -144,10 +148,29 @@ class LookingClient:
         if run.status is RunStatus.CONTINUED:
             raise RunContinuedError(run_id)
         assert run.failure is not None
-        cause = exception_of(run.failure, registered=self._registered(run), step=run.workflow)
+        cause = exception_of(run.failure, registered=(*self._registered(run), *OWN_ERRORS, StepFailed))
         raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
 
     async def _ended(self, run_id: str, timeout: float | None) -> Run:
+        """A run that has ended.
+
+        Raises:
+            RunParkedError: its root is parked.
+        """
+        while True:
+            run = await self._stopped(run_id, timeout)
+            if run.status.is_terminal:
+                return run
+            # Looked at once more: a person may have let it go on since the news came.
+            root = await self._root_of(await self.info(run_id))
+            if is_stopped(root):
+                raise RunParkedError(run_id, root.reason)
+
+    async def _root_of(self, run: Run) -> Run:
+        return run if run.number == 0 else await self.info(run.root_id)
+
+    async def _stopped(self, run_id: str, timeout: float | None) -> Run:
+        """A run that has ended or, as far as anybody here knows, is parked."""
         self._check_usable()
         with self._waiters.waiting(run_id) as end:
             # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
@@ -159,7 +182,7 @@ class LookingClient:
                     if end.done():
                         return end.result()  # The engine has stopped meanwhile, and that is what it says.
                     raise
-                if run.status.is_terminal:
+                if run.status.is_terminal or is_stopped(await self._root_of(run)):
                     return run
                 self._waiters.saw(run_id)
             await self._wait(end, timeout)

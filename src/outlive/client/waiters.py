@@ -1,7 +1,7 @@
-"""Who waits for which run to end.
+"""Who waits for which run to end, or to be parked.
 
-Runs that end in this process are announced by its worker. For all the others polling is the truth: a few of the awaited
-ids at a time, in turn, so that ten thousand waiters cost no more than a hundred.
+Runs that end or are parked in this process are announced by its worker. For all the others polling is the truth: a few
+of the awaited ids at a time, in turn, so that ten thousand waiters cost no more than a hundred.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
 from outlive._tasks import own_task
+from outlive.client.why import is_stopped
 from outlive.errors import EngineClosedError, RunNotFoundError, StoreMovedError, StoreUnavailableError
 
 POLLED_MAX = 200
@@ -33,10 +34,14 @@ class Waiters:
         self._poller: asyncio.Task[None] | None = None
 
     def announce(self, run: Run) -> None:
-        """A run has ended."""
-        for future in self._waiting.pop(run.id, ()):
-            if not future.done():
-                future.set_result(run)
+        """A run has ended; or it is parked, and with it everything in its tree that has not."""
+        ids = [run.id]
+        if run.status is RunStatus.PARKED:
+            ids += [run_id for run_id in self._waiting if run_id.startswith(f"{run.id}~")]
+        for run_id in ids:
+            for future in self._waiting.pop(run_id, ()):
+                if not future.done():
+                    future.set_result(run)
 
     def saw(self, run_id: str) -> None:
         """A run that somebody waits for is there."""
@@ -45,7 +50,7 @@ class Waiters:
 
     @contextmanager
     def waiting(self, run_id: str) -> Iterator[asyncio.Future[Run]]:
-        """A future for the end of a run."""
+        """A future for the end of a run, or for the news that its root is parked: by then it may go on again."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Run] = loop.create_future()
         self._waiting.setdefault(run_id, []).append(future)
@@ -83,6 +88,7 @@ class Waiters:
         try:
             runs = await self._store.find_runs(ids)
             gone = {*ids} - {*runs}
+            roots = await self._roots_of(runs)
         except StoreMovedError as error:
             for run_id in ids:
                 self._fail(run_id, error)
@@ -90,11 +96,13 @@ class Waiters:
         except StoreUnavailableError:
             return
         except Exception:  # One row that cannot be read must not leave the others waiting.
-            runs, gone = await self._find_each(ids), set()
+            (runs, roots), gone = (await self._find_each(ids), {}), set()
         for run_id in ids:
             run = runs.get(run_id)
             if run is not None and run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self.announce(run)
+            elif run is not None and is_stopped(roots.get(run.root_id, run)):
+                self.announce(roots.get(run.root_id, run))
             elif run_id in gone and self._seen.get(run_id) is False:
                 # A snapshot has put it away, or it was deleted, or its tree has another name now. Looked for twice: if
                 # that happened in this process, its worker is about to announce how it ended.
@@ -104,6 +112,11 @@ class Waiters:
                 self._waiting[run_id] = self._waiting.pop(run_id)
                 if run is not None or (run_id in gone and run_id in self._seen):
                     self._seen[run_id] = run is not None
+
+    async def _roots_of(self, runs: dict[str, Run]) -> dict[str, Run]:
+        """The roots of those of them that are children: only roots are parked."""
+        ids = {run.root_id for run in runs.values() if run.number and not run.status.is_terminal}
+        return await self._store.find_runs(sorted(ids)) if ids else {}
 
     async def _find_each(self, ids: list[str]) -> dict[str, Run]:
         """Look for one run at a time; who waits for one that cannot be looked at is told."""

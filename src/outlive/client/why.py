@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 from outlive._model import Run, RunStatus, Wait, WaitKind
 from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
 
 WAITS_SHOWN_MAX = 4
+NO_RUNS: Mapping[str, Run] = MappingProxyType({})
 APPROVAL_MARK = f"{APPROVAL}/"
 
 
-def why(run: Run, root: Run, workers: list[WorkerInfo], *, now_at: int) -> str:
-    """Why a run is where it is, for a person."""
+def why(run: Run, root: Run, workers: list[WorkerInfo], others: Mapping[str, Run] = NO_RUNS, *, now_at: int) -> str:
+    """Why a run is where it is, for a person; `others` are the runs that it waits for."""
     if run.status.is_terminal:
         return _ended(run)
     live = {worker.id: worker for worker in workers if worker.is_live}
@@ -25,7 +27,7 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], *, now_at: int) -> str:
             return f"it is to go on, and no live worker has {root.definition}; start one that defines it"
         return f"it is parked: {root.reason}"
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
-        return "it waits for " + _waits(root.waits)
+        return "it waits for " + _waits(root.waits, others)
     if root.owner in live:
         return f"worker {live[root.owner].name} runs it"
     if not has_definition(live.values(), root):
@@ -34,6 +36,11 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], *, now_at: int) -> str:
     if root.owner:
         return f"its worker {root.owner} is gone; another one that has {root.definition} will take it over"
     return "a worker will take it as soon as one has room"
+
+
+def is_stopped(root: Run) -> bool:
+    """Whether a run is parked, and no person has let it go on since: then it is due, and a worker will take it."""
+    return root.status is RunStatus.PARKED and root.wake_at is None
 
 
 def has_definition(workers: Iterable[WorkerInfo], root: Run) -> bool:
@@ -48,16 +55,16 @@ def _ended(run: Run) -> str:
     return f"{ended} ({run.reason})" if run.reason else ended
 
 
-def _waits(waits: tuple[Wait, ...]) -> str:
+def _waits(waits: tuple[Wait, ...], others: Mapping[str, Run]) -> str:
     # What an approval does while it waits is its own business: it says itself until when.
     waits = tuple(wait for wait in waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name)
-    told = [_wait(wait) for wait in waits[:WAITS_SHOWN_MAX]]
+    told = [_wait(wait, others) for wait in waits[:WAITS_SHOWN_MAX]]
     if len(waits) > WAITS_SHOWN_MAX:
         told.append(f"{len(waits) - WAITS_SHOWN_MAX} more")
     return " or ".join(told)
 
 
-def _wait(wait: Wait) -> str:
+def _wait(wait: Wait, others: Mapping[str, Run]) -> str:
     until = "" if wait.until_at is None else f" at {instant(wait.until_at)}"
     match wait.kind:
         case WaitKind.TIMER:
@@ -69,6 +76,9 @@ def _wait(wait: Wait) -> str:
         case WaitKind.LIMIT:
             return f"{wait.told}, for {wait.name}{until}"
         case WaitKind.CHILD:
+            other = others.get(wait.name)
+            if other is not None and is_stopped(other):
+                return f"run {wait.name}, which is parked: {other.reason}"
             return f"run {wait.name}"
         case WaitKind.APPROVAL:
             deadline = "" if wait.until_at is None else f"until {instant(wait.until_at)}"
