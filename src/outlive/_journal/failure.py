@@ -1,9 +1,9 @@
 """Exceptions to data and back.
 
 What is written: the class by name, the message, arguments and public attributes that have an exact plain form, notes,
-the cause chain and the traceback as text. What is raised again: the class itself if the step registered it (`raises=`,
-or `Retry.on`) or if it is a builtin exception; anything else becomes `StepFailed` with all of that on it. A class is
-never imported because data names it.
+the cause chain and the traceback as text. What is raised again, with the frames of that traceback (`trace`): the class
+itself if the step registered it (`raises=`, or `Retry.on`) or if it is a builtin exception; anything else becomes
+`StepFailed` with all of that on it. A class is never imported because data names it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import builtins
 import traceback
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any
 
 import msgspec
 
 from outlive._journal.tagged import from_plain, to_plain
+from outlive._journal.trace import own_part, trace_of
 from outlive._model import Failure
 from outlive.errors import (
     CircuitOpenError,
@@ -65,16 +65,9 @@ def _failure(error: BaseException, causes: int) -> Failure:
 
 def _traceback(error: BaseException) -> str:
     try:
-        return "".join(traceback.format_exception(type(error), error, _own_part(error.__traceback__), chain=False))
+        return "".join(traceback.format_exception(type(error), error, own_part(error.__traceback__), chain=False))
     except Exception as broken:  # It reads source files and calls code of the user.
         return f"<the traceback cannot be printed: {type(broken).__qualname__}>"
-
-
-def _own_part(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the user's code on: how we called it says nothing."""
-    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("outlive._"):
-        trace = trace.tb_next
-    return trace
 
 
 def text_of(failure: Failure) -> str:
@@ -126,7 +119,7 @@ def _dress(error: BaseException, failure: Failure, registered: Iterable[type[Bas
         error.__cause__ = exception_of(failure.cause, registered=registered)
     for note in failure.notes:
         error.add_note(note)
-    return error
+    return error.with_traceback(trace_of(failure.traceback))
 
 
 def _bare(failure: Failure, registered: tuple[type[BaseException], ...]) -> BaseException | None:

@@ -65,6 +65,9 @@ from outlive.errors import UnreadableError
 
 T = TypeVar("T")
 
+EARLIER_MAX = 10
+"""Failed attempts that the error of the last one lists."""
+
 
 def _on_recorded(tree: RunTree, event: Recorded) -> None:
     recorded = f"{type(event).__name__} {event.call}"
@@ -173,6 +176,10 @@ def _on_step_failed(tree: RunTree, event: StepFailed) -> None:
     error = exception_of(
         event.failure, registered=(*step.registered, *OWN_ERRORS), step=step.name, attempts=event.attempt
     )
+    if call.earlier:
+        more = event.attempt - 1 - len(call.earlier)
+        left_out = [f"  ({more} before these)"] if more > 0 else []
+        error.add_note("\n".join(["earlier attempts failed too:", *left_out, *call.earlier]))
     if not call.future.done():
         call.future.set_exception(error)
 
@@ -182,6 +189,7 @@ def _on_attempt_failed(tree: RunTree, event: AttemptFailed) -> None:
     if call.command.digest != event.digest:
         tree.differ(event, event.run, event.call)
     call.command.attempt = event.attempt + 1
+    call.earlier = [*call.earlier, f"  {event.attempt}: {event.failure.type}: {event.failure.message}"][-EARLIER_MAX:]
     call.command.not_before_at = event.retry_at
     call.command.delayed_by, call.command.has_turn = "", False
     tree.commands.append(call.command)

@@ -26,7 +26,7 @@ class Undoing(Protocol):
 class StepCall:
     """A step whose outcome is not known yet."""
 
-    __slots__ = ("command", "future", "given_up", "rollback")
+    __slots__ = ("command", "earlier", "future", "given_up", "rollback")
 
     def __init__(self, command: RunStep, future: asyncio.Future[Any]) -> None:
         self.command = command
@@ -34,6 +34,8 @@ class StepCall:
         self.given_up: asyncio.Future[None] | None = None
         """For who waits for the attempt under way and for no other one: done when that has failed."""
         self.rollback: Undoing | None = None
+        self.earlier: list[str] = []
+        """How the attempts before this one failed, the last few of them."""
 
     def __str__(self) -> str:
         return f"step {self.command.call}"

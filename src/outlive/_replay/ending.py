@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from outlive._journal import event as journal
 from outlive._journal.event import Ending
-from outlive._journal.failure import failure_of, is_rebuilt, rebuild
+from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, is_rebuilt, rebuild
 from outlive._journal.value import Stored
 from outlive._model import Failure, Payload, RunStatus
 from outlive._replay.call import ChildCall
@@ -16,7 +16,15 @@ from outlive._replay.command import Command, EndRun
 from outlive._replay.continuing import find_heir
 from outlive._replay.frame import Frame
 from outlive._replay.timers import Timers
-from outlive.errors import NotDurableError, OutliveError, RunCancelled, RunFailed, RunTimedOut, UnserialisableError
+from outlive.errors import (
+    NotDurableError,
+    OutliveError,
+    RunCancelled,
+    RunFailed,
+    RunTimedOut,
+    StepFailed,
+    UnserialisableError,
+)
 
 DEADLINE = "@deadline"
 """The timer of a run's own timeout."""
@@ -152,4 +160,8 @@ def child_outcome(call: ChildCall, event: Ending, frame: Frame, unpack: Callable
 
 def failed_error(run_id: str, failure: Failure, registered: tuple[type[BaseException], ...] = ()) -> BaseException:
     """The exception of a failed run: its own class where that is registered or builtin, else `RunFailed`."""
-    return rebuild(failure, registered) or RunFailed(run_id, f"failed: {failure.type}: {failure.message}", failure)
+    error = rebuild(failure, registered)
+    if error is None:
+        error = RunFailed(run_id, f"failed: {failure.type}: {failure.message}", failure)
+        error.__cause__ = exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailed))
+    return error

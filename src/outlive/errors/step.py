@@ -14,7 +14,8 @@ UNDO_FAILED = "undo failed: "
 class StepFailed(OutliveError):
     """A step failed for good; its own exception class is not registered with the step.
 
-    Carries what the journal has: `type_name`, `message`, `attributes`, `traceback_text`, `attempts`.
+    Carries what the journal has: `type_name`, `message`, `attributes`, `traceback_text`, `attempts`. `step` is empty
+    for an exception that no step raised: the cause of another one, or what the workflow itself raised.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class StepFailed(OutliveError):
         self.step, self.type_name, self.message = step, type_name, message
         self.attributes = attributes or {}
         self.traceback_text, self.attempts = traceback_text, attempts
-        super().__init__(f"{step}: {type_name}: {message}" if step else message)
+        super().__init__(f"{step}: {type_name}: {message}" if step else f"{type_name}: {message}")
 
 
 class StepTimeoutError(OutliveError, TimeoutError):
