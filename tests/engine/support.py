@@ -90,6 +90,15 @@ async def parks(run: RunHandle[Any]) -> str:
     return (await run.info()).reason
 
 
+async def waits_for_another(run: RunHandle[Any], name: str) -> None:
+    """Return when a run waits for a signal after it has set one of that name aside."""
+
+    async def does() -> bool:
+        return f"signal {name!r} (1 message was set aside" in await run.why()
+
+    await until(does)
+
+
 async def events_of(run: RunHandle[Any], kind: type[EventT]) -> list[EventT]:
     """The events of one kind in a run's journal."""
     return [event for event in await run.history() if isinstance(event, kind)]

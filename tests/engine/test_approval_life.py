@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pydantic
 import pytest
 
@@ -26,7 +25,7 @@ from tests.engine.asking import (
     asking_with_patience,
     has_asked,
 )
-from tests.engine.support import DAY, Place, crash, events_of, in_time, parks, registry_of, until, waits
+from tests.engine.support import DAY, Place, crash, events_of, in_time, until, waits
 
 # -- Taken back --------------------------------------------------------------------------------------------------------
 
@@ -114,20 +113,34 @@ async def test_a_run_that_is_replaced_closes_its_approval(engine: outlive.Engine
     assert [("bob", True, None, True)] == await in_time(new.result())
 
 
-async def test_a_form_that_cannot_be_read_parks_the_run(place: Place) -> None:
-    """The decision is not lost: code that can read it goes on with it after a resume."""
-    async with place.engine() as engine:
+async def test_a_form_that_its_validator_refuses_is_set_aside_and_people_are_asked_again() -> None:
+    """The audit says what became of the first decision; the second one, on a request of its own, ends the wait."""
+    async with Place(None).engine() as engine:
         run = await engine.start(asking_picky, id="run-1")
         await waits(run)
         await run.approve("refund", by="ann", form={"cents": 5})
 
-        assert "the form of approval 'refund' cannot be read as Picky" in await parks(run)
-        assert "approved" == (await run.approvals())[0].status
-    registry = registry_of()
-    registry.add_workflow(msgspec.structs.replace(asking.spec, name="asking_picky"))
-    async with place.engine(registry=registry) as engine:
-        await engine.resume("run-1")
-        assert "yes ann Refund(cents=5, note='')" == await in_time(engine.get("run-1").result())
+        async def is_asked_again() -> bool:
+            return ["closed", "pending"] == [entry.status for entry in await run.approvals()]
+
+        await until(is_asked_again)
+        refused, again = await run.approvals()
+        assert "the decision of ann was set aside, and it is asked again: it cannot be read as Picky" in refused.reason
+        assert "it is odd" in refused.reason
+        with pytest.raises(ApprovalClosedError, match="it is odd"):
+            await run.approve("refund", by="ann", form={"cents": 6}, request=refused.id)
+        assert "by finance (asked again, as the decision could not be used: it cannot be read as" in await run.why()
+        (found,) = await run.set_aside()
+        assert ("decision", "refund", "ann", {"cents": 5}) == (
+            found.kind,
+            found.name,
+            found.value["by"],
+            found.value["form"],
+        )
+
+        assert (await run.approve("refund", by="bob", form={"cents": 6})).is_first
+        assert "form=Picky(cents=6)" in await in_time(run.result())
+        assert ("approved", again.id) == ((await run.approvals())[1].status, again.id)
 
 
 class Picky(pydantic.BaseModel):

@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive._define.registry import Registry
 from outlive.errors import SignalTypeError
-from tests.engine.support import Place, in_time, parks
+from tests.engine.support import Place, in_time, waits_for_another
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,40 @@ async def test_a_declared_type_is_checked_at_the_sender(engine: outlive.Engine, 
     assert ["run-1"] == [run.id for run in await engine.list(workflow="listening_declared")]
 
 
-async def test_an_undeclared_wrong_type_parks_the_receiver(place: Place) -> None:
-    """The signal is a fact and is not lost: code that can read it goes on with it after a resume."""
+async def test_an_undeclared_wrong_type_is_set_aside_and_the_receiver_waits_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is told in the log, in `why` and in a list of its own; a right one that is sent then is taken."""
+    async with Place(None).engine() as engine:
+        run = await engine.start(listening_typed, id="run-1")
+        await run.signal("paid", {"cents": "five"})
+        await waits_for_another(run, "paid")
+
+        reason = "it cannot be read as Payment: Expected `int`, got `str` - at `$.cents`"
+        assert f"it waits for signal 'paid' (1 message was set aside: {reason})" == await run.why()
+        (found,) = await engine.set_aside("run-1")
+        assert ("run-1", "signal", "paid", reason) == (found.run_id, found.kind, found.name, found.reason)
+        assert {"cents": "five"} == found.value
+        (record,) = [record for record in caplog.records if "was set aside" in record.message]
+        assert ("WARNING", "run-1", "listening_typed") == (record.levelname, record.run_id, record.workflow)  # type: ignore[attr-defined]
+
+        await run.signal("paid", Payment(5))
+        assert Payment(5) == await in_time(run.result())
+
+
+async def test_a_message_that_was_set_aside_can_be_sent_again_to_code_that_reads_it() -> None:
+    """For example after a deploy."""
+    place = Place(None)
     async with place.engine() as first:
         run = await first.start(listening_typed, id="run-1")
         await run.signal("paid", {"cents": "five"})
-
-        assert "signal 'paid' cannot be read as Payment" in await parks(run)
-        await run.resume()
-        await parks(run)
+        await waits_for_another(run, "paid")
     fixed = Registry()
     spec = listening_typed.spec
     fixed.add_workflow(type(spec)(name=spec.name, version=1, fn=listen_to_text, signature=spec.signature))
     async with place.engine(registry=fixed) as second:
-        await second.resume("run-1")
+        (found,) = await second.set_aside("run-1")
+        await second.signal("run-1", found.name, found.value)
         assert Payment(5) == await in_time(second.get("run-1").result())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 import outlive
@@ -76,6 +77,26 @@ async def counter(left: int) -> str:
     return seen
 
 
+@dataclass(frozen=True)
+class Sum:
+    """A form that a schema cannot describe in full."""
+
+    cents: int
+
+    def __post_init__(self) -> None:
+        if self.cents % 2:
+            raise ValueError("it is odd")
+
+
+@outlive.workflow(name="golden.claim")
+async def claim() -> list[int]:
+    """Takes a number and a form."""
+    number = await outlive.wait_for_signal("number", int)
+    answer = await outlive.wait_for_approval("sum", form=Sum)
+    assert answer.form is not None
+    return [number, answer.form.cents]
+
+
 async def tell_refund(url: str) -> str:
     """Escalated, then approved."""
     async with TestEngine(url) as engine:
@@ -103,8 +124,23 @@ async def tell_generation(url: str) -> str:
         return await engine.export("golden-counter~gen1")
 
 
+async def tell_claim(url: str) -> str:
+    """A signal and a decision that the code cannot read, each followed by one that it can."""
+    async with TestEngine(url) as engine:
+        run = await engine.start(claim, id="golden-claim")
+        await engine.signal(run.id, "number", "seven")
+        await engine.signal(run.id, "number", 7)
+        await engine.skip(hours=1)
+        await engine.approve(run.id, "sum", by="ann", form={"cents": 5})
+        await engine.skip(hours=1)
+        await engine.approve(run.id, "sum", by="ann", form={"cents": 6})
+        await run.result()
+        return await engine.export(run.id)
+
+
 MORE_STORIES: dict[str, Callable[[str], Awaitable[str]]] = {
     "refund": tell_refund,
     "trip": tell_trip,
     "generation": tell_generation,
+    "claim": tell_claim,
 }

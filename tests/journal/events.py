@@ -19,6 +19,7 @@ from outlive._journal.event import (
     DetachedCancelled,
     DetachedEnded,
     DetachedStarted,
+    MessageSetAside,
     PatchTaken,
     RunCancelled,
     RunClaimed,
@@ -135,6 +136,15 @@ SAMPLES: dict[str, AnyEvent] = {
         ),
         ApprovalClosed(at=AT, run=1, call="2/@approval/refund/watch/@closing", approval="2/@approval/refund"),
         SignalReceived(at=AT, name="paid", payload=json_payload(b'{"cents":5}'), key="evt_123"),
+        MessageSetAside(
+            at=AT,
+            run=1,
+            call="@set_aside/7",
+            name="refund",
+            message="7",
+            reason="it cannot be read as Refund: it is odd",
+            approval="2/@approval/refund",
+        ),
         CancelRequested(at=AT, run=4, reason="no need"),
         DetachedStarted(at=AT, call="audit", run_id="audit-1", digest=9),
         DetachedEnded(at=AT, run_id="audit-1", status=RunStatus.FAILED, result=None, failure=FAILURE),
@@ -210,6 +220,8 @@ def strategy_for(annotation: Any) -> st.SearchStrategy[Any]:
         return events_of(RunCreated)
     if annotation == tuple[SignalReceived, ...]:
         return st.lists(events_of(SignalReceived), max_size=2).map(tuple)
+    if annotation == tuple[MessageSetAside, ...]:
+        return st.lists(events_of(MessageSetAside), max_size=1).map(tuple)
     return st.one_of(*(strategy_for(part) for part in get_args(annotation)))
 
 

@@ -13,7 +13,13 @@ import pytest
 from outlive._define.approval import wait_for_approval
 from outlive._define.inside import wait_for_signal
 from outlive._define.workflow import Workflow
-from outlive._journal.event import ApprovalClosed, ApprovalDecided, ApprovalEscalated, ApprovalRequested
+from outlive._journal.event import (
+    ApprovalClosed,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
+    MessageSetAside,
+)
 from outlive._model import WaitKind
 from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision
 from outlive.errors import ApprovalExpired
@@ -39,6 +45,11 @@ def decided(
     raw = msgspec.UNSET if form is None else msgspec.Raw(msgspec.json.encode(form))
     decision = Decision(id="d", nonce=nonce, approved=approved, by="ann", at=START_AT, form=raw)
     return ApprovalDecided(at=START_AT, run=run, approval=call, payload=pack(msgspec.json.encode(decision)))
+
+
+def garbled() -> ApprovalDecided:
+    """Something that is no decision at all."""
+    return ApprovalDecided(at=START_AT, approval="@approval/refund", payload=pack(b'{"approved":"maybe"}'))
 
 
 def kinds(life: Life) -> list[str]:
@@ -253,19 +264,41 @@ def test_a_decision_for_an_earlier_generation_answers_nothing() -> None:
     assert kinds(life) == ["Requested", "Decided"]
 
 
-def test_a_form_that_cannot_be_read_parks_the_run() -> None:
-    """The decision is a fact and is not lost: code that can read it goes on with it."""
+@pytest.mark.parametrize("wrong", [decided(form={"euros": 5}), garbled()], ids=["form", "decision"])
+def test_a_decision_that_cannot_be_read_is_set_aside_and_people_are_asked_again(wrong: ApprovalDecided) -> None:
+    """With a request of its own, so that they can decide once more; every replay does the same."""
+    again = decided("@approval/refund#2", form={"cents": 5})
+    life = live(plain_ask, inject={2: [wrong], 4: [again]}, crash_at=range(100))
+
+    assert life.result == "ann True Refund(cents=5)"
+    assert kinds(life) == ["Requested", "Decided", "Requested", "Decided"]
+    (fact,) = [event for event in life.journal if isinstance(event, MessageSetAside)]
+    assert (fact.name, fact.approval, fact.message) == ("refund", "@approval/refund", "2")
+    assert_replays(life)
+
+
+def test_an_approval_that_is_asked_again_says_why_and_keeps_its_deadline() -> None:
+    """The deadline counts from the first time: a wrong form is no way to put it off."""
+    life = live(asks_all, inject={7: [decided(form={"euros": 5})]})
+
+    assert life.result == "nobody (finance, boss) decided on approval 'refund' before its deadline"
+    (closed,) = [event for event in life.journal if isinstance(event, ApprovalClosed)]
+    assert closed.at == START_AT + 5 * DAY * 1_000_000
+    assert kinds(life) == ["Requested", "Decided", "Requested", "Escalated", "Closed"]
+    told = [wait.told for books in life.books for wait in books.waits if wait.kind is WaitKind.APPROVAL]
+    assert "(asked again, as the decision could not be used: it cannot be read as Refund: " in told[-1]
+    assert_replays(life)
+
+
+def test_a_decision_that_was_set_aside_stays_so_for_code_that_can_read_it() -> None:
+    """People have been asked again, and may have answered."""
     life = live(plain_ask, inject={2: [decided(form={"euros": 5})]})
 
-    assert life.park is not None
-    assert "the form of approval 'refund' cannot be read as Refund" in life.park
-
     @workflow(name="plain_ask")
-    async def mended() -> str:
+    async def wider() -> str:
         return str((await wait_for_approval("refund", form=dict[str, int])).form)
 
-    with fed(Code(mended), life.journal) as execution:
-        assert [type(command).__name__ for command in execution.outstanding()] == ["EndRun"]
+    assert live(wider, journal=life.journal).status == "waiting"
 
 
 def test_people_who_were_asked_stay_asked() -> None:

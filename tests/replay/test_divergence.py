@@ -51,6 +51,7 @@ def strict(of: Workflow[..., Any]) -> Workflow[..., Any]:
 def feed_until_parked(code: Code, journal: list[AnyEvent]) -> tuple[int, str]:
     """Where and why the journal cannot be replayed with this code; (-1, "") if it can."""
     with fed(code, []) as execution:
+        execution.foresee(journal)
         for seq, event in enumerate(journal):
             commands = execution.feed(event)
             if execution.is_parked:

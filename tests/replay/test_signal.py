@@ -9,7 +9,8 @@ import pytest
 
 from outlive._define.inside import start, wait_for_signal
 from outlive._define.workflow import Workflow
-from outlive._journal.event import RunParked, RunResumed
+from outlive._journal.event import MessageSetAside, RunParked, RunResumed
+from outlive._replay.asking import Received
 from tests.replay.define import START_AT, Code, created, plain, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import assert_replays, fed
@@ -99,15 +100,15 @@ def test_a_waiter_cancelled_with_the_signal_in_its_hands_gives_it_to_the_next() 
     code = Code(gives_up)
     with fed(code, [created(gives_up)]) as execution:
         frame = execution.frames[0]
-        frame.take_signal(plain("first"), "go")
+        frame.take_signal(plain("first"), "go", "1")
         impatient = frame.tasks[1]
         impatient.cancel()
         execution.loop.drain()
 
         assert [wait.name for wait in execution.waits()] == ["@timer"], "the patient one has it now"
 
-        frame.take_signal(plain("second"), "go")
-        assert frame.buffered_signal("go") == plain("second")
+        frame.take_signal(plain("second"), "go", "2")
+        assert frame.buffered_signal("go") == (plain("second"), "2")
 
 
 def test_a_signal_handed_back_without_another_waiter_is_first_in_the_row() -> None:
@@ -115,10 +116,11 @@ def test_a_signal_handed_back_without_another_waiter_is_first_in_the_row() -> No
     code = Code(takes_three)
     with fed(code, [created(takes_three)]) as execution:
         frame = execution.frames[0]
-        frame.take_signal(plain("second"), "go")
-        frame.put_back_signal(plain("first"), "go")
+        frame.take_signal(plain("second"), "go", "2")
+        frame.put_back_signal(Received(plain("first"), "1"), "go")
 
-        assert [frame.buffered_signal("go"), frame.buffered_signal("go")] == [plain("first"), plain("second")]
+        first, second = Received(plain("first"), "1"), Received(plain("second"), "2")
+        assert [frame.buffered_signal("go"), frame.buffered_signal("go")] == [first, second]
 
 
 # -- Races ----------------------------------------------------------------------------------------------------
@@ -249,35 +251,61 @@ async def typed_loosely() -> int:
 
 
 @pytest.mark.parametrize("at", [1, 2])
-def test_an_unreadable_signal_parks_the_run(at: int) -> None:
-    """Failing the run would throw the signal away: it stops, says why, and asks for nothing more."""
-    life = live(typed, inject={at: [signal("number", "12")]})
+def test_a_signal_that_the_code_cannot_read_is_set_aside_and_the_wait_goes_on(at: int) -> None:
+    """The journal says which, and why; the next one of that name is taken, and every replay does the same."""
+    life = live(typed, inject={at: [signal("number", "12"), signal("number", 12)]}, crash_at=range(100))
 
-    assert life.status == "parked"
-    assert life.park is not None
-    assert "signal 'number' cannot be read as int" in life.park
-    assert f"typed@1 stopped at event {at}" in life.park
-    assert life.asked[-1] == [("park", life.park)]
-    assert life.books[-1].outstanding == ()
+    assert life.result == 13
+    (fact,) = [event for event in life.journal if isinstance(event, MessageSetAside)]
+    assert (fact.name, fact.message) == ("number", str(at))
+    assert fact.reason == "it cannot be read as int: Expected `int`, got `str`"
+    assert_replays(life)
 
 
-@pytest.mark.parametrize(("of", "status"), [(typed_loosely, "succeeded"), (typed, "parked")])
-def test_new_code_reads_the_signal_after_a_resume(of: Workflow[[], int], status: str) -> None:
-    """The journal is the same; code that can read the signal goes on, code that cannot is parked again."""
-    life = live(typed, inject={2: [signal("number", "12")]})
-    journal = [*life.journal, RunParked(at=START_AT, reason=life.park or ""), RunResumed(at=START_AT)]
+def test_a_run_whose_only_signal_was_set_aside_waits_and_says_so() -> None:
+    """It is neither parked nor failed."""
+    life = live(typed, inject={1: [signal("number", n) for n in "abc"]})
 
-    with fed(Code(of), journal) as execution:
-        assert execution.is_parked == (status == "parked")
-        assert [command.result for command in execution.outstanding()] == (  # type: ignore[union-attr]
-            [] if execution.is_parked else [b"13"]
-        )
+    assert life.status == "waiting"
+    (wait,) = life.books[-1].waits
+    assert (wait.name, wait.told) == (
+        "number",
+        "3 messages were set aside: it cannot be read as int: Expected `int`, got `str`",
+    )
+
+
+def test_a_message_that_was_set_aside_stays_so_for_code_that_can_read_it() -> None:
+    """The journal is the only truth: what has happened behind it happened because it was not read."""
+    life = live(typed, inject={2: [signal("number", "12"), signal("number", 7)]})
+
+    with fed(Code(typed_loosely), life.journal[:-1]) as execution:
+        assert [command.result for command in execution.outstanding()] == [b"8"]  # type: ignore[union-attr]
+
+
+def test_code_that_cannot_read_what_older_code_has_read_is_parked() -> None:
+    """What older code did with it is in the journal: to set it aside now would contradict that."""
+    life = live(typed_loosely, inject={1: [signal("number", "12")]})
+
+    with fed(Code(typed), life.journal[:-1]) as execution:
+        assert execution.is_parked
+    assert "signal 'number' cannot be read as int" in (live(typed, journal=life.journal[:-1]).park or "")
+
+
+@pytest.mark.parametrize(("of", "status"), [(typed_loosely, "succeeded"), (typed, "waiting")])
+def test_a_run_that_an_earlier_release_has_parked_at_a_signal_goes_on(of: Workflow[[], int], status: str) -> None:
+    """Earlier releases parked a run at a signal that its code could not read, and it could not get past it."""
+    life = live(typed_loosely, inject={2: [signal("number", "12")]})
+    journal = [*life.journal[:3], RunParked(at=START_AT, reason="?"), RunResumed(at=START_AT)]
+
+    assert live(of, code=Code(of), journal=journal).status == status
 
 
 def test_nothing_is_asked_after_the_run_was_parked() -> None:
     """Neither in the same event by other tasks, nor by later events."""
-    life = live(typed, inject={1: [signal("number", "12")]})
+    journal = live(typed_loosely, inject={1: [signal("number", "12")]}).journal[:-1]
 
-    with fed(Code(typed), life.journal) as execution:
+    with fed(Code(typed), journal) as execution:
+        assert execution.is_parked
+        assert execution.outstanding() == []
         assert execution.feed(signal("number", 5)) == []
-        assert execution.events == len(life.journal) + 1
+        assert execution.events == len(journal) + 1

@@ -18,7 +18,7 @@ import msgspec
 
 from outlive._define.step import Step, check_name
 from outlive._journal.form import form_type
-from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, NoticeKind
+from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision, NoticeKind
 from outlive._model.policy import SECONDS_MAX
 from outlive._replay.approval import ask, decision, escalate, expire, watch_scope
 from outlive._replay.ask import this_execution
@@ -113,12 +113,16 @@ async def wait_for_approval(
         escalate_to=_people("escalate_to", escalate_to),
     )
     _check_notify(notify)
-    asking = ask(execution, check_name(name), request)
-    watch = _Watch(execution, asking, request, notify)
-    try:
-        decided, filled = await decision(execution, asking, kind)
-    finally:
-        watch.end()
+    name = check_name(name)
+    answer: tuple[Decision, Any] | str = ""
+    while isinstance(answer, str):
+        asking = ask(execution, name, request, again=answer)
+        watch = _Watch(execution, asking, request, notify)
+        try:
+            answer = await decision(execution, asking, kind)
+        finally:
+            watch.end()
+    decided, filled = answer
     return Approval(
         name=name,
         approved=decided.approved,

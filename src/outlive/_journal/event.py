@@ -224,6 +224,22 @@ class ApprovalClosed(Event, frozen=True, tag=True):
     """The call of the request."""
 
 
+class MessageSetAside(Event, frozen=True, tag=True):
+    """The code could not read a message, and the wait that had taken it goes on: with the next signal of the same name,
+    or with the same request asked again."""
+
+    call: str
+    name: str
+    """Of the signal, or of the approval."""
+    message: str
+    """Where the message is in the journal: the seq of its event, or the seq of a snapshot and its place there."""
+    reason: str
+    approval: str = ""
+    """For a decision: the call of the request that it was on."""
+    payload: Payload | None = None
+    """What the message said. Only in a snapshot: else that is where `message` says."""
+
+
 class RunPublished(Event, frozen=True, tag=True):
     """What the run wants people to see of it."""
 
@@ -265,6 +281,8 @@ class SnapshotTaken(Event, frozen=True, tag=True):
     published: Payload | None = None
     signals: tuple[SignalReceived, ...] = ()
     """Those that nobody has taken, oldest first."""
+    set_aside: tuple[MessageSetAside, ...] = ()
+    """The last messages that the code could not read."""
 
 
 class RunContinued(Event, frozen=True, tag=True):
@@ -320,6 +338,7 @@ AnyEvent = (
     | ApprovalEscalated
     | ApprovalDecided
     | ApprovalClosed
+    | MessageSetAside
     | RunPublished
     | PatchTaken
     | StateLeft

@@ -18,3 +18,5 @@ def payloads_of(event: AnyEvent) -> Iterator[Payload]:
         yield from payloads_of(event.created)
         for signal in event.signals:
             yield from payloads_of(signal)
+        for message in event.set_aside:
+            yield from payloads_of(message)

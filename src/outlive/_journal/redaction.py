@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from outlive._journal.event import AnyEvent, RunCreated, SignalReceived, SnapshotTaken
+from outlive._journal.event import AnyEvent, MessageSetAside, RunCreated, SignalReceived, SnapshotTaken
 from outlive._model import Failure, Payload
 from outlive.errors import ConfigurationError
 
@@ -95,14 +95,15 @@ class Redaction:
         changed: dict[str, Any] = {}
         if isinstance(event, SnapshotTaken):
             changed["created"] = self._hide_payloads(event.created, unpack, names, secrets)
-            changed["signals"] = tuple(self._hide_payloads(each, unpack, names, secrets) for each in event.signals)
+            for field, messages in (("signals", event.signals), ("set_aside", event.set_aside)):
+                changed[field] = tuple(self._hide_payloads(each, unpack, names, secrets) for each in messages)
         for field in event.__struct_fields__:
             payload = getattr(event, field)
             if isinstance(payload, Payload):
                 plain = unpack(payload)
                 if isinstance(event, RunCreated) and field == "input":
                     plain = self._hide_arguments(plain, names(event.workflow, event.version), secrets)
-                elif isinstance(event, SignalReceived):
+                elif isinstance(event, SignalReceived | MessageSetAside):
                     plain = self._hide_field(event.name, plain, (), secrets)
                 else:
                     plain = self.hide(plain, secrets)
@@ -131,6 +132,8 @@ class Redaction:
 
     def _hide_texts(self, event: AnyEvent, secrets: set[str]) -> AnyEvent:
         changed: dict[str, Any] = {}
+        if isinstance(event, SnapshotTaken):
+            changed["set_aside"] = tuple(self._hide_texts(each, secrets) for each in event.set_aside)
         if (failure := getattr(event, "failure", None)) is not None:
             changed["failure"] = self.hide_failure(failure, secrets)
         if (reason := getattr(event, "reason", "")) != "":

@@ -24,6 +24,7 @@ from outlive._journal.event import (
     DetachedEnded,
     DetachedStarted,
     Ending,
+    MessageSetAside,
     PatchTaken,
     RunCancelled,
     RunClaimed,
@@ -51,7 +52,7 @@ from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.value import Stored
 from outlive._model import child_id
 from outlive._model.payload import NO_PAYLOAD
-from outlive._replay.asking import read_decision
+from outlive._replay.asking import Received, read_decision
 from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCall, StepCall
 from outlive._replay.command import Recorded, WorkflowSpec
 from outlive._replay.divergence import contradiction, unasked
@@ -59,7 +60,7 @@ from outlive._replay.ending import DEADLINE, STATUS, child_outcome, main_done
 from outlive._replay.frame import Frame
 from outlive._replay.loop import RunTask, Timer
 from outlive._replay.saga import SAGA, Saga
-from outlive._replay.snapshot import SNAPSHOT, restore
+from outlive._replay.snapshot import SNAPSHOT, give_signals, restore
 from outlive._replay.tree import RunTree
 from outlive.errors import UnreadableError
 
@@ -231,7 +232,7 @@ def _on_timer(tree: RunTree, event: TimerFired) -> None:
 def _on_signal(tree: RunTree, event: SignalReceived) -> None:
     frame = tree.frames.get(event.run)
     if frame is not None:
-        frame.take_signal(event.payload, event.name)
+        frame.take_signal(event.payload, event.name, str(tree.events))
 
 
 def _on_decided(tree: RunTree, event: ApprovalDecided) -> None:
@@ -240,9 +241,16 @@ def _on_decided(tree: RunTree, event: ApprovalDecided) -> None:
     if frame is None or asking is None:
         return  # Nobody waits for it any more.
     decided = read_decision(tree.unpack(event.payload), event.approval)
-    if decided.nonce == tree.nonce and not asking.future.done():
+    is_ours = isinstance(decided, UnreadableError) or decided.nonce == tree.nonce
+    if is_ours and not asking.future.done():
         del frame.approvals[event.approval]
-        asking.future.set_result(decided)
+        asking.future.set_result((decided, Received(event.payload, str(tree.events))))
+
+
+def _on_set_aside(tree: RunTree, event: MessageSetAside) -> None:
+    tree.find(event, event.run, event.call, RecordCall, f"message {event.message} ({event.name}) was set aside")
+    # Only the place counts: other code may put the reason in other words.
+    del tree.calls[event.run, event.call]
 
 
 def _on_cancel(tree: RunTree, event: CancelRequested) -> None:
@@ -295,6 +303,7 @@ def _on_snapshot(tree: RunTree, event: SnapshotTaken) -> None:
         if not isinstance(call, SnapshotCall):
             raise unasked(tree, event, "a snapshot was taken")
         tree.loop.count_tasks_anew()
+        give_signals(frame, event)  # As a replay does that begins here: each has its place in the snapshot now.
         call.future.set_result(None)
         return
     tree.events = event.events
@@ -374,6 +383,7 @@ HANDLERS: dict[type, Callable[[RunTree, Any], None] | None] = {
     ApprovalRequested: _on_recorded,
     ApprovalEscalated: _on_recorded,
     ApprovalClosed: _on_recorded,
+    MessageSetAside: _on_set_aside,
     RunPublished: _on_published,
     PatchTaken: _on_patched,
     StateLeft: _on_recorded,

@@ -9,6 +9,7 @@ deadline over, or the end of the run. A dropped run takes nothing back; it goes 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -16,11 +17,14 @@ import msgspec
 
 from outlive._journal.event import ApprovalClosed, ApprovalEscalated, ApprovalRequested
 from outlive._journal.form import FormType
+from outlive._journal.value import Stored
 from outlive._model.approval import ApprovalRequest, Decision
 from outlive._model.payload import NO_PAYLOAD
+from outlive._replay.ask import read_or_park
 from outlive._replay.asking import Asking
 from outlive._replay.execution import Execution
 from outlive._replay.frame import APPROVAL, SCOPE, Scope
+from outlive._replay.set_aside import read_or_set_aside
 from outlive.errors import ApprovalExpired, UnreadableError
 
 ESCALATION = "@escalation"
@@ -30,8 +34,8 @@ WATCH = "watch"
 _encode = msgspec.json.Encoder().encode
 
 
-def ask(execution: Execution, name: str, request: ApprovalRequest) -> Asking:
-    """Ask people for a decision."""
+def ask(execution: Execution, name: str, request: ApprovalRequest, *, again: str = "") -> Asking:
+    """Ask people for a decision; `again` says why they are asked once more."""
     scope = SCOPE.get()
     frame = scope.frame
     call = scope.call(f"{APPROVAL}/{name}")
@@ -42,6 +46,7 @@ def ask(execution: Execution, name: str, request: ApprovalRequest) -> Asking:
         title=request.title,
         assignees=request.assignees,
         deadline_at=request.deadline_at,
+        again=again,
     )
     frame.approvals[call] = asking
     fact = ApprovalRequested(
@@ -66,31 +71,30 @@ def watch_scope(asking: Asking) -> Scope:
     return Scope(SCOPE.get().frame, f"{asking.call}/{WATCH}")
 
 
-async def decision(execution: Execution, asking: Asking, form: FormType | None) -> tuple[Decision, Any]:
-    """Wait for what people decide, and the form that they filled in."""
+async def decision(execution: Execution, asking: Asking, form: FormType | None) -> tuple[Decision, Any] | str:
+    """Wait for what people decide, and the form that they filled in. If that cannot be read it was set aside, and the
+    answer is why: they have to be asked again."""
     execution.refuse_if_dropped()
     frame = SCOPE.get().frame
     try:
-        decided = await asking.future
+        decided, message = await asking.future
     except (asyncio.CancelledError, ApprovalExpired):
         # With the decision already in its hands there is nothing to take back: it is in the journal.
         if frame.approvals.pop(asking.call, None) is not None and not execution.loop.is_dropped:
             call = watch_scope(asking).call(CLOSING)
             execution.record(ApprovalClosed(at=0, run=frame.number, call=call, approval=asking.call))
         raise
-    try:
-        return decided, _form_of(decided, form, asking.name)
-    except UnreadableError as error:
-        # The decision is a fact already. Failing the workflow would throw it away; code that fits can still read it.
-        execution.park(error, frame.number)
-        never: tuple[Decision, Any] = await execution.loop.create_future()
-        return never
 
+    def read(_: Stored) -> tuple[Decision, Any]:
+        if isinstance(decided, UnreadableError):
+            raise decided
+        if decided.form is msgspec.UNSET or form is None:
+            return decided, None
+        return decided, form.decode(decided.form, f"the form of approval {asking.name!r}")
 
-def _form_of(decided: Decision, form: FormType | None, name: str) -> Any:
-    if decided.form is msgspec.UNSET or form is None:
-        return None
-    return form.decode(decided.form, f"the form of approval {name!r}")
+    where = {"name": asking.name, "approval": asking.call}
+    answer = await read_or_park(execution, partial(read_or_set_aside, execution, frame, message, read, **where))
+    return frame.set_aside[-1].reason if answer is None else answer[0]
 
 
 def expire(asking: Asking) -> None:

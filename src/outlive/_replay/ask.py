@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
@@ -16,13 +17,14 @@ from msgspec import structs
 
 from outlive._journal.event import DetachedEnded
 from outlive._journal.value import ValueCodec
-from outlive._model import Payload
+from outlive._replay.asking import Received
 from outlive._replay.call import ChildCall, DetachedCall, StepCall
 from outlive._replay.command import CancelStep, RunStep, StartChild, StartDetached, StepOptions, StepSpec, WorkflowSpec
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.loop import RunLoop
 from outlive._replay.saga import SAGA, Saga, find_saga
+from outlive._replay.set_aside import read_or_set_aside
 from outlive.errors import NotInRunError, UnreadableError
 
 T = TypeVar("T")
@@ -202,10 +204,12 @@ async def take_signal(execution: Execution, name: str, codec: ValueCodec) -> Any
     """Take the oldest signal of this name, or wait for the next one."""
     execution.refuse_if_dropped()
     frame = SCOPE.get().frame
-    payload = frame.buffered_signal(name)
-    if payload is None:
-        payload = await _next_signal(execution, frame, name)
-    return await read_or_park(execution, lambda: codec.decode(execution.unpack(payload), f"signal {name!r}"))
+    while True:
+        signal = frame.buffered_signal(name) or await _next_signal(execution, frame, name)
+        read = partial(codec.decode, what=f"signal {name!r}")
+        taken = await read_or_park(execution, partial(read_or_set_aside, execution, frame, signal, read, name=name))
+        if taken is not None:
+            return taken[0]
 
 
 async def read_or_park(execution: Execution, read: Callable[[], T]) -> T:
@@ -219,8 +223,8 @@ async def read_or_park(execution: Execution, read: Callable[[], T]) -> T:
         return await never
 
 
-async def _next_signal(execution: Execution, frame: Frame, name: str) -> Payload:
-    future: asyncio.Future[Payload] = execution.loop.create_future()
+async def _next_signal(execution: Execution, frame: Frame, name: str) -> Received:
+    future: asyncio.Future[Received] = execution.loop.create_future()
     waiters = frame.waiters.setdefault(name, deque())
     waiters.append(future)
     try:

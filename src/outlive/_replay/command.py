@@ -19,6 +19,7 @@ from outlive._journal.event import (
     ApprovalEscalated,
     ApprovalRequested,
     DetachedCancelled,
+    MessageSetAside,
     PatchTaken,
     RunPublished,
     StateLeft,
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
     from outlive._model.guard import Guard
 
 Recorded = (
-    ApprovalRequested | ApprovalEscalated | ApprovalClosed | DetachedCancelled | PatchTaken | RunPublished | StateLeft
+    ApprovalRequested
+    | ApprovalEscalated
+    | ApprovalClosed
+    | DetachedCancelled
+    | MessageSetAside
+    | PatchTaken
+    | RunPublished
+    | StateLeft
 )
 """Facts that a run decides by itself: nothing but the next rows of its journal."""
 
@@ -182,6 +190,8 @@ class TakeSnapshot(msgspec.Struct, frozen=True, gc=False):
     """Those that nobody has taken, by name."""
     next_number: int
     """Of the next child: all before it have ended."""
+    set_aside: tuple[MessageSetAside, ...] = ()
+    """The last messages that the code could not read, with what they said."""
 
 
 class Heir(msgspec.Struct, frozen=True, gc=False):

@@ -1,8 +1,9 @@
 """What an execution must know of a journal before it is fed with it: how far the run has come already.
 
-Everything else of a replay follows from one event after the other. Only `outlive.patched` asks for more. Code that
-reaches a mark which the journal does not have must know whether it walks where older code has been before, and takes
-the old way, or whether it is the first one here.
+Everything else of a replay follows from one event after the other. Two things ask for more. Code that reaches a mark
+(`outlive.patched`) which the journal does not have must know whether it walks where older code has been before, and
+takes the old way, or whether it is the first one here. And code that takes a message must know whether the run has set
+it aside, which the journal says behind the message (see `set_aside`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 from outlive._journal.event import (
     AnyEvent,
+    MessageSetAside,
     PatchTaken,
     RunClaimed,
     RunCreated,
@@ -29,10 +31,12 @@ wrote it had come to rest beyond every event before."""
 class Foresight:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
-    __slots__ = ("last", "patches")
+    __slots__ = ("last", "patches", "set_aside")
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.patches = {(event.run, event.call) for event in events if isinstance(event, PatchTaken)}
+        self.set_aside = {(event.run, event.message): event for event in events if isinstance(event, MessageSetAside)}
+        """Messages that the code of their time could not read, by their run and their place in the journal."""
         last = len(events) - 1
         while last >= 0 and isinstance(events[last], _SAYS_NOTHING):
             last -= 1

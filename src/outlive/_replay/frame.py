@@ -25,12 +25,15 @@ from typing import Any
 
 import msgspec
 
+from outlive._journal.event import MessageSetAside
 from outlive._model import Payload
-from outlive._replay.asking import Asking
+from outlive._replay.asking import Asking, Received
 from outlive._replay.command import EndRun, WorkflowSpec
 
 NOTHING_PUBLISHED = b"{}"
 APPROVAL = "@approval"
+SET_ASIDE_MAX = 100
+"""How many of the messages that its code could not read a run remembers beyond a snapshot."""
 
 SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
 
@@ -126,6 +129,7 @@ class Frame:
         "published",
         "scope",
         "seed",
+        "set_aside",
         "spec",
         "state",
         "tags",
@@ -145,9 +149,11 @@ class Frame:
         self.seed = f"{nonce}/{number}"
         self.task: asyncio.Task[Any] | None = None
         self.tasks: list[Any] = []
-        self.buffer: dict[str, deque[Payload]] = {}
+        self.buffer: dict[str, deque[Received]] = {}
         """Signals that nobody waited for when they came, oldest first."""
-        self.waiters: dict[str, deque[asyncio.Future[Payload]]] = {}
+        self.waiters: dict[str, deque[asyncio.Future[Received]]] = {}
+        self.set_aside: list[MessageSetAside] = []
+        """The last messages that the code could not read, oldest first, with what they said."""
         self.approvals: dict[str, Asking] = {}
         """Requests that nobody has decided, by their call."""
         self.children = 0
@@ -192,17 +198,18 @@ class Frame:
         self.task = None
         self.tasks = []
 
-    def take_signal(self, payload: Payload, name: str) -> None:
+    def take_signal(self, payload: Payload, name: str, place: str) -> None:
         """Give a signal to who has waited longest for its name, or keep it."""
-        if not self._hand_over(payload, name):
-            self.buffer.setdefault(name, deque()).append(payload)
+        signal = Received(payload, place)
+        if not self._hand_over(signal, name):
+            self.buffer.setdefault(name, deque()).append(signal)
 
-    def _hand_over(self, payload: Payload, name: str) -> bool:
+    def _hand_over(self, signal: Received, name: str) -> bool:
         waiters = self.waiters.get(name)
         while waiters:
             waiter = waiters.popleft()
             if not waiter.done():
-                waiter.set_result(payload)
+                waiter.set_result(signal)
                 return True
         return False
 
@@ -210,16 +217,28 @@ class Frame:
         """The names of the signals that somebody waits for, once for each wait."""
         return [name for name, waiters in self.waiters.items() for waiter in waiters if not waiter.done()]
 
-    def buffered_signal(self, name: str) -> Payload | None:
+    def buffered_signal(self, name: str) -> Received | None:
         """The oldest signal of this name that came before anybody asked."""
         buffered = self.buffer.get(name)
         return buffered.popleft() if buffered else None
 
     def buffered_signals(self) -> list[tuple[str, Payload]]:
         """All signals that nobody took, by name, oldest first."""
-        return [(name, payload) for name, payloads in self.buffer.items() for payload in payloads]
+        return [(name, signal.payload) for name, signals in self.buffer.items() for signal in signals]
 
-    def put_back_signal(self, payload: Payload, name: str) -> None:
+    def put_back_signal(self, signal: Received, name: str) -> None:
         """A waiter was cancelled with the signal already in its hands: the next one gets it."""
-        if not self._hand_over(payload, name):
-            self.buffer.setdefault(name, deque()).appendleft(payload)
+        if not self._hand_over(signal, name):
+            self.buffer.setdefault(name, deque()).appendleft(signal)
+
+    def add_set_aside(self, message: MessageSetAside) -> None:
+        """Remember a message that the code could not read."""
+        self.set_aside = [*self.set_aside, message][-SET_ASIDE_MAX:]
+
+    def told_of_set_aside(self, name: str) -> str:
+        """What people should know of the signals of this name that the code could not read."""
+        found = [message for message in self.set_aside if message.name == name and not message.approval]
+        if not found:
+            return ""
+        were = "1 message was" if len(found) == 1 else f"{len(found)} messages were"
+        return f"{were} set aside: {found[-1].reason}"

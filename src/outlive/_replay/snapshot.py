@@ -68,7 +68,8 @@ async def take_snapshot(tree: RunTree, position: bytes) -> None:
     """Forget everything but `position`, and go on when that is in the journal."""
     frame = SCOPE.get().frame
     standing = Standing(msgspec.Raw(position), frame.scope.remembered(), tree.next_number, frame.patches)
-    command = TakeSnapshot(_encode(standing), tuple(frame.buffered_signals()), tree.next_number)
+    signals, set_aside = tuple(frame.buffered_signals()), tuple(frame.set_aside)
+    command = TakeSnapshot(_encode(standing), signals, tree.next_number, set_aside)
     call = SnapshotCall(command, tree.loop.create_future())
     tree.calls[SNAPSHOT] = call
     tree.commands.append(command)
@@ -85,6 +86,13 @@ def restore(frame: Frame, event: SnapshotTaken, tree: RunTree) -> None:
     tree.next_number = standing.next_number
     frame.position = bytes(standing.position)
     frame.patches = dict(standing.patches)
-    for signal in event.signals:
-        frame.take_signal(signal.payload, signal.name)
+    give_signals(frame, event)
+    frame.set_aside = list(event.set_aside)
     frame.scope.go_on(standing.scope)
+
+
+def give_signals(frame: Frame, event: SnapshotTaken) -> None:
+    """Give a run the signals that a snapshot has kept for it."""
+    frame.buffer.clear()
+    for number, signal in enumerate(event.signals):
+        frame.take_signal(signal.payload, signal.name, f"{event.events}.{number}")

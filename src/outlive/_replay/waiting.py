@@ -23,7 +23,10 @@ def waits_of(
             kind = WaitKind.LIMIT if step.delayed_by else WaitKind.RETRY
             waits.append(Wait(kind=kind, name=step.call, until_at=until_at, run=step.run, told=step.delayed_by))
     for frame in frames:
-        waits += [Wait(kind=WaitKind.SIGNAL, name=name, run=frame.number) for name in frame.awaited_signals()]
+        waits += [
+            Wait(kind=WaitKind.SIGNAL, name=name, run=frame.number, told=frame.told_of_set_aside(name))
+            for name in frame.awaited_signals()
+        ]
         waits += [asking.wait(frame.number) for asking in frame.approvals.values()]
     waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in detached]
     return tuple(waits)

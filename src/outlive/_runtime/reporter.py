@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from outlive._journal.event import AnyEvent, AttemptFailed, RunFailed, RunParked, RunTimedOut, StepFailed
+from outlive._journal.event import (
+    AnyEvent,
+    AttemptFailed,
+    MessageSetAside,
+    RunFailed,
+    RunParked,
+    RunTimedOut,
+    StepFailed,
+)
 from outlive._journal.failure import text_of
 from outlive._journal.redaction import Redaction
 from outlive._model import Failure, Run
@@ -17,7 +25,7 @@ from outlive.client.why import instant
 from outlive.errors import RunParkedError
 from outlive.telemetry import log, run_fields
 
-NOTABLE = frozenset({AttemptFailed, StepFailed, RunFailed, RunParked, RunTimedOut})
+NOTABLE = frozenset({AttemptFailed, StepFailed, MessageSetAside, RunFailed, RunParked, RunTimedOut})
 """Events that are worth a line."""
 
 
@@ -36,6 +44,10 @@ class Reporter:
                     self._tell_attempt(event, run, following)
                 case StepFailed():
                     self._tell_attempt(event, run, "no other attempt follows, and the workflow gets the error")
+                case MessageSetAside():
+                    what = "a decision on approval" if event.approval else "a message of signal"
+                    text = "run %s: %s %r was set aside: %s"
+                    log.warning(text, run.id, what, event.name, event.reason, extra=run_fields(run.id, run.workflow))
                 case RunFailed():
                     # A parent gets the exception of its child, and may know what to do about it.
                     level = "warning" if run.number == 0 else "info"

@@ -74,6 +74,7 @@ def snapshot_of(live: DraftedRun, command: TakeSnapshot) -> SnapshotTaken | RunP
         wake_at=root.wake_at,
         published=root.published,
         signals=tuple(SignalReceived(at=at, name=name, payload=each) for name, each in command.signals),
+        set_aside=command.set_aside,
     )
 
 

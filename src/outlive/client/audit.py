@@ -21,6 +21,7 @@ from outlive._journal.event import (
     ApprovalEscalated,
     ApprovalRequested,
     Ending,
+    MessageSetAside,
 )
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run, child_id
@@ -93,6 +94,8 @@ class Audit:
                 self._change((event.run, event.approval), assignees=everyone, escalated_at=instant(event.at))
             case ApprovalDecided():
                 self._decide((event.run, event.approval), event.payload)
+            case MessageSetAside():
+                self._set_aside(event)
             case ApprovalClosed():
                 self._close((event.run, event.approval), instant(event.at), "the run no longer waits for it")
             case _:
@@ -120,10 +123,18 @@ class Audit:
         if entry is None or entry.status != "pending":
             return
         decision = read_decision(self._unpack(payload), key[1])
-        if decision.nonce == self._nonce:
+        if isinstance(decision, Decision) and decision.nonce == self._nonce:
             self.decisions[key] = decision
             status: ApprovalStatus = "approved" if decision.approved else "rejected"
             self._change(key, status=status, decision=approval_of(entry.name, decision))
+
+    def _set_aside(self, event: MessageSetAside) -> None:
+        """The run could not read the decision, and asks again: with a request of its own."""
+        key = event.run, event.approval
+        decision = self.decisions.pop(key, None)
+        by = "" if decision is None else f" of {decision.by}"
+        reason = f"the decision{by} was set aside, and it is asked again: {event.reason}"
+        self._change(key, status="closed", closed_at=instant(event.at), decision=None, reason=reason)
 
     def _close(self, key: Key, at: datetime, reason: str) -> None:
         if key in self.entries and self.entries[key].status == "pending":

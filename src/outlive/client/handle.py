@@ -13,6 +13,7 @@ from outlive._model import Run, RunStatus
 from outlive._model.approval import Approval
 from outlive.client.approval import ApprovalDesk
 from outlive.client.audit import ApprovalEntry
+from outlive.client.set_aside import SetAside
 
 R = TypeVar("R")
 
@@ -36,6 +37,9 @@ class Verbs(Protocol):
 
     async def published(self, run_id: str) -> dict[str, Any]:
         """What it shows of itself."""
+
+    async def set_aside(self, run_id: str) -> list[SetAside]:
+        """What its code could not read."""
 
     async def export(self, run_id: str) -> str:
         """Its journal as text."""
@@ -122,6 +126,10 @@ class RunHandle(Generic[R]):
     async def approvals(self) -> list[ApprovalEntry]:
         """What it has asked people for, oldest first, with who decided what and when."""
         return await self._verbs.desk.entries(self.id)
+
+    async def set_aside(self) -> list[SetAside]:
+        """Messages that its code could not read, oldest first. See `Engine.set_aside`."""
+        return await self._verbs.set_aside(self.id)
 
     async def resume(self) -> None:
         """Let it go on after it was parked."""

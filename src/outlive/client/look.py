@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import os
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -20,6 +21,7 @@ from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Payload, Run, RunFilter, RunStatus, WaitKind
 from outlive._store.contract import Store
 from outlive.client.recovery import Incomplete, find_incomplete
+from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_stopped, why
@@ -88,6 +90,14 @@ class LookingClient:
         rows = await self._store.read_journal(run.journal)
         events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
         return await self._shown.events(events) if redacted else events
+
+    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
+        """Messages that a run could not read. See `Engine.set_aside`."""
+        run = await self.info(run_id)
+        events = await self.history(run_id)
+        ids = sorted({payload.blob for payload in payloads_set_aside(events) if payload.blob})
+        blobs = await self._store.get_blobs(ids) if ids else {}
+        return set_aside_in(events, run, lambda payload: self._packer.unpack(payload, blobs))
 
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, as text. See `Engine.export`."""

@@ -70,7 +70,7 @@ def _wait(wait: Wait, others: Mapping[str, Run]) -> str:
         case WaitKind.TIMER:
             return f"a timer{until}"
         case WaitKind.SIGNAL:
-            return f"signal {wait.name!r}"
+            return f"signal {wait.name!r}" + (f" ({wait.told})" if wait.told else "")
         case WaitKind.RETRY:
             return f"the next attempt of {wait.name}{until}"
         case WaitKind.LIMIT:

@@ -32,6 +32,7 @@ from outlive.client.audit import ApprovalEntry
 from outlive.client.client import OnConflict
 from outlive.client.handle import RunHandle
 from outlive.client.recovery import Incomplete
+from outlive.client.set_aside import SetAside
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
 
 R = TypeVar("R")
@@ -240,6 +241,9 @@ class SyncEngine(Blocking):
             """See `Engine`."""
 
         def approvals(self, run_id: str) -> list[ApprovalEntry]:
+            """See `Engine`."""
+
+        def set_aside(self, run_id: str) -> list[SetAside]:
             """See `Engine`."""
 
         def cancel(self, run_id: str, *, reason: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar, TypeVarTuple
@@ -19,6 +20,7 @@ from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
 from outlive.client.recovery import Incomplete
+from outlive.client.set_aside import SetAside
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -142,6 +144,15 @@ class EngineVerbs(ABC):
     async def approvals(self, run_id: str) -> list[ApprovalEntry]:
         """What a run and its children have asked people for, oldest first, with who decided what and when."""
         return await self.get(run_id).approvals()
+
+    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
+        """Messages that a run and its children could not read, oldest first: signals of another type than the workflow
+        waits for, decisions whose form its validator refuses.
+
+        They are in nobody's way: the run waits for the next signal, or has asked again. Send a right one with `signal`;
+        `signal(run_id, it.name, it.value)` sends the same one again, for code that can read it by now.
+        """
+        return await self._verbs.set_aside(run_id)
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.

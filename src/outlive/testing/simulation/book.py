@@ -18,6 +18,7 @@ from outlive._journal.event import (
     CancelRequested,
     Ending,
     Event,
+    MessageSetAside,
     RunClaimed,
     RunCreated,
     RunParked,
@@ -138,6 +139,8 @@ class Book:
             failed[event.attempt] = self.epoch
         elif isinstance(event, CancelRequested):
             self.cancels.setdefault(event.run, self.epoch)
+        elif isinstance(event, MessageSetAside):
+            self._record.happened("message set aside in a snapshot" if "." in event.message else "message set aside")
         elif isinstance(event, RunParked):
             self._record.happened("quarantined" if event.reason.startswith("quarantined") else "parked")
         elif isinstance(event, Ending) and self.fold.runs[event.run].status.is_terminal:

@@ -53,7 +53,7 @@ class Wish:
 class Answers:
     """What users were told about one run."""
 
-    signals: list[tuple[str, int]] = field(default_factory=list)
+    signals: list[tuple[str, int | str]] = field(default_factory=list)
     """Accepted, in this order."""
     results: list[str] = field(default_factory=list)
     """What those were told who waited for the result."""

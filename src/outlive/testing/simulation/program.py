@@ -22,7 +22,8 @@ class Signal(msgspec.Struct, omit_defaults=True):
     """Something that the world will say to a run, after the one before it was acknowledged."""
 
     name: str
-    payload: int
+    payload: int | str
+    """A number is what programs wait for; a text is set aside."""
     after_seconds: float
     """How long after the run was started, at the earliest."""
     copies: int = 1
@@ -131,6 +132,8 @@ class Writer:
     def _await(self, depth: int) -> Order:
         name, count = self._tag(), self._chance.choice((1, 1, 2, 3))
         for payload in range(count):
+            if self._chance.random() < 0.15:
+                self._promise(name, f"no number {payload}", 0.0)
             self._promise(name, payload, self._chance.random() * self._seconds * 0.7)
         return ["await", name, count]
 
@@ -141,7 +144,7 @@ class Writer:
             self._promise(name, 7, millis / 1000 + self._chance.choice((-0.15, -0.02, 0.0, 0.02, 3.0)))
         return ["await_or", name, millis]
 
-    def _promise(self, name: str, payload: int, after_seconds: float) -> None:
+    def _promise(self, name: str, payload: int | str, after_seconds: float) -> None:
         copies = self._chance.choice((1, 1, 1, 2, 3))
         self._case.signals.append(Signal(name, payload, max(0.0, after_seconds), copies))
 

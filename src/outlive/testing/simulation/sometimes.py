@@ -40,6 +40,7 @@ WANTED = (
     "machine rolled back",
     "machine succeeded",
     "machine timed out",
+    "message set aside",
     "once step interrupted",
     "paused longer than its lease",
     "payload in a blob",

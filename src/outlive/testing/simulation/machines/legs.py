@@ -125,6 +125,8 @@ class LegWriter:
     def _ask(self) -> Leg:
         name, count = self._tag(), self._chance.choice((0, 1, 1, 2))
         for payload in range(count):
+            if self._chance.random() < 0.15:
+                self._case.signals.append(Signal(name, f"no number {payload}", 0.0))
             after = self._chance.random() * self._seconds * 0.5
             self._case.signals.append(Signal(name, payload, after, self._chance.choice((1, 1, 2))))
         return ["ask", name, count, self._millis(1000)]

@@ -1,0 +1,72 @@
+"""Messages that the code cannot read: a signal of another type, a form that its validator refuses.
+
+Failing the run would throw away what it has done. Parking it would not help: the message is a fact, so the next replay
+could not read it either, and a right one that is sent later lies behind it. So the run sets the message aside, as a
+fact of its own (`MessageSetAside`), and the wait goes on: with the next signal of that name, or with the same request
+asked again. People see it in the history, in `why` and in `engine.set_aside`.
+
+Once set aside, a message stays so: a replay finds the fact behind it and does not try to read it, also with code that
+could. And a message that code of its time has read is never set aside later: where the journal goes on behind it, code
+that cannot read it contradicts the journal, and the run is parked.
+
+A payload that cannot be unpacked is another matter. The key or the blob is missing here and not wrong: that parks the
+run, which goes on with the message when the key or the blob is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from outlive._journal.event import MessageSetAside
+from outlive._journal.failure import storable
+from outlive._journal.value import Stored
+from outlive._replay.asking import Received
+from outlive._replay.frame import Frame
+from outlive._replay.tree import RunTree
+from outlive.errors import UnreadableError
+
+T = TypeVar("T")
+
+SET_ASIDE = "@set_aside"
+REASON_CHARACTERS_MAX = 1_000
+
+
+def read_or_set_aside(
+    tree: RunTree, frame: Frame, message: Received, read: Callable[[Stored], T], *, name: str, approval: str = ""
+) -> tuple[T] | None:
+    """What a message says; None if it was set aside.
+
+    Raises:
+        UnreadableError: it cannot be unpacked here, or the journal says that it was read and this code cannot read it.
+    """
+    known = tree.foresight.set_aside.get((frame.number, message.place))
+    if known is not None:
+        fact = msgspec.structs.replace(known, at=0)
+    else:
+        data = tree.unpack(message.payload)
+        try:
+            return (read(data),)
+        except UnreadableError as error:
+            if tree.events < tree.foresight.last:
+                raise
+            fact = MessageSetAside(
+                at=0,
+                run=frame.number,
+                call=f"{SET_ASIDE}/{message.place}",
+                name=name,
+                message=message.place,
+                reason=_reason_of(error),
+                approval=approval,
+            )
+    tree.record(fact)
+    frame.add_set_aside(msgspec.structs.replace(fact, at=tree.loop.now_at, payload=message.payload))
+    return None
+
+
+def _reason_of(error: UnreadableError) -> str:
+    """One line: validators write several."""
+    reason = " ".join(f"it cannot be read as {error.type_name}: {error.reason}".split())
+    return storable(reason[:REASON_CHARACTERS_MAX])

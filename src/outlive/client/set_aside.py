@@ -1,0 +1,92 @@
+"""Messages that a run could not read, folded from its journal: what each said, and why it was set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from outlive._define.approval import instant
+from outlive._journal.event import AnyEvent, ApprovalDecided, MessageSetAside, SignalReceived, SnapshotTaken
+from outlive._journal.value import TAGGED, Stored
+from outlive._model import Payload, Run, child_id
+from outlive.errors import UnreadableError
+
+Unpack = Callable[[Payload], Stored]
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A message that the code of a run could not read. It is in nobody's way: the run waits for the next one."""
+
+    id: str
+    """Where it is in the journal; tells the messages of one tree apart."""
+    run_id: str
+    kind: Literal["signal", "decision"]
+    name: str
+    """Of the signal, or of the approval."""
+    reason: str
+    """Why it could not be read."""
+    at: datetime
+    """When it was set aside."""
+    value: Any
+    """What it said, as plain values; None if that cannot be read here."""
+
+
+def set_aside_in(events: Sequence[AnyEvent], run: Run, unpack: Unpack) -> list[SetAside]:
+    """The messages that were set aside in the tree of a run, oldest first; of a child, only its own."""
+    said = dict(_messages(events))
+    found = [fact for fact in _facts(events) if run.number in (0, fact.run)]
+    return [
+        SetAside(
+            id=fact.message,
+            run_id=child_id(run.root_id, fact.run),
+            kind="decision" if fact.approval else "signal",
+            name=fact.name,
+            reason=fact.reason,
+            at=instant(fact.at),
+            value=_plain(fact.payload or said.get(fact.message), unpack),
+        )
+        for fact in found
+    ]
+
+
+def payloads_set_aside(events: Iterable[AnyEvent]) -> list[Payload]:
+    """What is needed to show them."""
+    return [fact.payload for fact in _facts(events) if fact.payload] + [payload for _, payload in _messages(events)]
+
+
+def _facts(events: Iterable[AnyEvent]) -> Iterator[MessageSetAside]:
+    for event in events:
+        if isinstance(event, SnapshotTaken):
+            yield from event.set_aside
+        elif isinstance(event, MessageSetAside):
+            yield event
+
+
+def _messages(events: Iterable[AnyEvent]) -> Iterator[tuple[str, Payload]]:
+    """Every message of a journal, by its place."""
+    seq = 0
+    for event in events:
+        if isinstance(event, SnapshotTaken):
+            seq = event.events
+            yield from ((f"{seq}.{number}", signal.payload) for number, signal in enumerate(event.signals))
+        elif isinstance(event, SignalReceived | ApprovalDecided):
+            yield str(seq), event.payload
+        seq += 1
+
+
+def _plain(payload: Payload | None, unpack: Unpack) -> Any:
+    if payload is None:
+        return None
+    try:
+        data = unpack(payload)
+    except UnreadableError:
+        return None
+    try:
+        return TAGGED.decode(data, "a message")
+    except UnreadableError:
+        return msgspec.json.decode(data)  # Of a type that has forms of its own for what TAGGED marks.
