@@ -24,6 +24,8 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_define/approval.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/machine/kinds.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/machine/split.py", "asyncio.timeout"): "in a run this is the durable timeout",
+    ("injected", "_replay/direct_wait.py", "asyncio.timeout"): "in a run this is the durable timeout",
+    ("injected", "_replay/direct_wait.py", "asyncio.wait_for"): "it is looked at and not called",
     ("injected", "_journal/encryption.py", "os.urandom"): "a nonce must never come twice, whatever a test injects",
     ("injected", "_runtime/committer.py", "asyncio.sleep"): "sleep(0) gives way to the event loop and takes no time",
     ("injected", "_runtime/calling.py", "asyncio.timeout"): "the timeout of an attempt is the event loop's to keep",

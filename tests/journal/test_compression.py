@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import zlib
 from typing import Any
 
 import msgspec
 import pytest
-from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from outlive.errors import ConfigurationError, UnreadableError
 from tests.journal.test_packing import again, json_of, random_json
 from tests.journal.values import QUICK
 
+zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 LIMITS = Limits(payload_inline_bytes_max=4_000, payload_bytes_max=100_000)
 ALGORITHMS = ["zlib", "zstd"]
 

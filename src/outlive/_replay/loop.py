@@ -24,9 +24,12 @@ import types
 from asyncio import tasks as asyncio_tasks
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, cast
 
+from outlive._replay import direct_wait
 from outlive._replay.closing import close_quietly
+from outlive._replay.direct_wait import DirectWait
+from outlive._replay.entering import enter_loop, leave_loop, remember_nothing
 from outlive._replay.frame import SCOPE
 from outlive.errors import NotDurableError, RunawayError
 from outlive.telemetry import log
@@ -176,6 +179,8 @@ class RunLoop(asyncio.AbstractEventLoop):
         self, delay: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> Turn | Timer:
         """Run the callback when the run's clock has moved on by `delay` seconds: a durable timer."""
+        if direct_wait.IS_NEEDED and args and type(args[0]) is DirectWait:
+            return Turn(callback, args, contextvars.Context())  # That has its own timer.
         return self._call_when(self.now_at + _microseconds(delay), callback, args, context)
 
     def call_at(  # type: ignore[override]
@@ -197,6 +202,8 @@ class RunLoop(asyncio.AbstractEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         """A future of this loop."""
+        if direct_wait.IS_NEEDED and (wait := direct_wait.begin(sys._getframe(1))) is not None:
+            return cast("asyncio.Future[Any]", wait)
         return asyncio.Future(loop=self)
 
     def create_task(  # type: ignore[override]
@@ -208,7 +215,10 @@ class RunLoop(asyncio.AbstractEventLoop):
         **options: Any,
     ) -> asyncio.Task[Any]:
         """A task of this loop, in a scope of its own: that is what makes the branches of a gather tell-apart-able."""
-        _refuse_unordered(sys._getframe(1))
+        maker = sys._getframe(1)
+        _refuse_unordered(maker)
+        if direct_wait.IS_NEEDED and (wait := direct_wait.find(maker)) is not None:
+            return cast("asyncio.Task[Any]", wait)
         # The scope comes from who makes the task, also when the task is given the context of somebody else.
         scope = SCOPE.get().branch()
         context = contextvars.copy_context() if context is None else context.copy()
@@ -256,7 +266,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         ready = self._ready
         if not ready:
             return
-        outer = _enter_loop(self, self._finish_generator)
+        outer = enter_loop(self, finish=self._finish_generator)
         turns = self._turns_max
         try:
             while ready:
@@ -277,7 +287,7 @@ class RunLoop(asyncio.AbstractEventLoop):
                 if not turns:
                     raise RunawayError(self._turns_max)
         finally:
-            _leave_loop(outer)
+            leave_loop(outer)
 
     def drop(self, tasks: list[RunTask]) -> None:
         """Close every coroutine of the run without anything of it being seen.
@@ -288,7 +298,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         self.is_dropped = True
         if not tasks:
             return
-        outer = _enter_loop(self, _remember_nothing)
+        outer = enter_loop(self, finish=remember_nothing)
         try:
             for task in tasks:
                 if not task.done():
@@ -297,7 +307,7 @@ class RunLoop(asyncio.AbstractEventLoop):
                 self._close(self._tasks_late.pop())
         finally:
             self._ready.clear()
-            _leave_loop(outer)
+            leave_loop(outer)
 
     def _close(self, task: RunTask) -> None:
         # Its blocks are in their own task, as in earnest: `asyncio.timeout` asks for it.
@@ -317,34 +327,6 @@ class RunLoop(asyncio.AbstractEventLoop):
         # replay could repeat that, so what it finds is forgotten as it is.
         if self.is_running() and not self.is_dropped and not self.is_collecting:
             self.create_task(generator.aclose())
-
-
-class _Outer(NamedTuple):
-    """What a thread was doing when it entered the loop of a run."""
-
-    loop: asyncio.AbstractEventLoop | None
-    task: asyncio.Task[Any] | None
-    hooks: Any
-
-
-def _enter_loop(loop: RunLoop, finish: Callable[[AsyncGenerator[Any, Any]], None]) -> _Outer:
-    """Make this the running loop of the thread, outside of all tasks."""
-    outer = asyncio._get_running_loop()
-    task = None if outer is None else asyncio.current_task(outer)
-    if outer is not None and task is not None:
-        asyncio_tasks._leave_task(outer, task)
-    hooks = sys.get_asyncgen_hooks()
-    asyncio._set_running_loop(loop)
-    sys.set_asyncgen_hooks(_remember_nothing, finish)
-    return _Outer(outer, task, hooks)
-
-
-def _leave_loop(outer: _Outer) -> None:
-    """Put the thread back to where it was."""
-    sys.set_asyncgen_hooks(*outer.hooks)
-    asyncio._set_running_loop(outer.loop)
-    if outer.loop is not None and outer.task is not None:
-        asyncio_tasks._enter_task(outer.loop, outer.task)
 
 
 def _note_collection(phase: str, info: dict[str, Any]) -> None:
@@ -369,10 +351,6 @@ def _refuse_unordered(frame: types.FrameType | None) -> None:
                 "asyncio.create_task(), and it is durable),"
             )
         frame = frame.f_back
-
-
-def _remember_nothing(generator: AsyncGenerator[Any, Any]) -> None:
-    """Keep asyncio's own hooks from adopting a workflow's async generators."""
 
 
 def _refuse(name: str) -> Callable[..., NoReturn]:

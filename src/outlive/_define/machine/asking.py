@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -93,7 +94,8 @@ def check_function(name: str, fn: object) -> None:
         raise DefinitionError(
             f"{name}: {fn.name} is a step already; give its plain function, or call it in a `.workflow(...)` state"
         )
-    if not inspect.isroutine(fn):
+    # From Python 3.14 on `inspect` calls a partial a routine, as it is bound like a method in a class body.
+    if isinstance(fn, functools.partial) or not inspect.isroutine(fn):
         raise DefinitionError(f"{name}: {fn!r} is no function; write `def` or `async def`")
 
 
