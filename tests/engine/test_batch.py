@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, RunCancelled, RunFailed, RunStatus
+from outlive import Limits, RunCancelled, RunFailed, RunStatus, Tolerance
 from outlive._define.registry import Registry
 from outlive._journal.event import DetachedCancelled, DetachedStarted
 from outlive._store.contract import PAGE_SIZE_MAX
@@ -37,14 +37,6 @@ class Row:
 
     number: int
     price: Decimal
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """As much of `outlive.Tolerance` as a batch looks at."""
-
-    failures: int | None = None
-    ratio: float | None = None
 
 
 @outlive.step
@@ -368,7 +360,7 @@ async def test_what_cannot_be_a_batch_is_refused_before_anything_is_stored(engin
     with pytest.raises(InvalidRunIdError):
         await engine.start_batch(double_row, [1], id="no/slash")
     rows = iter([1])
-    with pytest.raises(TypeError, match="tags are text"):
+    with pytest.raises(TypeError, match="give text by name"):
         await engine.start_batch(double_row, rows, tags={"year": 2026})  # type: ignore[dict-item]
     assert list(rows) == [1]
     with pytest.raises(UnserialisableError):

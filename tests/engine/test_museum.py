@@ -181,7 +181,7 @@ async def test_cancelling_a_child_of_a_parked_run_leaves_the_rest_alone(engine: 
 @pytest.mark.parametrize("tags", [{"a": "\ud800"}, {"a": 1}, {1: "a"}])
 async def test_tags_that_cannot_be_stored_are_refused_at_once(engine: outlive.Engine, tags: Any) -> None:
     """The caller hears of it, and nothing is started."""
-    with pytest.raises((TypeError, ValueError), match="tags are text"):
+    with pytest.raises((TypeError, ValueError), match=r"give text by name|NUL or half a surrogate"):
         await in_time(engine.start(museum_child, "x", id="tagged", tags=tags))
 
     assert [] == await engine.list()

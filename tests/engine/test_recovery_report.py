@@ -110,7 +110,7 @@ async def test_a_report_comes_in_pages(place: Place) -> None:
 @pytest.mark.parametrize("limit", [0, 1_001])
 async def test_a_page_of_no_possible_size_is_refused(engine: outlive.Engine, limit: int) -> None:
     """The message says what is possible."""
-    with pytest.raises(ConfigurationError, match="a page has 1 to 1000 runs"):
+    with pytest.raises(ConfigurationError, match="a whole number from 1 to 1,000"):
         await engine.recovery(limit=limit)
 
 

@@ -182,5 +182,5 @@ def test_lease_that_names_nothing_is_refused(lease: Any) -> None:
 
 def test_empty_name_is_refused() -> None:
     """It would be everybody's."""
-    with pytest.raises(outlive.errors.ConfigurationError, match="names nobody"):
+    with pytest.raises(outlive.errors.ConfigurationError, match="a name of its own"):
         outlive.Engine("memory:", name=" ")

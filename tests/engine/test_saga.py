@@ -378,5 +378,5 @@ async def not_a_step(result: Any) -> None:
 async def test_add_takes_steps() -> None:
     """A plain function has no name to be found by."""
     async with outlive.saga() as block:
-        with pytest.raises(outlive.OutliveError, match="give it a step"):
+        with pytest.raises(outlive.OutliveError, match="give a step"):
             block.add(not_a_step)  # type: ignore[arg-type]

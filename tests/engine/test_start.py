@@ -221,7 +221,7 @@ async def test_runs_are_found_by_their_tags(engine: outlive.Engine) -> None:
 
     assert ["run-2"] == [run.id for run in await engine.list(tags={"team": "red"}, status="succeeded")]
     wrong: Any = {"team": 1}
-    with pytest.raises(TypeError, match="tags are text"):
+    with pytest.raises(TypeError, match="give text by name"):
         await engine.start(started, "c", tags=wrong)
 
 

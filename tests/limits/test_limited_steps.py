@@ -411,9 +411,9 @@ async def test_a_step_may_have_another_limit_for_one_call(world: World) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"cost": 2}, "cost=2 without limit="),
-        ({"limit": TokenBucket(1)}, "must be an outlive.RateLimit"),
-        ({"breaker": "bank"}, "must be an outlive.Breaker"),
+        ({"cost": 2}, "costs nothing without limit="),
+        ({"limit": TokenBucket(1)}, "give a RateLimit"),
+        ({"breaker": "bank"}, "give a Breaker"),
         ({"limit": RateLimit("api", HOURLY), "cost": 2}, "never fits"),
     ],
     ids=["a cost alone", "a bare tier", "a name", "too high a cost"],

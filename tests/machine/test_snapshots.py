@@ -16,7 +16,7 @@ import outlive
 from outlive import All, More, Pending
 from outlive._journal.event import RunCreated, SnapshotTaken, StepSucceeded
 from outlive.client.handle import RunHandle
-from outlive.errors import MachineError, RunCancelled, RunFailed, RunTimedOut
+from outlive.errors import RunCancelled, RunFailed, RunTimedOut
 from outlive.testing import RecordingObserver, TestEngine, replay
 from outlive.testing.fsck import check_store
 from tests.engine.support import Place, crash, events_of, in_time, parks, stage, until, waits
@@ -493,7 +493,7 @@ async def test_settings_may_change_while_a_run_is_open(place: Place, monkeypatch
 
 def test_a_limit_that_makes_no_sense_is_refused() -> None:
     """Before anything runs."""
-    with pytest.raises(MachineError, match="snapshot_after=0 must be at least 1 event"):
+    with pytest.raises(outlive.errors.DefinitionError, match=r"snapshot_after=0 .*or None to keep all events"):
         outlive.Machine("snapshots.none", S, data=Data, start=S.TURN, exits=[S.DONE], snapshot_after=0)
 
 

@@ -13,7 +13,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, CancelRequested, StepSucceeded
-from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
+from outlive.errors import DefinitionError, RunCancelled, RunFailed
 from outlive.testing import crash_everywhere
 from tests.engine.support import DAY, Place, crash, events_of, in_time, reaches, stage, until, waits
 
@@ -293,5 +293,7 @@ def test_a_stream_that_cannot_work_is_refused() -> None:
         outlive.Machine("streams.source", S, data=Data, start=S.READ, exits=[S.DONE]).stream(
             S.READ, source=plain, process=process, flush=flush, then=S.DONE
         )
-    with pytest.raises(MachineError, match=r"stream READ has items=0; .*; stream READ has seconds=0"):
-        stream("empty", items=0, seconds=0).validate()
+    with pytest.raises(DefinitionError, match=r"state READ of .*: items=0 "):
+        stream("empty", items=0)
+    with pytest.raises(DefinitionError, match=r"state READ of .*: seconds=0 "):
+        stream("empty", seconds=0)

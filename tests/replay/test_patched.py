@@ -287,5 +287,5 @@ def test_outside_a_run_the_new_way_is_taken() -> None:
 
 def test_a_mark_needs_a_name_that_journals_can_use() -> None:
     """It becomes part of an identity."""
-    with pytest.raises(DefinitionError, match="cannot be a name"):
+    with pytest.raises(DefinitionError, match="use letters, digits"):
         patched("two words")

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from outlive._define.step import Step, check_name
+from outlive._define.step import Step
 from outlive._journal.form import form_type
+from outlive._model import given
 from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision, NoticeKind
-from outlive._model.policy import SECONDS_MAX
+from outlive._model.given import Span
 from outlive._replay.approval import ask, decision, escalate, expire, watch_scope
 from outlive._replay.ask import this_execution
 from outlive._replay.asking import Asking
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
-from outlive.errors import ConfigurationError
+from outlive.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from outlive._model.approval import Approved, Rejected
 
 F = TypeVar("F")
 
-Seconds = float | timedelta
-
+WHERE = "outlive.wait_for_approval"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -45,9 +45,9 @@ async def wait_for_approval(
     title: str = "",
     form: None = None,
     assignees: Sequence[str] = (),
-    deadline: Seconds | datetime | None = None,
-    remind_every: Seconds | None = None,
-    escalate_after: Seconds | None = None,
+    deadline: Span | datetime | None = None,
+    remind_every: Span | None = None,
+    escalate_after: Span | None = None,
     escalate_to: Sequence[str] = (),
     notify: Step[[ApprovalNotice], Any] | None = None,
 ) -> Approved[None] | Rejected[None]: ...
@@ -58,9 +58,9 @@ async def wait_for_approval(
     title: str = "",
     form: type[F],
     assignees: Sequence[str] = (),
-    deadline: Seconds | datetime | None = None,
-    remind_every: Seconds | None = None,
-    escalate_after: Seconds | None = None,
+    deadline: Span | datetime | None = None,
+    remind_every: Span | None = None,
+    escalate_after: Span | None = None,
     escalate_to: Sequence[str] = (),
     notify: Step[[ApprovalNotice], Any] | None = None,
 ) -> Approved[F] | Rejected[F]: ...
@@ -70,9 +70,9 @@ async def wait_for_approval(
     title: str = "",
     form: Any = None,
     assignees: Sequence[str] = (),
-    deadline: Seconds | datetime | None = None,
-    remind_every: Seconds | None = None,
-    escalate_after: Seconds | None = None,
+    deadline: Span | datetime | None = None,
+    remind_every: Span | None = None,
+    escalate_after: Span | None = None,
     escalate_to: Sequence[str] = (),
     notify: Step[[ApprovalNotice], Any] | None = None,
 ) -> Any:
@@ -95,8 +95,9 @@ async def wait_for_approval(
     """
     execution = this_execution("wait_for_approval")
     execution.refuse_if_dropped()
+    wanted = given.label(WHERE, name, like="refund")
     now_at = execution.loop.now_at
-    kind = None if form is None else form_type(form)
+    kind = None if form is None else form_type(given.kind(WHERE, "form", form))
     every = _microseconds("remind_every", remind_every)
     after = _microseconds("escalate_after", escalate_after)
     if (after is None) != (not escalate_to):
@@ -104,19 +105,18 @@ async def wait_for_approval(
     if every is not None and notify is None:
         raise ConfigurationError("remind_every= needs notify=, a step that tells people")
     request = ApprovalRequest(
-        title=_text("title", title),
+        title=given.text(WHERE, "title", title, like="Refund?", least=0, most=given.TEXT_CHARACTERS_MAX),
         form=msgspec.UNSET if kind is None else msgspec.Raw(kind.schema_json),
-        assignees=_people("assignees", assignees),
+        assignees=given.texts(WHERE, "assignees", assignees, like="finance"),
         deadline_at=_deadline_at(deadline, now_at),
         remind_every=every,
         escalate_at=None if after is None else now_at + after,
-        escalate_to=_people("escalate_to", escalate_to),
+        escalate_to=given.texts(WHERE, "escalate_to", escalate_to, like="boss"),
     )
     _check_notify(notify)
-    name = check_name(name)
     answer: tuple[Decision, Any] | str = ""
     while isinstance(answer, str):
-        asking = ask(execution, name, request, again=answer)
+        asking = ask(execution, wanted, request, again=answer)
         watch = _Watch(execution, asking, request, notify)
         try:
             answer = await decision(execution, asking, kind)
@@ -124,7 +124,7 @@ async def wait_for_approval(
             watch.end()
     decided, filled = answer
     return Approval(
-        name=name,
+        name=wanted,
         approved=decided.approved,
         by=decided.by,
         at=instant(decided.at),
@@ -208,45 +208,17 @@ def _check_notify(notify: Any) -> None:
     if notify is None:
         return
     if not isinstance(notify, Step):
-        raise ConfigurationError(f"notify={notify!r} is not a step; decorate it with @outlive.step")
+        raise ArgumentTypeError(WHERE, "notify", notify, "give a step, a function decorated with @outlive.step")
     sample = ApprovalNotice("", "", "requested", "", (), None, "")
     notify.spec.signature.encode((sample,), {})
 
 
-def _deadline_at(deadline: Seconds | datetime | None, now_at: int) -> int | None:
+def _deadline_at(deadline: Span | datetime | None, now_at: int) -> int | None:
     if isinstance(deadline, datetime):
-        if deadline.tzinfo is None:
-            raise ConfigurationError(
-                f"deadline={deadline!r} has no time zone; give an aware datetime, for example "
-                f"outlive.now() + timedelta(days=2)"
-            )
-        return (deadline - _EPOCH) // _MICROSECOND
+        return (given.instant(WHERE, "deadline", deadline) - _EPOCH) // _MICROSECOND
     after = _microseconds("deadline", deadline)
     return None if after is None else now_at + after
 
 
-def _microseconds(name: str, wanted: Any) -> int | None:
-    if wanted is None:
-        return None
-    seconds = wanted.total_seconds() if isinstance(wanted, timedelta) else wanted
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= SECONDS_MAX:
-        raise ConfigurationError(
-            f"{name}={wanted!r} must be more than 0 seconds, as a number or a timedelta, and at most 100 years"
-        )
-    return max(1, round(seconds * 1_000_000))
-
-
-def _people(name: str, wanted: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(wanted, str):
-        raise ConfigurationError(f"{name}={wanted!r} is one text; give a list: [{wanted!r}]")
-    return tuple(_text(name, person) for person in wanted)
-
-
-def _text(name: str, wanted: Any) -> str:
-    if not isinstance(wanted, str):
-        raise ConfigurationError(f"{name}: {wanted!r} is not text")
-    try:
-        wanted.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigurationError(f"{name}: {wanted!r} is not text that UTF-8 can hold") from error
-    return wanted
+def _microseconds(name: str, wanted: Span | None) -> int | None:
+    return None if wanted is None else round(given.seconds(WHERE, name, wanted) * 1_000_000)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from outlive._define.inside import CURRENT_STEP
-from outlive._define.step import check_name
 from outlive._define.workflow import Bound, Workflow, bound
+from outlive._model import given
 from outlive._replay import deciding
 from outlive._replay.ask import current_execution, this_execution
 from outlive.errors import NotInRunError
@@ -41,10 +41,11 @@ def patched(name: str) -> bool:
     new way is taken.
 
     Raises:
-        DefinitionError: journals cannot use this name.
+        InvalidArgumentError: journals cannot use this name.
     """
     execution = current_execution()
-    return check_name(name) == name and (execution is None or deciding.patched(execution, name))
+    mark = given.label("outlive.patched", name, like="two-letters")
+    return execution is None or deciding.patched(execution, mark)
 
 
 def continue_as_new(*args: Any, workflow: Workflow[..., Any] | Bound[Any] | None = None, **kwargs: Any) -> NoReturn:

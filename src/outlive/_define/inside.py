@@ -13,7 +13,7 @@ from uuid import uuid4 as _uuid4
 
 from outlive._define.workflow import Bound, Startable, bound
 from outlive._journal.value import codec_for
-from outlive._model import RunStatus, check_run_id, check_tags, child_id
+from outlive._model import RunStatus, check_run_id, child_id, given
 from outlive._replay.ask import (
     child_result,
     current_execution,
@@ -63,10 +63,7 @@ def uuid4() -> UUID:
 
 async def sleep_until(when: datetime) -> None:
     """Wait until an instant, durably; an instant in the past is now."""
-    if when.tzinfo is None:
-        raise ValueError(
-            f"sleep_until({when!r}): give an aware datetime, for example outlive.now() + timedelta(hours=1)"
-        )
+    when = given.instant("outlive.sleep_until", "when", when)
     await asyncio.sleep(max(0.0, (when - now()).total_seconds()))
 
 
@@ -82,7 +79,9 @@ async def wait_for_signal(name: str, kind: Any = Any) -> Any:
 
     A signal that came early is taken at once, first in first out.
     """
-    return await take_signal(this_execution("wait_for_signal"), name, codec_for(kind))
+    execution = this_execution("wait_for_signal")
+    wanted = given.text("outlive.wait_for_signal", "name", name, like="paid")
+    return await take_signal(execution, wanted, codec_for(given.kind("outlive.wait_for_signal", "kind", kind)))
 
 
 class Child(Generic[R]):
@@ -112,7 +111,7 @@ async def start(
     detached: bool = False,
     id: str | None = None,
     tags: dict[str, str] | None = None,
-    timeout: float | None = None,
+    timeout: given.Span | None = None,
 ) -> Child[R]:
     """Start another run from a workflow.
 
@@ -122,10 +121,11 @@ async def start(
     execution = this_execution("start")
     wanted = bound(workflow, args)
     spec = wanted.workflow.spec
-    if not detached:
+    seconds = given.some_seconds("outlive.start", "timeout", timeout)
+    if not given.flag("outlive.start", "detached", detached):
         if id is not None or tags is not None:
             raise ConfigurationError("id= and tags= are for runs of their own: outlive.start(..., detached=True)")
-        call = start_child(execution, spec, wanted.args, wanted.kwargs, timeout_seconds=timeout)
+        call = start_child(execution, spec, wanted.args, wanted.kwargs, timeout_seconds=seconds)
         return Child(
             child_id(execution.root_id, call.command.run),
             lambda: child_result(execution, call),
@@ -137,8 +137,8 @@ async def start(
         wanted.args,
         wanted.kwargs,
         run_id=None if id is None else check_run_id(id),
-        tags=check_tags(tags),
-        timeout_seconds=timeout,
+        tags=given.tags("outlive.start", tags),
+        timeout_seconds=seconds,
     )
     return Child(run_id, lambda: _detached_result(wanted, run_id), lambda: cancel_detached(execution, run_id))
 

@@ -14,9 +14,10 @@ from typing import Any, Generic, TypeVar, overload
 
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
+from outlive._model import given
 from outlive._replay.ask import current_execution
 from outlive._replay.frame import SCOPE, Scope
-from outlive.errors import ConfigurationError, ToleranceExceededError
+from outlive.errors import ArgumentTypeError, ConfigurationError, ToleranceExceededError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,10 +35,10 @@ class Tolerance:
     def __post_init__(self) -> None:
         if self.failures is None and self.ratio is None:
             raise ConfigurationError("Tolerance(): give failures=, ratio= or both")
-        if self.failures is not None and self.failures < 0:
-            raise ConfigurationError(f"Tolerance(failures={self.failures}): it must be 0 or more")
-        if self.ratio is not None and not 0 <= self.ratio <= 1:
-            raise ConfigurationError(f"Tolerance(ratio={self.ratio}): it must be from 0 to 1")
+        if self.failures is not None:
+            given.keep(self, failures=given.whole("Tolerance", "failures", self.failures, least=0))
+        if self.ratio is not None:
+            given.keep(self, ratio=given.number("Tolerance", "ratio", self.ratio, least=0, most=1, like=0.1))
 
     def allows(self, failed: int, items: int) -> bool:
         """Whether this many failures of so many items are tolerated."""
@@ -82,11 +83,14 @@ async def map(
     Raises:
         ToleranceExceededError: more have failed than are tolerated; the rest is cancelled.
     """
+    where = "outlive.map"
     if not isinstance(work, Step | Workflow):
-        raise TypeError(f"outlive.map({work!r}, ...): give it a step or a workflow")
-    if concurrency < 1:
-        raise ConfigurationError(f"outlive.map(concurrency={concurrency!r}): it must be 1 or more")
-    return await _Map(work, items, tolerate).run(concurrency)
+        wanted = "give it a step or a workflow, a function decorated with @outlive.step or @outlive.workflow"
+        raise ArgumentTypeError(where, "work", work, wanted)
+    if tolerate is not None:
+        given.instance(where, "tolerate", tolerate, Tolerance, like="outlive.Tolerance(failures=5)")
+    lanes = given.whole(where, "concurrency", concurrency)
+    return await _Map(work, given.many(where, "items", items), tolerate).run(lanes)
 
 
 class _Map(Generic[R]):

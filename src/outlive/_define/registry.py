@@ -7,10 +7,12 @@ twice, a script that is also imported).
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, chunk_name, chunk_spec
+from outlive._model import given
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
 
@@ -93,15 +95,40 @@ REGISTRY = Registry()
 """What the decorators define and an engine runs unless it is given another registry."""
 
 
-def check_top_level(kind: str, fn: Callable[..., Any]) -> None:
-    """Refuse what cannot be found by name after a restart.
+def check_function(kind: str, fn: Callable[..., Any], name: str | None) -> str:
+    """The name of a function that can be a step or a workflow: the one that is given, or else its own.
 
     Raises:
-        LocalDefinitionError: a lambda or a function inside a function.
+        InvalidArgumentError: it is no function, yields, or has no name that journals can use.
+        LocalDefinitionError: a lambda or a function inside a function, which a restarted process cannot find by name.
+        DefinitionError: it is a method, or hides from us that it is async.
     """
-    qualname = getattr(fn, "__qualname__", repr(fn))
+    own_name = None if name is None else given.label(f"@outlive.{kind}", name)
+    given.function(f"@outlive.{kind}", "fn", fn, like="an `async def` at the top level of a module")
+    qualname = getattr(fn, "__qualname__", None)
+    if qualname is None:
+        raise DefinitionError(
+            f"{fn!r} cannot be a {kind}: it has no name; call it in a function of a module: `async def`"
+        )
     if "<locals>" in qualname or "<lambda>" in qualname:
         raise LocalDefinitionError(kind, qualname, where(fn))
+    _refuse_method(kind, fn, qualname)
+    if inspect.iscoroutinefunction(inspect.unwrap(fn)) and not inspect.iscoroutinefunction(fn):
+        raise DefinitionError(
+            f"{qualname} at {where(fn)} is async, and the decorator below @outlive.{kind} hides that; write the "
+            f"wrapper of that decorator as `async def` with `return await`, or put @outlive.{kind} directly above it"
+        )
+    return own_name or given.label(f"@outlive.{kind}", fn.__name__)
+
+
+def _refuse_method(kind: str, fn: Any, qualname: str) -> None:
+    """A method has an object as its first argument, and no journal has that."""
+    parameters = [] if inspect.ismethod(fn) else list(inspect.signature(fn).parameters)
+    if isinstance(fn, classmethod) or ("." in qualname and parameters[:1] and parameters[0] in ("self", "cls")):
+        raise DefinitionError(
+            f"{qualname} at {where(fn)} cannot be a {kind}: it is a method, and the journal cannot hold its object; "
+            f"write a function at the top level of the module that takes what it needs as arguments, or a @staticmethod"
+        )
 
 
 def where(fn: Callable[..., Any]) -> str:

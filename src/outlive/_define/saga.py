@@ -41,13 +41,12 @@ makes the run be parked instead of failed (`NotDurableError`): new code may stil
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
 from outlive._define.plain import PlainSaga, roll_back_plainly
 from outlive._define.step import Step, as_undo
-from outlive._model.policy import SECONDS_MAX
+from outlive._model import given
 from outlive._replay.ask import current_execution
 from outlive._replay.continuing import find_heir
 from outlive._replay.ending import find_not_durable
@@ -55,7 +54,7 @@ from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.rollback import forget, roll_back
 from outlive._replay.saga import SAGA, Saga
-from outlive.errors import ConfigurationError, RunDropped, SagaClosedError
+from outlive.errors import ArgumentTypeError, ConfigurationError, RunDropped, SagaClosedError
 
 _NO_FAILURE = (KeyboardInterrupt, RunDropped)
 """The program stops, or the run leaves memory; the workflow has not failed."""
@@ -76,7 +75,7 @@ class SagaBlock:
             SagaClosedError: the block is not entered yet, or was left.
         """
         if not isinstance(undo, Step):
-            raise ConfigurationError(f"saga.add({undo!r}): give it a step, a function decorated with @outlive.step")
+            raise ArgumentTypeError("saga.add", "undo", undo, "give a step, a function decorated with @outlive.step")
         saga = self._saga
         if saga is None or saga.is_over or saga.is_failed:
             raise SagaClosedError(f"undo {undo.name}")
@@ -142,7 +141,7 @@ class SagaBlock:
         return await roll_back(execution, saga)
 
 
-def saga(*, undo_timeout: float | timedelta | None = None) -> SagaBlock:
+def saga(*, undo_timeout: given.Span | None = None) -> SagaBlock:
     """A block whose undoable steps are undone, newest first, if it fails or is cancelled.
 
     Args:
@@ -150,14 +149,4 @@ def saga(*, undo_timeout: float | timedelta | None = None) -> SagaBlock:
             is parked with `UndoTimeoutError`, and resuming it goes on with what is left. Without it: what the saga
             around this one says, or as long as it takes.
     """
-    seconds = seconds_of(undo_timeout)
-    if seconds is not None and not 0 < seconds <= SECONDS_MAX:
-        raise ConfigurationError(
-            f"saga(undo_timeout={undo_timeout!r}): give more than 0 seconds, up to 100 years; or None, for ever"
-        )
-    return SagaBlock(seconds)
-
-
-def seconds_of(span: float | timedelta | None) -> float | None:
-    """A span of time that may be given as a number or as a timedelta."""
-    return span.total_seconds() if isinstance(span, timedelta) else span
+    return SagaBlock(given.some_seconds("outlive.saga", "undo_timeout", undo_timeout))

@@ -9,21 +9,20 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import re
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
 from outlive._define.plain import call_booked, call_plainly, plain_saga
-from outlive._define.registry import REGISTRY, check_top_level
+from outlive._define.registry import REGISTRY, check_function
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored
-from outlive._model import Retry
+from outlive._model import Retry, given
 from outlive._model.policy import NO_RETRY
 from outlive._replay.ask import current_execution, run_step
 from outlive._replay.command import StepKind, StepOptions, StepSpec
-from outlive.errors import DefinitionError
+from outlive.errors import ArgumentTypeError, DefinitionError
 
 if TYPE_CHECKING:
     from outlive._model.breaker import Breaker
@@ -36,16 +35,15 @@ R = TypeVar("R")
 UNDO_RETRY = Retry(attempts=20, first=1, factor=2, cap=60)
 """How a plain function that undoes a step is tried: for about a quarter of an hour."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
-
 
 class Step(Generic[P, R]):
     """A step; call it in a workflow with `await`."""
 
     def __init__(self, spec: StepSpec, options: StepOptions) -> None:
+        # Without the attributes of the function: one of them may be called as one of ours.
+        functools.update_wrapper(self, spec.fn, updated=())
         self.spec = spec
         self._options = options
-        functools.update_wrapper(self, spec.fn)
 
     @property
     def name(self) -> str:
@@ -79,21 +77,24 @@ class Step(Generic[P, R]):
         self,
         *,
         retry: Retry | None = None,
-        timeout: float | None = None,
+        timeout: given.Span | None = None,
         undo: Step[[R], Any] | None = None,
         breaker: Breaker | None = None,
         limit: RateLimit | None = None,
         cost: Cost | None = None,
     ) -> Step[P, R]:
         """The same step with other options, for one call. An `undo` must be a step here: a plain one has no name."""
+        where = f"step {self.name}"
         changed = msgspec.structs.replace(
             self._options,
             guard=_guard(self.name, breaker, limit, cost, own=self._options.guard),
-            retry=self._options.retry if retry is None else retry,
-            timeout_seconds=self._options.timeout_seconds if timeout is None else timeout,
+            retry=self._options.retry if retry is None else check_retry(where, retry),
+            timeout_seconds=self._options.timeout_seconds
+            if timeout is None
+            else given.seconds(where, "timeout", timeout),
             undo=self._options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
         )
-        return Step(self.spec, _checked(self.spec.name, changed))
+        return Step(self.spec, changed)
 
     def __repr__(self) -> str:
         return f"<step {self.spec.name}>"
@@ -104,7 +105,7 @@ class _Options(TypedDict, total=False):
 
     name: str | None
     retry: Retry | None
-    timeout: float | None
+    timeout: given.Span | None
     raises: tuple[type[BaseException], ...]
     breaker: Breaker | None
     limit: RateLimit | None
@@ -149,7 +150,7 @@ def step(
     *,
     name: str | None = None,
     retry: Retry | None = None,
-    timeout: float | None = None,
+    timeout: given.Span | None = None,
     raises: tuple[type[BaseException], ...] = (),
     undo: Step[..., Any] | Callable[[Any], Any] | None = None,
     once: bool = False,
@@ -177,20 +178,22 @@ def step(
     """
 
     def define(fn: Callable[..., Any]) -> Step[..., Any]:
-        check_top_level("step", fn)
-        own_name = check_name(name or fn.__name__)
+        own_name = check_function("step", fn, name)
+        where = f"step {own_name}"
         kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)
-        policy = retry or NO_RETRY
+        policy = NO_RETRY if retry is None else check_retry(where, retry)
+        classes = given.exceptions(where, "raises", raises)
+        seconds = given.some_seconds(where, "timeout", timeout)
         undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
         guard = _guard(own_name, breaker, limit, cost)
-        options = _checked(own_name, StepOptions(retry=policy, timeout_seconds=timeout, undo=undoing, guard=guard))
+        options = StepOptions(retry=policy, timeout_seconds=seconds, undo=undoing, guard=guard)
         spec = StepSpec(
             name=own_name,
             fn=fn,
             signature=Signature(fn, own_name, skip=kind is StepKind.TRANSACTION),
             is_async=inspect.iscoroutinefunction(fn),
             options=options,
-            registered=(*raises, *(policy.on if retry else ())),
+            registered=(*classes, *(policy.on if retry else ())),
             kind=kind,
         )
         REGISTRY.add_step(spec)
@@ -242,7 +245,9 @@ def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_defi
     """The step that undoes the step of this name; a plain function may become one."""
     if not isinstance(undo, Step):
         if not may_define:
-            raise DefinitionError(f"step {name}: options(undo={undo!r}) needs a step; decorate it with @outlive.step")
+            wanted = "options(...) needs a step here: give a function that is decorated with @outlive.step"
+            raise ArgumentTypeError(f"step {name}", "undo", undo, wanted)
+        given.function(f"step {name}", "undo", undo, like="release")
         undo = step(name=f"{name}.undo", retry=UNDO_RETRY)(undo)
     spec = as_undo(undo)
     if not spec.signature.takes_one:
@@ -301,22 +306,14 @@ class _UndoableTransactionStepDecorator(Generic[R]):
         raise NotImplementedError
 
 
-def check_name(name: str) -> str:
-    """Give a name back if journals can use it.
-
-    Raises:
-        DefinitionError: it has characters that identities, URLs or flows cannot take.
-    """
-    if _NAME.fullmatch(name) is None:
-        raise DefinitionError(
-            f"{name!r} cannot be a name: use letters, digits, '_', '.' and '-', starting with a letter"
-        )
-    return name
+def check_retry(where: str, retry: object) -> Retry:
+    """Give it back if it says how to retry."""
+    return given.instance(where, "retry", retry, Retry, like="outlive.Retry(attempts=3)")
 
 
 def _kind_of(name: str, fn: Callable[..., Any], *, once: bool, process: bool, transaction: bool) -> StepKind | None:
     wanted = {StepKind.ONCE: once, StepKind.PROCESS: process, StepKind.TRANSACTION: transaction}
-    kinds = [kind for kind, is_wanted in wanted.items() if is_wanted]
+    kinds = [kind for kind, is_wanted in wanted.items() if given.flag(f"step {name}", kind.value, is_wanted)]
     if len(kinds) > 1:
         both = " and ".join(f"{kind.value}=True" for kind in kinds)
         raise DefinitionError(f"step {name}: {both} exclude each other; choose one, or make it two steps")
@@ -337,9 +334,3 @@ def _takes_positional(fn: Callable[..., Any]) -> bool:
     kinds = [parameter.kind for parameter in inspect.signature(fn).parameters.values()]
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return bool(kinds) and kinds[0] in by_position
-
-
-def _checked(name: str, options: StepOptions) -> StepOptions:
-    if options.timeout_seconds is not None and options.timeout_seconds <= 0:
-        raise DefinitionError(f"step {name}: timeout={options.timeout_seconds!r} must be more than 0 seconds")
-    return msgspec.structs.replace(options)

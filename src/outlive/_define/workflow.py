@@ -7,14 +7,14 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, TypeVarTuple, overload
 
-from outlive._define.registry import REGISTRY, check_top_level
-from outlive._define.step import check_name
+from outlive._define.registry import REGISTRY, check_function
 from outlive._journal.arguments import Signature
 from outlive._journal.form import FormType, form_type
 from outlive._journal.value import ValueCodec, codec_for
+from outlive._model import given
 from outlive._replay.ask import child_result, current_execution, start_child
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import DefinitionError
+from outlive.errors import ArgumentTypeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,9 +25,10 @@ class Workflow(Generic[P, R]):
     """A workflow; start it with `engine.start(...)`, or call it in another workflow with `await`."""
 
     def __init__(self, spec: WorkflowSpec, signals: Mapping[str, Any]) -> None:
+        # Without the attributes of the function: one of them may be called as one of ours.
+        functools.update_wrapper(self, spec.fn, updated=())
         self.spec = spec
         self.signals: dict[str, ValueCodec] = {name: codec_for(annotation) for name, annotation in signals.items()}
-        functools.update_wrapper(self, spec.fn)
 
     @property
     def name(self) -> str:
@@ -97,9 +98,11 @@ def bound(workflow: Startable[*Ts, R], args: tuple[Any, ...]) -> Bound[R]:
         workflow._check_startable()
         return Bound(workflow, args, {})
     if not isinstance(workflow, Bound):
-        raise TypeError(f"{workflow!r} is not a workflow; start a function decorated with @outlive.workflow")
+        wanted = "this is not a workflow; give a function decorated with @outlive.workflow"
+        raise ArgumentTypeError("start", "workflow", workflow, wanted)
     if args:
-        raise TypeError(f"{workflow.workflow!r} has its arguments from bind(...); give all of them there")
+        wanted = "it has its arguments from bind(...); give all of them there"
+        raise ArgumentTypeError("start", "workflow", workflow.workflow, wanted)
     workflow.workflow._check_startable()
     return workflow
 
@@ -111,7 +114,7 @@ def workflow(
     *,
     name: str | None = None,
     version: int = 1,
-    timeout: float | None = None,
+    timeout: given.Span | None = None,
     signals: Mapping[str, Any] | None = None,
     approvals: Mapping[str, Any] | None = None,
     raises: tuple[type[BaseException], ...] = (),
@@ -126,7 +129,7 @@ def workflow(
     *,
     name: str | None = None,
     version: int = 1,
-    timeout: float | None = None,
+    timeout: given.Span | None = None,
     signals: Mapping[str, Any] | None = None,
     approvals: Mapping[str, Any] | None = None,
     raises: tuple[type[BaseException], ...] = (),
@@ -149,28 +152,27 @@ def workflow(
     """
 
     def define(fn: Callable[..., Any]) -> Workflow[..., Any]:
-        check_top_level("workflow", fn)
-        own_name = check_name(name or fn.__name__)
+        own_name = check_function("workflow", fn, name)
+        where = f"workflow {own_name}"
         if not inspect.iscoroutinefunction(fn):
-            raise DefinitionError(f"workflow {own_name} must be an async function: write `async def {own_name}`")
-        if version < 1:
-            raise DefinitionError(f"workflow {own_name}: version={version!r} must be a whole number from 1 on")
-        if timeout is not None and timeout <= 0:
-            raise DefinitionError(f"workflow {own_name}: timeout={timeout!r} must be more than 0 seconds")
+            wanted = f"a workflow must be an async function; use `async def {fn.__name__}`"
+            raise ArgumentTypeError(f"@outlive.workflow {own_name}", "fn", fn, wanted)
+        signal_kinds = given.kinds(where, "signals", signals)
+        form_kinds = given.kinds(where, "approvals", approvals)
         spec = WorkflowSpec(
             name=own_name,
-            version=version,
+            version=given.whole(where, "version", version),
             fn=fn,
             signature=Signature(fn, own_name),
-            timeout_seconds=timeout,
-            registered=raises,
-            resumable=resumable,
-            strict_arguments=strict_arguments,
+            timeout_seconds=given.some_seconds(where, "timeout", timeout),
+            registered=given.exceptions(where, "raises", raises),
+            resumable=given.flag(where, "resumable", resumable),
+            strict_arguments=given.flag(where, "strict_arguments", strict_arguments),
         )
-        defined: Workflow[..., Any] = Workflow(spec, signals or {})
+        defined: Workflow[..., Any] = Workflow(spec, signal_kinds)
         REGISTRY.add_workflow(defined.spec)
         SIGNALS[spec.name, spec.version] = defined.signals
-        FORMS[spec.name, spec.version] = {name: form_type(form) for name, form in (approvals or {}).items()}
+        FORMS[spec.name, spec.version] = {name: form_type(form) for name, form in form_kinds.items()}
         return defined
 
     return define if fn is None else define(fn)

@@ -25,7 +25,13 @@ from outlive._journal.compression import READERS
 from outlive._journal.value import Stored
 from outlive._model import Limits, Payload
 from outlive._model.payload import Blob
-from outlive.errors import ConfigurationError, PayloadTooLargeError, UnreadableError, UnserialisableError
+from outlive.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    PayloadTooLargeError,
+    UnreadableError,
+    UnserialisableError,
+)
 
 
 class PayloadCodec(Protocol):
@@ -72,13 +78,23 @@ class _Link:
         return _bytes_of(self._decode(data, **{name: given[name] for name in self._decode_wants}))
 
 
+def _checked(codecs: object) -> Sequence[PayloadCodec]:
+    wanted = "give a list of codecs, for example codecs=[outlive.codecs.Compression()]"
+    if not isinstance(codecs, Sequence) or isinstance(codecs, str):
+        raise ArgumentTypeError("Engine", "codecs", codecs, wanted)
+    for codec in codecs:
+        if isinstance(codec, type) or not all(hasattr(codec, name) for name in ("name", "encode", "decode")):
+            raise ArgumentTypeError("Engine", "codecs", codec, wanted)
+    return codecs
+
+
 class Packer:
     """Packs and unpacks values for one engine."""
 
     def __init__(self, limits: Limits, codecs: Sequence[PayloadCodec] = ()) -> None:
         self._inline_max = limits.payload_inline_bytes_max
         self._bytes_max = limits.payload_bytes_max
-        self._chain = tuple(_Link(codec) for codec in codecs)
+        self._chain = tuple(_Link(codec) for codec in _checked(codecs))
         self._by_name = {link.name: link for link in self._chain}
         if len(self._by_name) != len(self._chain):
             names = ", ".join(link.name for link in self._chain)

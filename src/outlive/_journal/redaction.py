@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from outlive._journal.event import AnyEvent, MessageSetAside, RunCreated, SignalReceived, SnapshotTaken
-from outlive._model import Failure, Payload
+from outlive._model import Failure, Payload, given
 from outlive.errors import ConfigurationError
 
 HIDDEN = "[redacted]"
@@ -48,9 +48,7 @@ class Redaction:
     """Fields whose values are not for people."""
 
     def __init__(self, fields: Iterable[str] = ()) -> None:
-        if isinstance(fields, str):
-            raise ConfigurationError(f"redact={fields!r} is one text; write a tuple of fields: ({fields!r},)")
-        self._patterns = [_pattern(field) for field in fields]
+        self._patterns = [_pattern(field) for field in given.texts("Engine", "redact", fields, like="password")]
 
     def __bool__(self) -> bool:
         return bool(self._patterns)

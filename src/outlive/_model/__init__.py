@@ -5,7 +5,7 @@ add and store without surprises.
 """
 
 from outlive._model.failure import Failure
-from outlive._model.id import check_run_id, check_tags, child_id
+from outlive._model.id import check_run_id, child_id, known_run_id
 from outlive._model.payload import Payload
 from outlive._model.policy import Limits, Retry
 from outlive._model.recovery import Recovery
@@ -25,7 +25,7 @@ __all__ = [
     "Wait",
     "WaitKind",
     "check_run_id",
-    "check_tags",
     "child_id",
     "definition_key",
+    "known_run_id",
 ]

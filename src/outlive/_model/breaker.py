@@ -24,8 +24,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from outlive._model.policy import SECONDS_MAX, are_exceptions, is_whole
-from outlive.errors import ConfigurationError
+from outlive._model import given
 
 _MICROSECONDS = 1_000_000
 SPACING = 50_000
@@ -33,7 +32,6 @@ SPACING = 50_000
 TRIAL_LOOK = 1_000_000
 """How soon one who finds all trials taken looks again."""
 NEVER = 1 << 62
-NAME_CHARACTERS_MAX = 200
 
 
 class Phase(enum.Enum):
@@ -107,30 +105,17 @@ class Breaker:
         shared: bool = False,
         when_open: Literal["wait", "fail"] = "wait",
     ) -> None:
-        seconds = reset.total_seconds() if isinstance(reset, timedelta) else reset
-        if not 0 < len(name) <= NAME_CHARACTERS_MAX:
-            raise ConfigurationError(
-                f"Breaker({name!r}): give it a name of up to {NAME_CHARACTERS_MAX} characters; steps with the same one "
-                f"share it"
-            )
-        if not (is_whole(failures, least=1) and is_whole(trials, least=1)):
-            raise ConfigurationError(f"Breaker({name!r}): failures and trials are whole numbers, at least 1")
-        if not (seconds * _MICROSECONDS >= 1 and seconds <= SECONDS_MAX):
-            raise ConfigurationError(f"Breaker({name!r}): reset={reset!r} must be more than 0 seconds, up to 100 years")
-        if not are_exceptions(on):
-            raise ConfigurationError(f"Breaker({name!r}): on={on!r} must be a tuple of exception classes")
-        if when_open not in ("wait", "fail"):
-            raise ConfigurationError(f"Breaker({name!r}): when_open={when_open!r} must be 'wait' or 'fail'")
-        for field, value in {
-            "name": name,
-            "failures": failures,
-            "reset": seconds,
-            "trials": trials,
-            "on": on,
-            "shared": shared,
-            "when_open": when_open,
-        }.items():
-            object.__setattr__(self, field, value)
+        where = f"Breaker({name!r})"
+        given.keep(
+            self,
+            name=given.text("Breaker", "name", name, like="bank"),
+            failures=given.whole(where, "failures", failures),
+            reset=given.seconds(where, "reset", reset),
+            trials=given.whole(where, "trials", trials),
+            on=given.exceptions(where, "on", on),
+            shared=given.flag(where, "shared", shared),
+            when_open=given.one_of(where, "when_open", when_open, ("wait", "fail")),
+        )
 
     @property
     def _reset(self) -> int:

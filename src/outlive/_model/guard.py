@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from outlive._model import given
 from outlive._model.breaker import Breaker
 from outlive._model.limit import RateLimit
 from outlive.errors import ConfigurationError, DefinitionError
@@ -39,15 +40,18 @@ def guard_of(what: str, breaker: Breaker | None, limit: RateLimit | None, cost: 
     Raises:
         DefinitionError: this cannot be one.
     """
-    if breaker is not None and not isinstance(breaker, Breaker):
-        raise DefinitionError(f"{what}: breaker={breaker!r} must be an outlive.Breaker")
-    if limit is not None and not isinstance(limit, RateLimit):
-        raise DefinitionError(f"{what}: limit={limit!r} must be an outlive.RateLimit; put the tier into one")
+    if breaker is not None:
+        given.instance(what, "breaker", breaker, Breaker, like='outlive.Breaker("bank")')
+    if limit is not None:
+        given.instance(what, "limit", limit, RateLimit, like='outlive.RateLimit("bank", outlive.TokenBucket(10))')
     if limit is None:
         if cost is not None:
-            raise DefinitionError(f"{what}: cost={cost!r} without limit= costs nobody anything")
+            raise DefinitionError(
+                f"{what}: cost={cost!r} costs nothing without limit=; give limit= too, or leave cost= out"
+            )
         return None if breaker is None else Guard(breaker)
     if cost is not None and not callable(cost):
+        given.whole(what, "cost", cost, least=0)
         try:
             limit.check_cost(cost)
         except ConfigurationError as error:

@@ -1,41 +1,33 @@
-"""Run ids and tags: what a user may choose, and how the ids of children are made."""
+"""Run ids: what a user may choose, and how the ids of children are made."""
 
 from __future__ import annotations
 
+import enum
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from outlive.errors import InvalidRunIdError
+from outlive._model import given
+from outlive.errors import ArgumentTypeError, InvalidRunIdError
 
-RUN_ID_LENGTH_MAX = 128
+ID_CHARACTERS_MAX = 1_000
+"""Of an id that is looked for: users may choose 128, and what Outlive adds to one is not long."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
 def check_run_id(run_id: object) -> str:
     """Give the id back if a user may choose it; ids appear in URLs, file names and logs."""
-    if not isinstance(run_id, str) or _RUN_ID.fullmatch(run_id) is None:
+    plain = run_id.value if isinstance(run_id, enum.Enum) else run_id
+    if not isinstance(plain, str) or _RUN_ID.fullmatch(plain) is None:
         raise InvalidRunIdError(run_id)
-    return run_id
+    return str.__str__(plain)
+
+
+def known_run_id(where: str, run_id: object, *, name: str = "run_id") -> str:
+    """Give the id back if a run may have it, one that a user chose or one that was made for a child."""
+    if not isinstance(run_id, str | enum.Enum) and isinstance(own := getattr(run_id, "id", None), str):
+        raise ArgumentTypeError(where, name, run_id, f"give the id of the run, and not the run: {own!r}, or run.id")
+    return given.text(where, name, run_id, like="order-42", most=ID_CHARACTERS_MAX)
 
 
 def child_id(root_id: str, number: int) -> str:
     """The id of a run inside the tree of `root_id`; '~' keeps it apart from every id a user may choose."""
     return root_id if number == 0 else f"{root_id}~{number}"
-
-
-def check_tags(tags: Mapping[Any, Any] | None) -> dict[str, str]:
-    """A copy of the tags, if they are text that can be stored.
-
-    Raises:
-        TypeError: a name or a value is not text.
-        ValueError: it is text that UTF-8 cannot hold.
-    """
-    for name, value in (tags or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise TypeError(f"tags are text: {name!r}={value!r}")
-        try:
-            f"{name}{value}".encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"tags are text that UTF-8 can hold: {name!r}={value!r}") from error
-    return dict(tags or {})

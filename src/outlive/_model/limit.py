@@ -29,9 +29,9 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from outlive._model.breaker import NAME_CHARACTERS_MAX
-from outlive._model.policy import SECONDS_MAX, is_whole
-from outlive.errors import ConfigurationError
+from outlive._model import given
+from outlive._model.given import SECONDS_MAX
+from outlive.errors import ArgumentTypeError, ConfigurationError
 
 _MICROSECONDS = 1_000_000
 _NANOSECONDS = 1_000_000_000
@@ -77,10 +77,10 @@ class TokenBucket:
     burst: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 / SECONDS_MAX <= self.rate <= _NANOSECONDS:
-            raise ConfigurationError(f"TokenBucket(rate={self.rate!r}): tokens a second, more than 0, up to a billion")
-        if not is_whole(self.burst, least=0):
-            raise ConfigurationError(f"TokenBucket(burst={self.burst!r}): how many tokens it holds, a whole number")
+        rate = given.number(
+            "TokenBucket", "rate", self.rate, least=1 / SECONDS_MAX, most=_NANOSECONDS, what="tokens a second", like=10
+        )
+        given.keep(self, rate=rate, burst=given.whole("TokenBucket", "burst", self.burst, least=0))
         if not self.burst:
             object.__setattr__(self, "burst", math.ceil(self.rate))
 
@@ -126,14 +126,11 @@ class FixedWindow:
     seconds: float
 
     def __post_init__(self) -> None:
-        if not is_whole(self.limit, least=1):
-            raise ConfigurationError(
-                f"FixedWindow(limit={self.limit!r}): calls in one window, a whole number from 1 on"
-            )
-        if not (self.seconds * _MICROSECONDS >= 1 and self.seconds <= SECONDS_MAX):
-            raise ConfigurationError(
-                f"FixedWindow(seconds={self.seconds!r}): how long a window is, more than 0, up to 100 years"
-            )
+        given.keep(
+            self,
+            limit=given.whole("FixedWindow", "limit", self.limit),
+            seconds=given.seconds("FixedWindow", "seconds", self.seconds),
+        )
 
     @property
     def label(self) -> str:
@@ -211,19 +208,22 @@ class RateLimit:
     def __init__(
         self, name: str, *tiers: Tier, shared: bool = False, when_full: Literal["wait", "fail"] = "wait"
     ) -> None:
-        if not 0 < len(name) <= NAME_CHARACTERS_MAX:
-            raise ConfigurationError(
-                f"RateLimit({name!r}): give it a name of up to {NAME_CHARACTERS_MAX} characters; steps with the same "
-                f"one share it"
-            )
+        where = f"RateLimit({name!r})"
+        given.keep(
+            self,
+            name=given.text("RateLimit", "name", name, like="bank"),
+            tiers=tiers,
+            shared=given.flag(where, "shared", shared),
+            when_full=given.one_of(where, "when_full", when_full, ("wait", "fail")),
+        )
         if not tiers:
-            raise ConfigurationError(f"RateLimit({name!r}) limits nothing: give it a TokenBucket or a FixedWindow")
+            raise ConfigurationError(f"{where} limits nothing: give it a TokenBucket or a FixedWindow")
+        for tier in tiers:
+            if not all(hasattr(tier, name) for name in ("label", "capacity", "earliest", "charge", "refund")):
+                wanted = "give TokenBucket or FixedWindow objects, for example TokenBucket(rate=10)"
+                raise ArgumentTypeError(where, "tiers", tier, wanted)
         if len({tier.label for tier in tiers}) < len(tiers):
-            raise ConfigurationError(f"RateLimit({name!r}) has the same tier twice")
-        if when_full not in ("wait", "fail"):
-            raise ConfigurationError(f"RateLimit({name!r}): when_full={when_full!r} must be 'wait' or 'fail'")
-        for field, value in (("name", name), ("tiers", tiers), ("shared", shared), ("when_full", when_full)):
-            object.__setattr__(self, field, value)
+            raise ConfigurationError(f"{where} has the same tier twice; leave one of them out")
 
     def check_cost(self, cost: int) -> int:
         """Give a cost back if a call can have it.
@@ -231,8 +231,7 @@ class RateLimit:
         Raises:
             ConfigurationError: it is no number, or more than can ever fit.
         """
-        if type(cost) is not int or cost < 0:
-            raise ConfigurationError(f"rate limit {self.name}: a cost is a whole number from 0 on, not {cost!r}")
+        cost = given.whole(f"rate limit {self.name}", "cost", cost, least=0)
         for tier in self.tiers:
             if cost > tier.capacity:
                 raise ConfigurationError(

@@ -5,20 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, fields
 
+from outlive._model import given
 from outlive.errors import ConfigurationError
 
-SECONDS_MAX = 100 * 366 * 24 * 3600
-"""The longest span of time: more is a mistake, and does not fit into an instant."""
-
-
-def is_whole(number: object, *, least: int) -> bool:
-    """Whether it can be kept as a whole number, and is large enough; users need not obey types."""
-    return isinstance(number, int) and number >= least
-
-
-def are_exceptions(classes: object) -> bool:
-    """Whether these can be caught, and gone through one by one."""
-    return isinstance(classes, tuple) and all(isinstance(it, type) and issubclass(it, BaseException) for it in classes)
+FACTOR_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +29,15 @@ class Retry:
     """Which exceptions are worth another attempt."""
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ConfigurationError(f"Retry(attempts={self.attempts}): a step has at least 1 attempt")
-        if self.first < 0 or self.cap < 0 or self.factor < 1:
-            raise ConfigurationError("Retry: first and cap must be >= 0 and factor >= 1")
-        if not 0 <= self.jitter <= 1:
-            raise ConfigurationError(f"Retry(jitter={self.jitter}): jitter is a share between 0 and 1")
-        if not are_exceptions(self.on):
-            raise ConfigurationError(f"Retry(on={self.on!r}): on is a tuple of exception classes")
+        given.keep(
+            self,
+            attempts=given.whole("Retry", "attempts", self.attempts),
+            first=given.seconds("Retry", "first", self.first, or_zero=True),
+            factor=given.number("Retry", "factor", self.factor, least=1, most=FACTOR_MAX, like=2),
+            cap=given.seconds("Retry", "cap", self.cap, or_zero=True),
+            jitter=given.number("Retry", "jitter", self.jitter, least=0, most=1, like=0.1),
+            on=given.exceptions("Retry", "on", self.on),
+        )
 
     def delay_seconds(self, attempt: int, spread: float) -> float:
         """How long to wait after failed attempt number `attempt`; `spread` in [-1, 1] picks within the jitter."""
@@ -91,7 +82,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for limit in fields(self):
-            if getattr(self, limit.name) < 1:
-                raise ConfigurationError(f"Limits({limit.name}={getattr(self, limit.name)}): must be at least 1")
+            given.keep(self, **{limit.name: given.whole("Limits", limit.name, getattr(self, limit.name))})
         if self.payload_inline_bytes_max > self.payload_bytes_max:
-            raise ConfigurationError("Limits: payload_inline_bytes_max must not exceed payload_bytes_max")
+            raise ConfigurationError(
+                "Limits: payload_inline_bytes_max must not exceed payload_bytes_max; raise that too"
+            )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from outlive.errors import ConfigurationError
+from outlive._model import given
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +32,13 @@ class Recovery:
     """Seconds after its last progress from which on an orphan does not go on by itself; None for never."""
 
     def __post_init__(self) -> None:
+        for name in ("enabled", "auto_resume"):
+            given.flag("Recovery", name, getattr(self, name))
         for name in ("orphans_at_start_max", "orphans_per_check_max"):
-            if not isinstance(value := getattr(self, name), int) or value < 1:
-                raise ConfigurationError(
-                    f"Recovery({name}={value!r}): a whole number from 1 on; for no orphans at all say enabled=False"
-                )
-        if not 0 < self.check_seconds < math.inf:
-            raise ConfigurationError(f"Recovery(check_seconds={self.check_seconds!r}): must be more than 0 seconds")
-        if not 0 <= self.stale_after < math.inf:
-            raise ConfigurationError(f"Recovery(stale_after={self.stale_after!r}): must be at least 0 seconds")
-        if self.resume_age_max is not None and not 0 < self.resume_age_max < math.inf:
-            raise ConfigurationError(
-                f"Recovery(resume_age_max={self.resume_age_max!r}): must be more than 0 seconds, or None for no limit"
-            )
+            given.keep(self, **{name: given.whole("Recovery", name, getattr(self, name))})
+        given.keep(
+            self,
+            check_seconds=given.seconds("Recovery", "check_seconds", self.check_seconds),
+            stale_after=given.seconds("Recovery", "stale_after", self.stale_after, or_zero=True),
+            resume_age_max=given.some_seconds("Recovery", "resume_age_max", self.resume_age_max),
+        )

@@ -20,7 +20,7 @@ from outlive._journal.event import ApprovalDecided, ApprovalEscalated, ApprovalR
 from outlive._journal.form import encode_form
 from outlive._journal.packing import Packer, mail_mark
 from outlive._journal.schema import find_mismatch
-from outlive._model import Payload, Run
+from outlive._model import Payload, Run, given, known_run_id
 from outlive._model.approval import Approval, Decision
 from outlive._store.contract import Delivery, Message, MessageKind, Store
 from outlive.client.audit import ApprovalEntry, Audit, Key, approval_of
@@ -30,7 +30,6 @@ from outlive.errors import (
     ApprovalClosedError,
     ApprovalFormError,
     ApprovalNotFoundError,
-    ConfigurationError,
     RunFinishedError,
     RunNotFoundError,
     UnreadableError,
@@ -60,10 +59,12 @@ class ApprovalDesk:
         self, run_id: str, name: str, *, approved: bool, by: str, form: Any, comment: str, request: str | None
     ) -> Approval[Any]:
         """Leave a decision, or get the one that was there. See `Engine.approve`."""
-        _check_text("by", by)
-        _check_text("comment", comment)
-        if not by:
-            raise ConfigurationError("by='': say who decides")
+        where = "engine.approve" if approved else "engine.reject"
+        by = given.text(where, "by", by, like="ann")
+        comment = given.text(where, "comment", comment, like="fine", least=0, most=given.TEXT_CHARACTERS_MAX)
+        name = given.text(where, "name", name, like="refund")
+        if request is not None:
+            request = given.text(where, "request", request, like="entry.id", most=given.KEY_CHARACTERS_MAX)
         run = await self._find(run_id)
         audit = await self._read(run)
         key = _choose(audit, run, name, request)
@@ -106,7 +107,8 @@ class ApprovalDesk:
             return False
 
     async def _find(self, run_id: str) -> Run:
-        run = await self._store.find_run(run_id)
+        store, run_id = self._store, known_run_id("engine", run_id)
+        run = await store.find_run(run_id)
         if run is None:
             raise RunNotFoundError(run_id)
         return run
@@ -129,16 +131,6 @@ class ApprovalDesk:
         audit = Audit(run, unpack)
         audit.read(events, mail, now_at=self._store.now())
         return audit
-
-
-def _check_text(name: str, value: Any) -> None:
-    """Refuse here what no worker could read."""
-    try:
-        if not isinstance(value, str):
-            raise TypeError("it is not text")
-        value.encode()
-    except (TypeError, UnicodeEncodeError) as error:
-        raise ConfigurationError(f"{name}={value!r} cannot be stored: {error}") from error
 
 
 def _choose(audit: Audit, run: Run, name: str, request: str | None) -> Key:

@@ -20,7 +20,7 @@ from outlive._journal.codec import creation_in
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import Packer
 from outlive._journal.value import TAGGED, ValueCodec
-from outlive._model import Failure, Payload, Run, RunStatus
+from outlive._model import Failure, Payload, Run, RunStatus, given
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.ending import failed_error
 from outlive._store.contract import ItemResult, Store
@@ -137,7 +137,7 @@ class Batch(Generic[R]):
         """Ask the batch to stop; the wish is durable when this returns. Items that have ended keep their outcome."""
         await self.run.cancel(reason=reason)
 
-    async def result(self, timeout: float | None = None) -> dict[str, int]:
+    async def result(self, timeout: given.Span | None = None) -> dict[str, int]:
         """Wait for the end: how many items there were (`total`), and how many `succeeded` and `failed`.
 
         Raises:

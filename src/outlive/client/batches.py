@@ -8,29 +8,20 @@ from typing import Any, Protocol
 import msgspec
 
 from outlive._define.batch import BATCH, Plan, chunk_name
+from outlive._define.map import Tolerance
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
 from outlive._journal.packing import Packer
-from outlive._model import check_run_id, check_tags
+from outlive._model import check_run_id, given
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.client.batch import Batch, Reader
 from outlive.client.cutting import Rows, cut
 from outlive.client.handle import RunHandle
-from outlive.errors import ConfigurationError, RunExistsError
+from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError
+
+WHERE = "engine.start_batch"
 
 _BATCH: Workflow[[Plan], Any] = Workflow(BATCH, {})
-
-
-class Tolerates(Protocol):
-    """How many items may fail: `outlive.Tolerance`."""
-
-    @property
-    def failures(self) -> int | None:
-        """So many."""
-
-    @property
-    def ratio(self) -> float | None:
-        """Such a share of all."""
 
 
 class Start(Protocol):
@@ -62,21 +53,25 @@ class Batches:
         concurrency: int,
         id: str | None,
         tags: dict[str, str] | None,
-        tolerate: Tolerates | None,
+        tolerate: Tolerance | None,
     ) -> Batch[Any]:
         """Start a batch. See `Engine.start_batch`."""
+        # All of it before the rows are read, which can be done once only.
         item = _item_of(work)
-        if concurrency < 1:
-            raise ConfigurationError(f"start_batch(concurrency={concurrency!r}): it must be 1 or more")
+        lanes = given.whole(WHERE, "concurrency", concurrency)
         run_id = self._new_id() if id is None else check_run_id(id)
-        check_tags(tags)  # Before the rows are read, which can be done once only.
+        labels = given.tags(WHERE, tags)
+        if tolerate is not None:
+            tolerate = given.instance(WHERE, "tolerate", tolerate, Tolerance, like="outlive.Tolerance(failures=5)")
+        if not hasattr(rows, "__aiter__"):
+            given.many(WHERE, "rows", rows)
         if id is None or await self._reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
             chunks = await cut(item, rows, batch_id=run_id, packer=self._packer, store=self._reader.store)
-            plan = Plan(item=name, version=version, chunks=chunks, concurrency=concurrency)
+            plan = Plan(item=name, version=version, chunks=chunks, concurrency=lanes)
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
-            await self._start(_BATCH, plan, id=run_id, tags=tags)
+            await self._start(_BATCH, plan, id=run_id, tags=labels)
         return await self._attach(run_id, item)
 
     async def _attach(self, run_id: str, item: StepSpec | WorkflowSpec) -> Batch[Any]:
@@ -95,7 +90,8 @@ class Batches:
 
 def _item_of(work: Any) -> StepSpec | WorkflowSpec:
     if not isinstance(work, Step | Workflow):
-        raise TypeError(f"start_batch({work!r}, ...): give it a step or a workflow")
+        wanted = "give it a step or a workflow, a function decorated with @outlive.step or @outlive.workflow"
+        raise ArgumentTypeError(WHERE, "work", work, wanted)
     if isinstance(work, Workflow):
         work._check_startable()
     if isinstance(work, Step) and work.has_own_options:
@@ -103,11 +99,11 @@ def _item_of(work: Any) -> StepSpec | WorkflowSpec:
             f"start_batch({work!r}, ...): options of a call are not kept with a batch; put them into @outlive.step(...)"
         )
     if not work.spec.signature.takes_one:
-        raise TypeError(f"start_batch({work!r}, ...): it is called with one argument, the row, and does not take that")
+        raise ArgumentTypeError(WHERE, "work", work, "give one that takes one argument, the row")
     return work.spec
 
 
-def _tolerating(plan: Plan, tolerate: Tolerates) -> Plan:
+def _tolerating(plan: Plan, tolerate: Tolerance) -> Plan:
     """The plan with the number of failures that is too many by whichever measure is stricter."""
     limits = [] if tolerate.failures is None else [tolerate.failures]
     limits += [] if tolerate.ratio is None else [int(tolerate.ratio * plan.total)]

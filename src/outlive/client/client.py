@@ -7,7 +7,7 @@ owns because it is parked. Everything else is the business of the run's worker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import Context
 from typing import Any, Literal, TypeVar, TypeVarTuple, get_args
 
@@ -19,7 +19,7 @@ from outlive._journal.codec import Row, creation_in
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
-from outlive._model import Limits, Run, RunFilter, RunStatus, check_run_id, check_tags
+from outlive._model import Limits, Run, RunFilter, RunStatus, check_run_id, given, known_run_id
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Message, MessageKind, Outcome, Store
@@ -37,7 +37,6 @@ from outlive.client.post import Post
 from outlive.client.skipping import skip_step
 from outlive.client.waiters import Waiters
 from outlive.errors import (
-    ConfigurationError,
     EngineClosedError,
     OutliveError,
     RunExistsError,
@@ -115,18 +114,17 @@ class Client(LookingClient):
         *args: *Ts,
         id: str | None = None,
         on_conflict: OnConflict = "attach",
-        timeout: float | None = None,
-        tags: dict[str, str] | None = None,
+        timeout: given.Span | None = None,
+        tags: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> RunHandle[R]:
         """Start a run. See `Engine.start`."""
-        if on_conflict not in get_args(OnConflict):
-            raise ConfigurationError(f"on_conflict={on_conflict!r} is none of {', '.join(get_args(OnConflict))}")
-        if timeout is not None and timeout <= 0:
-            raise ConfigurationError(f"timeout={timeout!r} must be more than 0 seconds")
+        given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
+        seconds = given.some_seconds("engine.start", "timeout", timeout)
+        labels = given.tags("engine.start", tags)
         wanted = bound(workflow, args)
         run_id = self._new_id() if id is None else check_run_id(id)
-        event, blobs = self._created(wanted, timeout, tags)
+        event, blobs = self._created(wanted, seconds, labels)
         if connection is not None:
             await start_within(self._store, connection, run_id, event, blobs, on_conflict=on_conflict)
         elif (self._may_run_here and id is not None and await self._is_taken(run_id)) or (
@@ -148,7 +146,7 @@ class Client(LookingClient):
             arguments=payload,
             at=self._store.now(),
             nonce=nonce,
-            tags=check_tags(tags),
+            tags=tags,
             timeout_seconds=timeout,
         )
         return event, [blob] if blob else []
@@ -264,10 +262,15 @@ class Client(LookingClient):
     ) -> None:
         """Send a signal to a run. See `Engine.signal`."""
         self._check_usable()
+        run_id = known_run_id("engine.signal", run_id)
+        name = given.text("engine.signal", "name", name, like="paid")
+        if key is not None:
+            key = given.text("engine.signal", "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
         change = None
         spec: WorkflowSpec | None = None
         if start is not None:
-            wanted: Bound[Any] = bound(start[0], start[1:])
+            workflow, *args = given.call("engine.signal", "start", start)
+            wanted: Bound[Any] = bound(workflow, tuple(args))
             spec = wanted.workflow.spec
             event, blobs = self._created(wanted, None, None)
             change = birth(check_run_id(run_id), event, blobs)
@@ -286,6 +289,9 @@ class Client(LookingClient):
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop. See `Engine.cancel`."""
+        reason = given.text(
+            "engine.cancel", "reason", reason, like="out of stock", least=0, most=given.TEXT_CHARACTERS_MAX
+        )
         run = await self.info(run_id)
         if run.status is RunStatus.CANCELLED:
             return
@@ -319,6 +325,8 @@ class Client(LookingClient):
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = msgspec.UNSET) -> None:
         """Let a parked run go on without a step. See `Engine.skip_step`."""
+        if call is not None:
+            call = given.text("engine.skip_step", "call", call, like="charge", most=given.KEY_CHARACTERS_MAX)
         run = await self.info(run_id)
         root = run if run.number == 0 else await self.info(run.root_id)
         at = self._store.now()

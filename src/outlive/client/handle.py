@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import UNSET
 
 from outlive._journal.event import AnyEvent
-from outlive._model import Run, RunStatus
+from outlive._model import Run, RunStatus, given
 from outlive._model.approval import Approval
 from outlive.client.approval import ApprovalDesk
 from outlive.client.audit import ApprovalEntry
@@ -23,7 +23,7 @@ class Verbs(Protocol):
 
     desk: ApprovalDesk
 
-    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+    async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
         """Wait for the end of a run."""
 
     async def info(self, run_id: str) -> Run:
@@ -64,7 +64,7 @@ class RunHandle(Generic[R]):
         self._verbs = verbs
         self.id = run_id
 
-    async def result(self, timeout: float | None = None) -> R:
+    async def result(self, timeout: given.Span | None = None) -> R:
         """Wait for the result.
 
         Raises:

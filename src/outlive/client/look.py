@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -18,8 +18,8 @@ from outlive._journal.history import blobs_of, write_history
 from outlive._journal.packing import Packer, tree_mark
 from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, ValueCodec
-from outlive._model import Payload, Run, RunFilter, RunStatus, WaitKind
-from outlive._store.contract import Store
+from outlive._model import Payload, Run, RunFilter, RunStatus, WaitKind, given, known_run_id
+from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
@@ -79,7 +79,8 @@ class LookingClient:
         Raises:
             RunNotFoundError: no run has this id.
         """
-        run = await self._store.find_run(run_id)
+        store, run_id = self._store, known_run_id("engine", run_id)
+        run = await store.find_run(run_id)
         if run is None:
             raise RunNotFoundError(run_id)
         return run
@@ -110,6 +111,8 @@ class LookingClient:
 
     async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
         """Runs that do not move, and why. See `Engine.recovery`."""
+        given.whole("engine.recovery", "limit", limit, most=PAGE_SIZE_MAX)
+        _cursor("engine.recovery", before)
         return await find_incomplete(self._store, limit=limit, before=before, shown=self._shown.run)
 
     async def list(
@@ -117,16 +120,21 @@ class LookingClient:
         *,
         status: RunStatus | str | None = None,
         workflow: str | None = None,
-        tags: dict[str, str] | None = None,
+        tags: Mapping[str, str] | None = None,
         roots_only: bool = False,
         limit: int = 100,
         before: Run | None = None,
     ) -> list[Run]:
         """Runs that fit, newest first."""
-        statuses = () if status is None else (RunStatus(status),)
-        wanted = RunFilter(statuses=statuses, workflow=workflow, tags=tags or {}, roots_only=roots_only)
-        cursor = None if before is None else (before.created_at, before.id)
-        return await self._store.list_runs(wanted, limit=limit, before=cursor)
+        where = "engine.list"
+        wanted = RunFilter(
+            statuses=() if status is None else (_status(status),),
+            workflow=None if workflow is None else given.text(where, "workflow", workflow, like="order"),
+            tags=given.tags(where, tags),
+            roots_only=given.flag(where, "roots_only", roots_only),
+        )
+        count = given.whole(where, "limit", limit, most=PAGE_SIZE_MAX)
+        return await self._store.list_runs(wanted, limit=count, before=_cursor(where, before))
 
     async def published(self, run_id: str) -> dict[str, Any]:
         """What a run shows of itself. See `RunHandle.published`."""
@@ -145,9 +153,10 @@ class LookingClient:
         others = await self._store.find_runs(awaited) if awaited else {}
         return why(run, root, await self._store.list_workers(), others, now_at=self._store.now())
 
-    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+    async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
         """Wait for the end of a run. See `RunHandle.result`."""
-        run = await self._ended(run_id, timeout)
+        seconds = None if timeout is None else given.seconds("run.result", "timeout", timeout, or_zero=True)
+        run = await self._ended(run_id, seconds)
         if run.status is RunStatus.SUCCEEDED:
             assert run.result is not None
             return self._result_codec(run).decode(await self._unpack(run.result, run), f"result of run {run_id}")
@@ -227,3 +236,17 @@ class LookingClient:
             return self._registry.workflow(run.workflow, run.version).registered
         except WorkflowNotFoundError:
             return ()
+
+
+def _status(status: RunStatus | str) -> RunStatus:
+    if isinstance(status, RunStatus):
+        return status
+    return RunStatus(given.one_of("engine.list", "status", status, [each.value for each in RunStatus]))
+
+
+def _cursor(where: str, before: Run | None) -> tuple[int, str] | None:
+    """Where a page begins: behind the last run of the page before it."""
+    if before is None:
+        return None
+    last = given.instance(where, "before", before, Run, like="page[-1], the last run of the page before")
+    return last.created_at, last.id

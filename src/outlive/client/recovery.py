@@ -15,7 +15,6 @@ import msgspec
 from outlive._model import Run, RunFilter, RunStatus
 from outlive._store.contract import PAGE_SIZE_MAX, Store, WorkerInfo
 from outlive.client.why import has_definition, why
-from outlive.errors import ConfigurationError
 
 OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 
@@ -48,8 +47,6 @@ async def find_incomplete(
 
     All open runs are looked at, a page at a time, until there are enough.
     """
-    if not 1 <= limit <= PAGE_SIZE_MAX:
-        raise ConfigurationError(f"limit={limit}: a page has 1 to {PAGE_SIZE_MAX} runs")
     found: list[Incomplete] = []
     async for page in _open_roots(store, before):
         # After the runs: whoever owned one of them by then had begun before.

@@ -20,7 +20,7 @@ from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
-from outlive._model import Limits, Recovery
+from outlive._model import Limits, Recovery, given
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._runtime.bell import Bell
@@ -36,7 +36,13 @@ from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.engine.verbs import EngineVerbs
-from outlive.errors import ConfigurationError, EngineClosedError, EngineForkedError, NotDurableError
+from outlive.errors import (
+    ConfigurationError,
+    EngineClosedError,
+    EngineForkedError,
+    InvalidArgumentError,
+    NotDurableError,
+)
 from outlive.telemetry import Counters
 
 R = TypeVar("R")
@@ -93,23 +99,17 @@ class Engine(EngineVerbs):
         registry: Registry | None = None,
         clock: Clock | None = None,
     ) -> None:
-        if lease_seconds < LEASE_SECONDS_MIN:
-            raise ConfigurationError(f"lease_seconds={lease_seconds!r} is too short: at least {LEASE_SECONDS_MIN:g}")
-        if name is not None and not name.strip():
-            raise ConfigurationError("name='' names nobody: leave it out, or give every worker a name of its own")
-        if poll_seconds <= 0 or grace_seconds < 0:
-            raise ConfigurationError("poll_seconds must be more than 0, and grace_seconds at least 0")
         self.url = url
-        self.limits = limits or Limits()
-        self._recovery = recovery or Recovery()
+        self.limits = given.option("Engine", "limits", limits, Limits)
+        self._recovery = given.option("Engine", "recovery", recovery, Recovery)
         self.counters = Counters()
-        self._has_worker = worker
-        self._name = name
-        self._exits_when_stalled = exit_when_stalled
-        self._tunes = tune
-        self._lease_seconds = lease_seconds
-        self._poll_seconds = poll_seconds
-        self._grace_seconds = grace_seconds
+        self._has_worker = given.flag("Engine", "worker", worker)
+        self._name = None if name is None else _worker_name(name)
+        self._exits_when_stalled = given.flag("Engine", "exit_when_stalled", exit_when_stalled)
+        self._tunes = given.flag("Engine", "tune", tune)
+        self._lease_seconds = _lease_seconds(lease_seconds)
+        self._poll_seconds = given.seconds("Engine", "poll_seconds", poll_seconds)
+        self._grace_seconds = given.seconds("Engine", "grace_seconds", grace_seconds, or_zero=True)
         self._registry = registry or REGISTRY
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
@@ -296,3 +296,19 @@ class Engine(EngineVerbs):
         if self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
         return self._client
+
+
+def _worker_name(name: object) -> str:
+    plain = given.text("Engine", "name", name, like="worker-1")
+    if not plain.strip():
+        wanted = "leave it out, or give every worker a name of its own, for example name='worker-1'"
+        raise InvalidArgumentError("Engine", "name", name, wanted)
+    return plain
+
+
+def _lease_seconds(lease_seconds: object) -> float:
+    seconds = given.seconds("Engine", "lease_seconds", lease_seconds)
+    if seconds < LEASE_SECONDS_MIN:
+        wanted = f"it is too short; give at least {LEASE_SECONDS_MIN:g}, for example lease_seconds=10"
+        raise InvalidArgumentError("Engine", "lease_seconds", lease_seconds, wanted)
+    return seconds

@@ -9,13 +9,13 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from msgspec import UNSET
 
+from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable
 from outlive._journal.event import AnyEvent
-from outlive._model import Run, RunStatus
+from outlive._model import Run, RunStatus, given, known_run_id
 from outlive._model.approval import Approval
 from outlive.client.audit import ApprovalEntry
 from outlive.client.batch import Batch
-from outlive.client.batches import Tolerates
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client, OnConflict
 from outlive.client.handle import RunHandle
@@ -41,7 +41,7 @@ class EngineVerbs(ABC):
         *args: *Ts,
         id: str | None = None,
         on_conflict: OnConflict = "attach",
-        timeout: float | None = None,
+        timeout: given.Span | None = None,
         tags: dict[str, str] | None = None,
         connection: Any = None,
     ) -> RunHandle[R]:
@@ -62,7 +62,7 @@ class EngineVerbs(ABC):
 
     def get(self, run_id: str) -> RunHandle[Any]:
         """A handle of a run; whether there is such a run shows when it is used."""
-        return RunHandle(self._verbs, run_id)
+        return RunHandle(self._verbs, known_run_id("engine.get", run_id))
 
     async def start_batch(
         self,
@@ -72,7 +72,7 @@ class EngineVerbs(ABC):
         concurrency: int = 20,
         id: str | None = None,
         tags: dict[str, str] | None = None,
-        tolerate: Tolerates | None = None,
+        tolerate: Tolerance | None = None,
     ) -> Batch[R]:
         """Call a step or a workflow for each of many rows, each durable on its own; durable when this returns.
 
@@ -90,7 +90,7 @@ class EngineVerbs(ABC):
 
     def get_batch(self, batch_id: str) -> Batch[Any]:
         """A batch by its id; whether there is such a batch shows when it is used."""
-        return self._verbs.batches.get(batch_id)
+        return self._verbs.batches.get(known_run_id("engine.get_batch", batch_id, name="batch_id"))
 
     @property
     def checkpoints(self) -> CheckpointStore:

@@ -14,6 +14,7 @@ swallow them, and do not end in `Error`.
 from __future__ import annotations
 
 from outlive.errors.approval import ApprovalClosedError, ApprovalExpired, ApprovalFormError, ApprovalNotFoundError
+from outlive.errors.argument import ArgumentTypeError, InvalidArgumentError
 from outlive.errors.base import ConfigurationError, InternalError, OutliveError
 from outlive.errors.checkpoint import CorruptCheckpointError, DuplicateCheckpointError, InvalidCheckpointError
 from outlive.errors.definition import (
@@ -90,6 +91,7 @@ __all__ = [
     "ApprovalExpired",
     "ApprovalFormError",
     "ApprovalNotFoundError",
+    "ArgumentTypeError",
     "BatchFailedError",
     "CircuitOpenError",
     "CommitUnknownError",
@@ -107,6 +109,7 @@ __all__ = [
     "HistoryTooLongError",
     "InboxFullError",
     "InternalError",
+    "InvalidArgumentError",
     "InvalidCheckpointError",
     "InvalidRunIdError",
     "LeaseUrlError",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from outlive.errors.argument import shown
 from outlive.errors.base import OutliveError
 
 
@@ -70,8 +71,8 @@ class InvalidRunIdError(OutliveError, ValueError):
     def __init__(self, run_id: object) -> None:
         self.run_id = run_id
         super().__init__(
-            f"{run_id!r} cannot be a run id: use 1 to 128 letters, digits, '_', '.', ':' or '-', and begin with "
-            f"a letter or a digit"
+            f"{shown(run_id)} cannot be a run id: use text of 1 to 128 letters, digits, '_', '.', ':' or '-' that "
+            f'begins with a letter or a digit, for example id="order-42"'
         )
 
 

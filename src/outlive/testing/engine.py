@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from outlive._model import Run
+from outlive._model.given import Span
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.client.client import Client
@@ -46,7 +47,7 @@ class SkippingClient(Client):
     def _new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
         return self.skipper.new_pause()
 
-    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+    async def result(self, run_id: str, timeout: Span | None = None) -> Any:
         """Wait for the end of a run, while time skips.
 
         Raises:
@@ -87,8 +88,10 @@ class TestEngine(Engine):
     ) -> None:
         if clock is None:
             clock = SkipClock() if url.startswith("memory:") else _clock_for_old_store()
-        usual = {"lease_seconds": LEASE_SECONDS, "poll_seconds": POLL_SECONDS, "grace_seconds": GRACE_SECONDS}
-        super().__init__(url, **({"tune": False} | usual | options), clock=clock)
+        usual = {"tune": False, "poll_seconds": POLL_SECONDS, "grace_seconds": GRACE_SECONDS}
+        super().__init__(url, **(usual | options), clock=clock)
+        if "lease_seconds" not in options:
+            self._lease_seconds = LEASE_SECONDS
         self.clock = clock
         self._skipper = Skipper(clock, patience_seconds=patience_seconds)
         self._watched = WatchedStore(self._store)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -14,7 +13,8 @@ from msgspec import UNSET, UnsetType
 from outlive._define.machine.wire import Outcome
 from outlive._define.unkept import UnkeptError
 from outlive._journal.value import ValueCodec
-from outlive.errors import ConfigurationError, StateResultError, UnserialisableError
+from outlive._model import given
+from outlive.errors import StateResultError, UnserialisableError
 
 C = TypeVar("C")
 
@@ -38,8 +38,7 @@ class Pending:
         return self.delay.total_seconds() if isinstance(self.delay, timedelta) else self.delay
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.seconds) and self.seconds >= 0):
-            raise ConfigurationError(f"Pending({self.delay!r}): give 0 seconds or more")
+        given.seconds("Pending", "delay", self.delay, or_zero=True)
 
 
 class Answer:

@@ -13,10 +13,10 @@ import msgspec
 
 from outlive._define.machine.wire import Outcome, Pieces, reader
 from outlive._define.plain import call_plainly, plain_saga
-from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo
+from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo, check_retry
 from outlive._define.unkept import UnkeptError
 from outlive._journal.value import Stored, ValueCodec
-from outlive._model import Retry
+from outlive._model import Retry, given
 from outlive._model.guard import Guard
 from outlive._model.policy import NO_RETRY
 from outlive._replay.ask import current_execution, read_or_park, run_step
@@ -49,7 +49,7 @@ def own_step(
     result: ValueCodec,
     finish: Callable[[list[Any], Any], Any] | None = None,
     retry: Retry | None = None,
-    timeout: float | None = None,
+    timeout: given.Span | None = None,
     undo: StepSpec | None = None,
     raises: tuple[type[BaseException], ...] = (),
     kind: StepKind | None = None,
@@ -66,19 +66,17 @@ def own_step(
         keeps_raw: give `finish` also the first argument as it was stored, as the last of what was given.
     """
     check_function(name, fn)
-    if retry is not None and not isinstance(retry, Retry):
-        raise DefinitionError(f"{name}: retry={retry!r}; write outlive.Retry(attempts=...)")
-    if timeout is not None and timeout <= 0:
-        raise DefinitionError(f"{name}: timeout={timeout!r} must be more than 0 seconds")
     ends = finish or _as_it_is
-    policy = retry or NO_RETRY
+    policy = NO_RETRY if retry is None else check_retry(name, retry)
+    seconds = given.some_seconds(name, "timeout", timeout)
+    classes = given.exceptions(name, "raises", raises)
     return StepSpec(
         name=name,
         fn=_called(name, fn, ends, len(codecs), extra=kind is StepKind.TRANSACTION, wanted=wanted),
         signature=Pieces(reader(name, codecs, keeps_raw=keeps_raw), result),
         is_async=inspect.iscoroutinefunction(fn),
-        options=StepOptions(retry=policy, timeout_seconds=timeout, undo=undo, guard=_given(name, guard, len(codecs))),
-        registered=(*raises, *(policy.on if retry else ())),
+        options=StepOptions(retry=policy, timeout_seconds=seconds, undo=undo, guard=_given(name, guard, len(codecs))),
+        registered=(*classes, *(policy.on if retry else ())),
         kind=kind,
         resources=None if wanted is None else wanted.get,
     )
@@ -99,11 +97,11 @@ def check_function(name: str, fn: object) -> None:
         raise DefinitionError(f"{name}: {fn!r} is no function; write `def` or `async def`")
 
 
-def _given(name: str, guard: Guard | None, given: int) -> Guard | None:
+def _given(name: str, guard: Guard | None, count: int) -> Guard | None:
     """The guard of a state, whose cost is a function of what its handler is given, or of the first part of that."""
     if guard is None or not callable(guard.cost):
         return guard
-    cost, takes = guard.cost, count_taken(name, guard.cost, given)
+    cost, takes = guard.cost, count_taken(name, guard.cost, count)
     return replace(guard, cost=lambda *values: cost(*values[:takes]))
 
 
@@ -196,14 +194,14 @@ def returned_states(fn: Function) -> list[enum.Enum] | None:
 # -- Asking ------------------------------------------------------------------------------------------------------------
 
 
-async def ask(spec: StepSpec, *given: Given) -> Any:
+async def ask(spec: StepSpec, *pieces: Given) -> Any:
     """The result of a step; outside of a run it is called here and now."""
     execution = current_execution()
     if execution is not None:
-        return await run_step(execution, spec, spec.options, given, {})
+        return await run_step(execution, spec, spec.options, pieces, {})
     undo = spec.options.undo
     saga = None if undo is None else plain_saga(spec.name)
-    values, _ = spec.signature.decode(spec.signature.encode(given, {}))
+    values, _ = spec.signature.decode(spec.signature.encode(pieces, {}))
     try:
         result = await call_plainly(spec, tuple(values), {})
     except UnkeptError as error:

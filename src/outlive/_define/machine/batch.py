@@ -108,7 +108,3 @@ class BatchState(Kind):
     def functions(self) -> tuple[Function, ...]:
         """See `Kind`."""
         return (self._fn,)
-
-    def problems(self) -> list[str]:
-        """See `Kind`."""
-        return [] if self._concurrency >= 1 else [f"has concurrency={self._concurrency}; let at least one item run"]

@@ -17,10 +17,10 @@ from outlive._define.machine.resources import Resources
 from outlive._define.machine.split import Branch, SplitState, result_codec
 from outlive._define.machine.stream import POSITION, StreamState, Window
 from outlive._define.machine.wire import OUTCOME
-from outlive._define.step import Step, check_name
+from outlive._define.step import Step
 from outlive._journal.arguments import Signature
 from outlive._journal.value import ValueCodec, codec_for
-from outlive._model import Retry
+from outlive._model import Retry, given
 from outlive._model.breaker import Breaker
 from outlive._model.guard import Cost, Guard
 from outlive._model.limit import RateLimit
@@ -42,7 +42,7 @@ class Builder:
 
     def name_of(self, state: enum.Enum) -> str:
         """What journals call a state."""
-        return check_name(f"{self._machine}.{state.name}")
+        return given.label(f"machine {self._machine}", f"{self._machine}.{state.name}", name="state", like="RESERVE")
 
     def step(
         self,
@@ -163,7 +163,7 @@ class Builder:
             keeps_raw=True,
             guard=guard,
         )
-        return StreamState(step, answer, flush, then=then.name, items=items, seconds=seconds, tolerate=tolerate)
+        return StreamState(step, answer, flush, then=then.name)
 
     def split(
         self, state: enum.Enum, branches: Sequence[Branch] | Mapping[str, Branch], *, join: Join, **options: Any

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.kinds import Kind
-from outlive._model.policy import SECONDS_MAX
 from outlive.errors import MachineError
 
 
@@ -84,9 +83,6 @@ def check_definition(
     states: type[enum.Enum],
     start: enum.Enum,
     exits: Collection[enum.Enum],
-    version: int,
-    spans: Mapping[str, float | None],
-    snapshot_after: int | None,
 ) -> None:
     """Refuse what cannot be a machine, whatever its states will be.
 
@@ -97,15 +93,4 @@ def check_definition(
         raise MachineError(name, [f"its states {states!r} are no enumeration; write `class S(enum.Enum): ...`"])
     if not isinstance(exits, Collection):
         raise MachineError(name, [f"exits={exits!r} must be a list or a set of states"])
-    problems = _strangers(states, (start, *exits))
-    if version < 1:
-        problems.append(f"version={version!r} must be a whole number from 1 on")
-    problems += [
-        f"{argument}={seconds!r} must be more than 0 seconds, up to 100 years; or None, for ever"
-        for argument, seconds in spans.items()
-        if seconds is not None and not 0 < seconds <= SECONDS_MAX
-    ]
-    if snapshot_after is not None and snapshot_after < 1:
-        problems.append(f"snapshot_after={snapshot_after!r} must be at least 1 event, or None to keep all")
-    if problems:
-        raise MachineError(name, problems)
+    check_states(name, states, start, *exits)

@@ -18,13 +18,13 @@ from outlive._define.machine.split import Branch
 from outlive._define.registry import where
 from outlive._define.step import Step
 from outlive._journal.value import ValueCodec
-from outlive._model import Retry
+from outlive._model import Retry, given
 from outlive._model.breaker import Breaker
 from outlive._model.guard import Cost, Guard, guard_of
 from outlive._model.limit import RateLimit
 from outlive._replay.audience import Audience
 from outlive._replay.command import StepKind
-from outlive.errors import DefinitionError, MachineError
+from outlive.errors import DefinitionError, InvalidArgumentError, MachineError
 
 S = TypeVar("S", bound=enum.Enum)
 D = TypeVar("D")
@@ -58,7 +58,7 @@ class Definition(Generic[S, D]):
         *,
         to: Collection[S] | None = None,
         retry: Retry | None = None,
-        timeout: float | None = None,
+        timeout: given.Span | None = None,
         undo: Step[..., Any] | Callable[..., Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
         once: bool = False,
@@ -82,10 +82,10 @@ class Definition(Generic[S, D]):
             limit: how often it may be called.
             cost: of one call, for `limit`: a number, or a plain function of the data.
         """
-        if once and transaction:
-            raise DefinitionError(
-                f"state {state} of {self._plan.name}: once=True and transaction=True exclude each other"
-            )
+        where = self._where(state)
+        if given.flag(where, "once", once) and given.flag(where, "transaction", transaction):
+            raise DefinitionError(f"{where}: once=True and transaction=True exclude each other; choose one")
+        given.flag(where, "transaction", transaction)
         kind = StepKind.ONCE if once else StepKind.TRANSACTION if transaction else None
         guard = self._guard(state, breaker, limit, cost)
 
@@ -110,7 +110,7 @@ class Definition(Generic[S, D]):
         *,
         to: Collection[S] | None = None,
         retry: Retry | None = None,
-        timeout: float | None = None,
+        timeout: given.Span | None = None,
         breaker: Breaker | None = None,
         limit: RateLimit | None = None,
         cost: Cost | None = None,
@@ -129,7 +129,7 @@ class Definition(Generic[S, D]):
         *,
         to: Collection[S] | None = None,
         retry: Retry | None = None,
-        timeout: float | None = None,
+        timeout: given.Span | None = None,
         breaker: Breaker | None = None,
         limit: RateLimit | None = None,
         cost: Cost | None = None,
@@ -161,7 +161,7 @@ class Definition(Generic[S, D]):
         join: Join,
         merge: Callable[..., Any] | None = None,
         retry: Retry | None = None,
-        timeout: float | None = None,
+        timeout: given.Span | None = None,
         concurrency: int | None = None,
     ) -> None:
         """A state with branches side by side, each durable on its own.
@@ -176,13 +176,15 @@ class Definition(Generic[S, D]):
             timeout: seconds that the split may take as a whole.
             concurrency: how many branches run at once, at most.
         """
-        if not isinstance(join, Join):
-            raise DefinitionError(
-                f"state {state} of {self._plan.name}: join={join!r}; write outlive.All(then=...) or such"
-            )
+        given.instance(self._where(state), "join", join, Join, like="outlive.All(then=...)")
         self._check(state, *(() if join.then is None else (join.then,)))
+        where = self._where(state)
+        given.several(where, "branches", branches, like="[wrap, label], functions, steps or workflows")
+        if concurrency is not None:
+            concurrency = given.whole(where, "concurrency", concurrency, or_none="for all at once")
+        seconds = given.some_seconds(where, "timeout", timeout)
         kind = self._builder.split(
-            state, branches, join=join, merge=merge, retry=retry, timeout=timeout, concurrency=concurrency
+            state, branches, join=join, merge=merge, retry=retry, timeout=seconds, concurrency=concurrency
         )
         self._add(state, kind)
 
@@ -197,7 +199,7 @@ class Definition(Generic[S, D]):
         concurrency: int = 1,
         retry: Retry | None = None,
         item_retry: Retry | None = None,
-        item_timeout: float | None = None,
+        item_timeout: given.Span | None = None,
         breaker: Breaker | None = None,
         limit: RateLimit | None = None,
         cost: Cost | None = None,
@@ -225,10 +227,10 @@ class Definition(Generic[S, D]):
             load=load,
             process=process,
             finish=finish,
-            concurrency=concurrency,
+            concurrency=given.whole(self._where(state), "concurrency", concurrency),
             retry=retry,
             item_retry=item_retry,
-            item_timeout=item_timeout,
+            item_timeout=given.some_seconds(self._where(state), "item_timeout", item_timeout),
             breaker=breaker,
             limit=limit,
             cost=cost,
@@ -245,10 +247,10 @@ class Definition(Generic[S, D]):
         then: S,
         to: Collection[S] | None = None,
         items: int = 1,
-        seconds: float | None = None,
+        seconds: given.Span | None = None,
         tolerate: int | Literal["all"] = 0,
         retry: Retry | None = None,
-        timeout: float | None = None,
+        timeout: given.Span | None = None,
         breaker: Breaker | None = None,
         limit: RateLimit | None = None,
         cost: Cost | None = None,
@@ -272,6 +274,9 @@ class Definition(Generic[S, D]):
             cost: of one window, for `limit`: a number, or a plain function of the data.
         """
         self._check(state, then)
+        where = self._where(state)
+        if tolerate != "all":
+            tolerate = _tolerated(where, tolerate)
         kind = self._builder.stream(
             state,
             to,
@@ -279,11 +284,11 @@ class Definition(Generic[S, D]):
             process=process,
             flush=flush,
             then=then,
-            items=items,
-            seconds=seconds,
+            items=given.whole(where, "items", items),
+            seconds=given.some_seconds(where, "seconds", seconds, or_none="to wait until the window is full"),
             tolerate=tolerate,
             retry=retry,
-            timeout=timeout,
+            timeout=given.some_seconds(where, "timeout", timeout),
             guard=self._guard(state, breaker, limit, cost),
         )
         self._add(state, kind)
@@ -303,7 +308,7 @@ class Definition(Generic[S, D]):
             teardown: given it, when the last engine of the process has stopped.
             health: given it, raises or says what is wrong; for `health()`.
         """
-        self._resources.add(Resource(name, setup, teardown, health))
+        self._resources.add(Resource(_parameter(f"{self._plan.name}.resource", name), setup, teardown, health))
         self._is_checked = False
 
     def observe(self, observer: Observer) -> None:
@@ -322,7 +327,10 @@ class Definition(Generic[S, D]):
         self._audience.add(observer, hooks)
 
     def _guard(self, state: S, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
-        return guard_of(f"state {state} of {self._plan.name}", breaker, limit, cost)
+        return guard_of(self._where(state), breaker, limit, cost)
+
+    def _where(self, state: S) -> str:
+        return f"state {getattr(state, 'name', state)} of machine {self._plan.name}"
 
     def _defining(self, state: S, build: Callable[[Function], Kind]) -> Callable[[F], F]:
         self._check(state)
@@ -343,3 +351,18 @@ class Definition(Generic[S, D]):
             raise MachineError(self._plan.name, [f"state {state.name} is defined twice{told and f': at {told}'}"])
         self._plan.kinds[state.name] = kind
         self._is_checked = False
+
+
+def _tolerated(where: str, items: object) -> int:
+    try:
+        return given.whole(where, "tolerate", items, least=0)
+    except InvalidArgumentError as error:
+        raise type(error)(where, "tolerate", items, f'{error.wanted}; or "all" for any number of items') from None
+
+
+def _parameter(where: str, name: object) -> str:
+    """A name that a parameter can have."""
+    plain = given.text(where, "name", name, like="db")
+    if not plain.isidentifier():
+        raise InvalidArgumentError(where, "name", name, "use the name of a parameter, for example name='db'")
+    return plain

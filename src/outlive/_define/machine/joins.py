@@ -6,6 +6,8 @@ import enum
 import math
 from dataclasses import dataclass, field
 
+from outlive._model import given
+
 
 @dataclass(frozen=True, slots=True)
 class Join:
@@ -56,6 +58,9 @@ class Quorum(Join):
 
     count: int
 
+    def __post_init__(self) -> None:
+        given.keep(self, count=given.whole(type(self).__name__, "count", self.count))
+
     def wanted(self, branches: int) -> int:
         """See `Join`."""
         return self.count
@@ -69,6 +74,9 @@ class Percentage(Join):
     """This share of the branches must succeed, from 0 to 1, rounded up: `Percentage(0.5)` of 3 is 2."""
 
     share: float
+
+    def __post_init__(self) -> None:
+        given.keep(self, share=given.number("Percentage", "share", self.share, least=0, most=1, like=0.5))
 
     def wanted(self, branches: int) -> int:
         """See `Join`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Collection, Coroutine, Mapping
-from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from outlive._define.machine.checks import check_definition, problems_of
@@ -15,11 +14,10 @@ from outlive._define.machine.driver import driver_of
 from outlive._define.machine.picture import svg
 from outlive._define.machine.wire import MachineResult, MachineSignature, Outcome, ResultCodec
 from outlive._define.registry import REGISTRY
-from outlive._define.saga import seconds_of
-from outlive._define.step import check_name
 from outlive._define.workflow import FORMS, SIGNALS, Workflow
 from outlive._journal.form import form_type
 from outlive._journal.value import codec_for
+from outlive._model import given
 from outlive._replay.ask import current_execution
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ConfigurationError, MachineError
@@ -66,8 +64,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         exits: Collection[S],
         version: int = ...,
         snapshot_after: int | None = ...,
-        timeout: float | timedelta | None = ...,
-        undo_timeout: float | timedelta | None = ...,
+        timeout: given.Span | None = ...,
+        undo_timeout: given.Span | None = ...,
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
@@ -85,8 +83,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         exits: Collection[S],
         version: int = ...,
         snapshot_after: int | None = ...,
-        timeout: float | timedelta | None = ...,
-        undo_timeout: float | timedelta | None = ...,
+        timeout: given.Span | None = ...,
+        undo_timeout: given.Span | None = ...,
         signals: Mapping[str, Any] | None = ...,
         approvals: Mapping[str, Any] | None = ...,
         raises: tuple[type[BaseException], ...] = ...,
@@ -103,18 +101,24 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         exits: Collection[S],
         version: int = 1,
         snapshot_after: int | None = SNAPSHOT_AFTER,
-        timeout: float | timedelta | None = None,
-        undo_timeout: float | timedelta | None = UNDO_SECONDS,
+        timeout: given.Span | None = None,
+        undo_timeout: given.Span | None = UNDO_SECONDS,
         signals: Mapping[str, Any] | None = None,
         approvals: Mapping[str, Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
         resumable: bool = True,
         strict_arguments: bool = False,
     ) -> None:
-        seconds, undo_seconds = seconds_of(timeout), seconds_of(undo_timeout)
-        spans = {"timeout": seconds, "undo_timeout": undo_seconds}
-        check_definition(check_name(name), states, start, exits, version, spans, snapshot_after)
-        codec = codec_for(data)
+        name = given.label("Machine", name, like="order")
+        where = f"machine {name}"
+        check_definition(name, states, start, exits)
+        version = given.whole(where, "version", version)
+        seconds = given.some_seconds(where, "timeout", timeout)
+        undo_seconds = given.some_seconds(where, "undo_timeout", undo_timeout)
+        if snapshot_after is not None:
+            snapshot_after = given.whole(where, "snapshot_after", snapshot_after, or_none="to keep all events")
+        forms = given.kinds(where, "approvals", approvals)
+        codec = codec_for(given.kind(where, "data", data))
         Definition.__init__(self, name, states, codec, start=start, exits=exits, snapshot_after=snapshot_after)
         self._plan.check = self.validate
         self._plan.undo_seconds = undo_seconds
@@ -131,17 +135,17 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             fn=drive,
             signature=MachineSignature(name, data, result, is_required=data is not None),
             timeout_seconds=seconds,
-            registered=raises,
+            registered=given.exceptions(where, "raises", raises),
             # Also one that takes no snapshots: another worker may have code that does.
             forgets=True,
-            resumable=resumable,
-            strict_arguments=strict_arguments,
+            resumable=given.flag(where, "resumable", resumable),
+            strict_arguments=given.flag(where, "strict_arguments", strict_arguments),
             audience=self._audience,
         )
-        Workflow.__init__(self, spec, signals or {})
+        Workflow.__init__(self, spec, given.kinds(where, "signals", signals))
         REGISTRY.add_workflow(spec)
         SIGNALS[name, version] = self.signals
-        FORMS[name, version] = {asked: form_type(form) for asked, form in (approvals or {}).items()}
+        FORMS[name, version] = {asked: form_type(form) for asked, form in forms.items()}
 
     def __call__(self, *args: D, **kwargs: Any) -> Coroutine[object, None, MachineResult[S, D]]:
         """In a run: a child run in the same tree. Outside: the machine runs here and now, without a journal."""

@@ -21,11 +21,11 @@ from outlive._define.machine.kinds import Kind, record_left
 from outlive._define.machine.place import Place
 from outlive._define.machine.wire import Outcome, Pieces
 from outlive._define.saga import saga
-from outlive._define.step import Step, check_name
+from outlive._define.step import Step
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature
 from outlive._journal.value import ValueCodec
-from outlive._model import Retry
+from outlive._model import Retry, given
 from outlive._replay.command import StepSpec
 from outlive.errors import DefinitionError, SplitFailedError, UnserialisableError
 
@@ -64,7 +64,8 @@ class SplitState(Kind):
         self._concurrency = concurrency
         named = branches if isinstance(branches, Mapping) else _named(name, branches)
         self._branches = {
-            key: _as_branch(f"{name}.{check_name(key)}", it, data, retry, wanted_by) for key, it in named.items()
+            key: _as_branch(f"{name}.{given.label(name, key, like='wrap')}", it, data, retry, wanted_by)
+            for key, it in named.items()
         }
         self._has_undo = any(isinstance(it, StepSpec) and it.options.undo is not None for it in self._branches.values())
         self._count = len(branches)
@@ -93,10 +94,6 @@ class SplitState(Kind):
         wrong = self._join.problems(self._count, self._timeout)
         if len(self._branches) < self._count:
             wrong.append("has two branches of one name; give a dict of branches by name")
-        if self._concurrency is not None and self._concurrency < 1:
-            wrong.append(f"has concurrency={self._concurrency}; let at least one branch run")
-        if self._timeout is not None and self._timeout <= 0:
-            wrong.append(f"has timeout={self._timeout!r}; give it more than 0 seconds")
         return wrong
 
 

@@ -245,16 +245,12 @@ class StreamState(Kind):
         fn: Function,
         *,
         then: str,
-        items: int,
-        seconds: float | None,
-        tolerate: int | str,
     ) -> None:
         super().__init__(step.name)
         self._step = step
         self._answer = answer
         self._fn = fn
         self._then = then
-        self._items, self._seconds, self._tolerate = items, seconds, tolerate
 
     async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
         """See `Kind`."""
@@ -309,12 +305,3 @@ class StreamState(Kind):
     def functions(self) -> tuple[Function, ...]:
         """See `Kind`."""
         return (self._fn,)
-
-    def problems(self) -> list[str]:
-        """See `Kind`."""
-        wrong = [] if self._items >= 1 else [f"has items={self._items}; let a window have at least one"]
-        if self._seconds is not None and self._seconds <= 0:
-            wrong.append(f"has seconds={self._seconds!r}; give it more than 0")
-        if self._tolerate != ALL and not (isinstance(self._tolerate, int) and self._tolerate >= 0):
-            wrong.append(f'has tolerate={self._tolerate!r}; give 0 or more items, or "all"')
-        return wrong
