@@ -148,7 +148,7 @@ class Batch(Generic[R]):
         counted: dict[str, int] = msgspec.structs.asdict(await self._end(timeout))
         return counted
 
-    async def _end(self, timeout: float | None = None) -> Any:
+    async def _end(self, timeout: given.Span | None = None) -> Any:
         """What the run returns that looks after the batch. It goes on waiting while one of its chunks is parked; who
         waits for the batch must hear of that."""
         ending = own_task(self.run.result(timeout), name="outlive-batch-end")
