@@ -20,6 +20,7 @@ from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Payload, Run, RunFilter, RunStatus, WaitKind, given, known_run_id
 from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive.client.own_loop import check_loop
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
@@ -56,6 +57,7 @@ class LookingClient:
     ) -> None:
         self._open_store: Store | None = store
         self._process = os.getpid()
+        self._loop = asyncio.get_running_loop()
         self._packer = packer
         self._registry = registry
         self._shown = Shown(store, packer=packer, registry=registry, redaction=redaction)
@@ -71,6 +73,7 @@ class LookingClient:
             raise EngineClosedError("this")
         if self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
+        check_loop(self._loop)
         return self._open_store
 
     async def info(self, run_id: str) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,7 @@ from outlive._model import Limits
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.client.checkpoints import CheckpointStore
+from outlive.client.own_loop import check_loop
 from outlive.engine.url import store_for
 from outlive.errors import StoreError
 
@@ -34,11 +36,12 @@ async def checkpoints(
     clock = SystemClock()
     store = store_for(url, clock=clock.now)
     await store.open()
-    is_open = True
+    is_open, loop = True, asyncio.get_running_loop()
 
     def usable() -> Store:
         if not is_open:
             raise StoreError("these checkpoints were closed; use them inside `async with outlive.checkpoints(...)`")
+        check_loop(loop)
         return store
 
     try:

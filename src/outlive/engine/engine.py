@@ -31,6 +31,7 @@ from outlive._runtime.station import Station
 from outlive._store.contract import Store
 from outlive.client.birth import birth
 from outlive.client.client import Client
+from outlive.client.own_loop import check_loop
 from outlive.client.waiters import Waiters
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.sync import SyncEngine
@@ -171,6 +172,8 @@ class Engine(EngineVerbs):
     async def _stop(self) -> None:
         if self._process != os.getpid():
             return  # A fork has no part in it: everything belongs to the parent, which goes on.
+        if self._loop is not None:
+            check_loop(self._loop)
         self._loop = None
         client, self._client = self._client, None
         try:

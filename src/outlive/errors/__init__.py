@@ -23,7 +23,13 @@ from outlive.errors.definition import (
     LocalDefinitionError,
     WorkflowNotFoundError,
 )
-from outlive.errors.engine import EngineClosedError, EngineForkedError, MissingExtraError, SyncOnLoopError
+from outlive.errors.engine import (
+    EngineClosedError,
+    EngineForkedError,
+    MissingExtraError,
+    OtherLoopError,
+    SyncOnLoopError,
+)
 from outlive.errors.lease import LeaseUrlError, NotOwnerError
 from outlive.errors.limit import CircuitOpenError, RateLimitedError
 from outlive.errors.machine import (
@@ -120,6 +126,7 @@ __all__ = [
     "NotDurableError",
     "NotInRunError",
     "NotOwnerError",
+    "OtherLoopError",
     "OutliveError",
     "PayloadTooLargeError",
     "ProcessDiedError",

@@ -16,6 +16,17 @@ class EngineForkedError(OutliveError, RuntimeError):
         )
 
 
+class OtherLoopError(OutliveError, RuntimeError):
+    """An async verb was used on another event loop than the one that entered the engine."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(
+            f"this engine belongs to the event loop that entered it, and was used {where}; from another thread use "
+            f"`engine.sync`, or `asyncio.run_coroutine_threadsafe(engine.start(...), engine.loop)`"
+        )
+
+
 class SyncOnLoopError(OutliveError, RuntimeError):
     """`engine.sync` was used on the thread of the engine's own event loop."""
 
