@@ -70,6 +70,12 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.002)
 
 
+async def turns_of_the_loop(count: int) -> None:
+    """Let everything that can go on by itself go on: for what must not happen, which no event announces."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 async def reaches(run: RunHandle[Any], status: outlive.RunStatus) -> None:
     """Return when a run has this status."""
 

@@ -13,7 +13,7 @@ from outlive._journal.event import AttemptFailed, StepFailed, StepIntended, Step
 from outlive.errors import DefinitionError
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, until, waits
+from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, turns_of_the_loop, until, waits
 
 
 @outlive.step(once=True)
@@ -37,6 +37,9 @@ async def refused_at_first() -> str:
     if attempt < 3:
         raise ConnectionError(f"refused {attempt}")
     return f"sent at attempt {attempt}"
+
+
+refused_at_once = refused_at_first.options(retry=Retry(attempts=3, first=0, jitter=0))
 
 
 @outlive.step(once=True, retry=Retry(attempts=5, first=0, jitter=0), timeout=0.03)
@@ -65,6 +68,14 @@ async def sending_once_on_thread(text: str) -> str:
 @outlive.workflow
 async def sending_with_retry() -> str:
     return await refused_at_first()
+
+
+@outlive.workflow
+async def sending_again_at_once() -> str:
+    try:
+        return await refused_at_once()
+    except outlive.StepInterrupted:
+        return "interrupted"
 
 
 @outlive.workflow
@@ -286,6 +297,40 @@ async def test_crash_at_any_commit_calls_it_at_most_once(place: Place) -> None:
     assert [["sent a", "sent b"], ["interrupted", "sent b"], ["sent a", "interrupted"]] == [
         list(it) for it in dict.fromkeys(map(tuple, results))
     ]
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+async def test_no_retry_is_called_before_its_intent_is_durable(place: Place) -> None:
+    """While the store is busy with the intent of the second attempt, that waits."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        run = await engine.start(sending_with_retry, id="run-1")
+        await waits(run)
+        stores[0].gates["commit"] = asyncio.Event()
+        place.clock.skip(seconds=61)
+        await in_time(stores[0].waiting["commit"].wait())
+        await turns_of_the_loop(20)
+        assert [1] == stage.calls
+
+        stores[0].gates.pop("commit").set()
+
+        async def is_called_again() -> bool:
+            return stage.calls == [1, 2]
+
+        await until(is_called_again)
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+async def test_crash_at_any_commit_makes_each_attempt_at_most_once(place: Place) -> None:
+    """Also the attempts that follow one that failed: the process dies at each commit in turn, before and after it."""
+    results = []
+    async for run_id in deaths(place, sending_again_at_once):
+        async with place.engine() as engine:
+            results.append(await in_time((await engine.start(sending_again_at_once, id=run_id)).result()))
+        assert sorted(set(stage.calls)) == sorted(stage.calls), run_id
+        stage.clear()
+    assert {"interrupted", "sent at attempt 3"} == set(results)
+    assert len(results) > 6  # Three intents and two failures were lost, and kept, in turn.
 
 
 @pytest.mark.parametrize("kinds", [("once", "process"), ("once", "transaction"), ("process", "transaction")])
