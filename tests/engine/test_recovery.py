@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import Limits, RunStatus
-from outlive._journal.event import RunClaimed, StepSucceeded
+from outlive._journal.event import RunClaimed, StepSucceeded, TimerFired
 from tests.engine.support import (
     DAY,
     Place,
@@ -181,6 +181,32 @@ async def test_a_run_that_kills_its_workers_is_quarantined(place: Place) -> None
     await engine.resume("run-1")
     assert "after" == await in_time(engine.get("run-1").result())
     assert 1 == stage.count("before")
+    await engine.__aexit__(None, None, None)
+
+
+@outlive.workflow
+async def recovering_poison_beside_a_timer() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(crash_here())
+        for _ in range(10):
+            await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+async def test_a_timer_beside_it_does_not_save_what_kills_its_workers(place: Place) -> None:
+    """Every worker sees a timer fire before it dies; that is no progress of the step that it dies of."""
+    limits = Limits(attempts_max=2)
+    engine = await place.engine(limits=limits).__aenter__()
+    await engine.start(recovering_poison_beside_a_timer, id="run-1")
+    for life in range(3):
+        await stage.gate("crash").reached()
+        assert life == len(await events_of(engine.get("run-1"), TimerFired))
+        await crash(engine)
+        place.clock.skip(seconds=61)
+        engine = await place.engine(limits=limits).__aenter__()
+
+    assert "quarantined: 3 workers were interrupted" in await parks(engine.get("run-1"))
+    assert 3 == stage.count("crash")
     await engine.__aexit__(None, None, None)
 
 

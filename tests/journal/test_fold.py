@@ -235,6 +235,25 @@ def test_most_events_change_no_row(event: AnyEvent) -> None:
     assert rows.root is before
 
 
+PROGRESS = (StepSucceeded, StepFailed, AttemptFailed)
+"""The code that the last worker did not survive has come to an end."""
+NO_PROGRESS: list[AnyEvent] = [
+    *(event for event in QUIET if not isinstance(event, PROGRESS)),
+    RunPublished(at=30, payload=ONE),
+    child(),
+]
+
+
+@pytest.mark.parametrize("event", NO_PROGRESS, ids=lambda event: type(event).__name__)
+def test_only_a_step_that_ended_is_progress(event: AnyEvent) -> None:
+    """What happens to a run, and what it writes before the step that kills its workers, does not hide that it does."""
+    rows = fold(*BEFORE["taken over"])
+
+    rows.apply(event)
+
+    assert rows.root.attempts == 1
+
+
 def test_every_kind_of_event_is_in_these_tables() -> None:
     """A new kind says here what it does."""
     seen = {type(event) for event in QUIET} | {type(change.event) for change in TABLE.values()} | {RunCreated}
