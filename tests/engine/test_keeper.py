@@ -88,6 +88,27 @@ async def test_whoever_was_stopped_for_too_long_does_not_renew(clock: HandClock)
     assert beat.renewals == 0
 
 
+async def test_renewal_that_is_answered_after_trust_has_ended_is_worth_nothing(clock: HandClock) -> None:
+    """Others may have taken everything over before the store wrote it: the worker is fenced, and trusts no more."""
+    beat = SlowBeat(clock, seconds=LEASE_SECONDS, is_away=False)
+    trust = keeper_on(clock, beat, asked_at=clock.at)
+
+    assert not clock.tick()
+
+    assert beat.renewals == 1
+    assert trust.until < clock.at
+
+
+async def test_renewal_counts_from_when_it_was_sent(clock: HandClock) -> None:
+    """An answer that takes long, but not too long, does not make the lease longer than the store gave it."""
+    trust = keeper_on(clock, SlowBeat(clock, seconds=10.0, is_away=False), asked_at=clock.at)
+
+    assert clock.tick()
+
+    assert clock.at == 100.0 + LEASE_SECONDS / 3 + 10.0
+    assert trust.until < 100.0 + LEASE_SECONDS / 3 + LEASE_SECONDS
+
+
 class DeafClock(HandClock):
     """A clock whose loops do not hear at once that they are to end: they are in the middle of something."""
 

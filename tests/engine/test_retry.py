@@ -206,6 +206,44 @@ async def test_attempts_and_back_off_survive_a_restart(place: Place, *, is_kille
     assert 1 == len({key for _, key in stage.calls})
 
 
+@outlive.workflow
+async def retrying_beside_a_step() -> None:
+    async def later() -> None:
+        await asyncio.sleep(LONG)
+        await note("timer")
+
+    await asyncio.gather(slowly_flaky(2), later(), hold("hot"))
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+async def test_time_that_has_passed_before_a_crash_counts(place: Place) -> None:
+    """The back-off of a run in motion, and its timers, end when they would have ended without the crash."""
+    engine = await place.engine().__aenter__()
+    run = await engine.start(retrying_beside_a_step, id="run-1")
+    await stage.gate("hot").reached()
+
+    async def has_failed_once() -> bool:
+        return 1 == len(await events_of(run, AttemptFailed))
+
+    await until(has_failed_once)
+    for part in (0.6, 0.3):
+        place.clock.skip(seconds=LONG * part)
+        await crash(engine)
+        engine = await place.engine().__aenter__()
+        await stage.gate("hot").reached()
+        assert 1 == len([call for call in stage.calls if isinstance(call, tuple)])
+        assert 0 == stage.count("timer")
+    await crash(engine)
+
+    place.clock.skip(seconds=LONG * 0.1)
+    async with place.engine() as engine:
+
+        async def is_done() -> bool:
+            return stage.count("timer") == 1 and 2 == len([call for call in stage.calls if isinstance(call, tuple)])
+
+        await until(is_done)
+
+
 @pytest.mark.parametrize(
     ("kind", "attempts", "told"),
     [("flaky", 5, "FlakyError"), ("flakier", 5, "FlakierError"), ("hopeless", 1, "StepFailed")],

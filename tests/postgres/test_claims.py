@@ -1,0 +1,155 @@
+"""Claims by many at once: between looking, locking and writing others go on, and nobody takes what is not free."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.connection import Session
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import LEASE_SECONDS, begin, claim, get_run, hire
+from tests.postgres.support import in_time
+
+Hook = Callable[[], Awaitable[object]]
+
+
+class Statements:
+    """Counts the statements of all stores, and does something before the next one of a kind."""
+
+    def __init__(self, fetch: Callable[..., Awaitable[Any]]) -> None:
+        self._fetch = fetch
+        self.counts: Counter[str] = Counter()
+        self._before: dict[str, Hook] = {}
+
+    def before(self, name: str, hook: Hook) -> None:
+        """Do this before the next statement of this name, once."""
+        self._before[name] = hook
+
+    async def fetch(self, session: Session, name: str, *values: Any) -> Any:
+        """In the place of `Session.fetch`."""
+        self.counts[name] += 1
+        hook = self._before.pop(name, None)
+        if hook is not None:
+            await in_time(hook())
+        return await self._fetch(session, name, *values)
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> Statements:
+    """What the stores of this test send."""
+    statements = Statements(Session.fetch)
+
+    def fetch(session: Session, name: str, *values: Any) -> Any:
+        return statements.fetch(session, name, *values)
+
+    monkeypatch.setattr(Session, "fetch", fetch)
+    return statements
+
+
+async def leave_an_orphan(store: PostgresStore, clock: ManualClock) -> None:
+    """A run of worker-a, whose lease has run out."""
+    await hire(store, "worker-a")
+    await begin(store)
+    assert await claim(store, "worker-a") == ["run-1"]
+    clock.advance(seconds=LEASE_SECONDS + 1)
+
+
+async def test_owner_that_renews_while_others_look_keeps_its_run(
+    store: PostgresStore, clock: ManualClock, statements: Statements
+) -> None:
+    """It was an orphan when it was found, and is none when it is to be locked."""
+    await leave_an_orphan(store, clock)
+    await hire(store, "worker-b")
+    beat = store.open_beat("worker-a")
+    statements.counts.clear()
+
+    async def renew() -> None:
+        assert await asyncio.to_thread(beat.renew, lease_seconds=LEASE_SECONDS)
+
+    statements.before("lock_due", renew)
+    assert await claim(store, "worker-b") == []
+
+    assert statements.counts["lock_due"] == 1
+    assert (await get_run(store, "run-1")).owner == "worker-a"
+    await asyncio.to_thread(beat.close)
+
+
+@pytest.mark.parametrize("is_orphan", [False, True], ids=["free", "orphan"])
+async def test_claimant_that_is_retired_while_it_looks_gets_nothing(
+    store: PostgresStore,
+    clock: ManualClock,
+    statements: Statements,
+    is_orphan: bool,  # noqa: FBT001 (a parameter of the test)
+) -> None:
+    """Its session was ended by others: what it took would be an orphan again at once."""
+    if is_orphan:
+        await leave_an_orphan(store, clock)
+    else:
+        await begin(store)
+    owner = "worker-a" if is_orphan else ""
+    await hire(store, "worker-b")
+
+    statements.before("lock_due", lambda: store.retire_worker("worker-b"))
+    assert await claim(store, "worker-b") == []
+
+    assert (await get_run(store, "run-1")).owner == owner
+
+
+@pytest.mark.parametrize("is_orphan", [False, True], ids=["free", "orphan"])
+async def test_run_that_others_take_while_one_looks_is_theirs(
+    store: PostgresStore,
+    other: PostgresStore,
+    clock: ManualClock,
+    statements: Statements,
+    is_orphan: bool,  # noqa: FBT001 (a parameter of the test)
+) -> None:
+    """It is found and no longer free when it is to be locked: no conflict, and no second look."""
+    if is_orphan:
+        await leave_an_orphan(store, clock)
+    else:
+        await begin(store)
+    for worker in ("worker-b", "worker-c"):
+        await hire(store, worker)
+    statements.counts.clear()
+
+    statements.before("lock_due", lambda: claim(other, "worker-c"))
+    assert await claim(store, "worker-b") == []
+
+    assert (await get_run(store, "run-1")).owner == "worker-c"
+    assert statements.counts["find_due"] == 2
+
+
+@pytest.mark.parametrize("is_orphan", [False, True], ids=["free", "orphan"])
+async def test_claimers_at_once_take_different_runs_and_never_conflict(
+    store: PostgresStore,
+    other: PostgresStore,
+    clock: ManualClock,
+    statements: Statements,
+    is_orphan: bool,  # noqa: FBT001 (a parameter of the test)
+) -> None:
+    """What one has locked and not yet written is passed over by the other one, which waits for nobody."""
+    names = [f"run-{number}" for number in range(4)]
+    for name in names:
+        await begin(store, name)
+    if is_orphan:
+        await hire(store, "worker-a")
+        assert await claim(store, "worker-a") == names
+        clock.advance(seconds=LEASE_SECONDS + 1)
+    for worker in ("worker-b", "worker-c"):
+        await hire(store, worker)
+    statements.counts.clear()
+    theirs: list[str] = []
+
+    async def claim_meanwhile() -> None:
+        theirs.extend(await claim(other, "worker-c", limit=2))
+
+    statements.before("commit_changes", claim_meanwhile)
+    ours = await in_time(claim(store, "worker-b", limit=2))
+
+    assert (ours, theirs) == (names[:2], names[2:])
+    assert statements.counts["find_due"] == 2
