@@ -292,7 +292,7 @@ async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
 async def test_commit_without_an_answer_is_read_back(place: Place, *, is_done: bool) -> None:
-    """Whether it was done or not, every entry is there once."""
+    """Whether it was done or not, every entry is there once; and if it was done, nothing is done again for it."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         faults = stores[0].after if is_done else stores[0].before
@@ -302,6 +302,8 @@ async def test_commit_without_an_answer_is_read_back(place: Place, *, is_done: b
 
         assert RESULT == await in_time(run.result())
         assert 2 == engine.counters.unknowns
+        assert (4 if is_done else 6) == stores[0].calls["begin"]
+        assert (0 if is_done else 2) == len(await events_of(run, RunClaimed))
     assert LEDGER == await entries(place)
 
 
