@@ -514,3 +514,20 @@ async def test_script_without_a_guard_is_told_what_it_lacks(tmp_path: Path) -> N
     assert 'if __name__ == "__main__":' in told
     assert "ProcessDiedError" in told
     assert 1 == script.returncode
+
+
+def test_process_of_a_step_ends_with_the_interpreter(tmp_path: Path) -> None:
+    """Also with what it has started, and although nobody stopped the engine: a program that ends has ended.
+
+    All of them have the standard output of the program, which ends when the last of them does.
+    """
+    program = Path(__file__).with_name("exiting.py")
+    ended = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "begun")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=50,
+        check=False,
+    )
+
+    assert ended.returncode == 0

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import outlive
-from tests.engine.support import in_time, note, stage
+from outlive import Limits
+from outlive._journal.event import StepFailed
+from tests.engine.support import Place, events_of, in_time, note, stage
 
 TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
 
@@ -67,6 +71,70 @@ async def own_timeout() -> str:
             await asyncio.Event().wait()
     except TimeoutError:
         return "timed out"
+    return "went on"
+
+
+@outlive.step
+async def swallow_cancellation() -> None:
+    await stage.gate("begun").pass_through()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        stage.call("swallowed")
+
+
+@outlive.step
+async def pass_cancellation_on() -> None:
+    await stage.gate("begun").pass_through()
+    await asyncio.Event().wait()
+
+
+@outlive.step
+async def cancel_itself() -> None:
+    await stage.gate("begun").pass_through()
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+
+
+@outlive.step
+async def count_cancellations() -> int:
+    task = asyncio.current_task()
+    assert task is not None
+    await asyncio.sleep(0)
+    return task.cancelling()
+
+
+@outlive.step
+async def interrupt_everything() -> None:
+    stage.call("interrupt")
+    if stage.count("interrupt") == 1:
+        raise KeyboardInterrupt
+
+
+@outlive.step
+def interrupt_everything_on_thread() -> None:
+    stage.call("interrupt")
+    if stage.count("interrupt") == 1:
+        raise KeyboardInterrupt
+
+
+@outlive.workflow
+async def isolated_ends(kind: str) -> None:
+    steps = {"swallowed": swallow_cancellation, "passed on": pass_cancellation_on, "of its own": cancel_itself}
+    await steps[kind]()
+
+
+@outlive.workflow
+async def isolated_counting() -> int:
+    return await count_cancellations()
+
+
+@outlive.workflow
+async def isolated_interrupting(on_thread: bool) -> str:  # noqa: FBT001
+    await (interrupt_everything_on_thread if on_thread else interrupt_everything)()
     return "went on"
 
 
@@ -177,3 +245,48 @@ async def test_a_step_that_lets_stop_iteration_escape_has_failed(engine: outlive
     run = await engine.start(isolated_stop, on_thread)
 
     assert "raised StopIteration" in await in_time(run.result())
+
+
+@pytest.mark.parametrize("kind", ["swallowed", "passed on", "of its own"])
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+async def test_cancellation_of_one_step_is_not_seen_by_the_next_one(place: Place, kind: str) -> None:
+    """The next step runs in a task that nobody has cancelled: `asyncio.timeout` and task groups look at that."""
+    async with place.engine(limits=Limits(steps_running_max=1)) as engine:
+        first = await engine.start(isolated_ends, kind)
+        await stage.gate("begun").reached()
+        following = [await engine.start(isolated_counting) for _ in range(2)]
+        stage.gate("begun").open()
+        if kind != "of its own":
+            await first.cancel(reason="a test says so")
+
+        assert [0, 0] == [await in_time(run.result()) for run in following]
+
+
+@pytest.mark.parametrize("on_thread", [False, True], ids=["async", "on a thread"])
+def test_keyboard_interrupt_in_a_step_ends_the_program_and_not_the_step(*, on_thread: bool) -> None:
+    """Somebody at the keyboard wants the process to end; the next process does the step again."""
+    place, raised = Place(None), list[BaseException]()
+
+    async def start() -> None:
+        async with place.engine() as engine:
+            await in_time((await engine.start(isolated_interrupting, on_thread, id="run-1")).result())
+
+    async def go_on() -> None:
+        async with place.engine() as engine:
+            assert "went on" == await in_time(engine.get("run-1").result())
+            assert [] == await events_of(engine.get("run-1"), StepFailed)
+
+    def live() -> None:
+        for life in (start, go_on):
+            try:
+                asyncio.run(life())
+            except BaseException as error:
+                raised.append(error)
+
+    # A loop of its own, on a thread of its own: what ends it must not end the tests.
+    thread = threading.Thread(target=live)
+    thread.start()
+    thread.join()
+
+    assert [KeyboardInterrupt] == [type(error) for error in raised]
+    assert 2 == stage.count("interrupt")
