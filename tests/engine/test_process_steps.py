@@ -526,7 +526,7 @@ def test_process_of_a_step_ends_with_the_interpreter(tmp_path: Path) -> None:
         [sys.executable, str(program), str(tmp_path / "begun")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        timeout=50,
+        timeout=25,
         check=False,
     )
 
