@@ -133,6 +133,7 @@ async def test_the_last_error_lists_the_earlier_attempts() -> None:
     """Who looks at the last one sees whether the others were like it."""
     async with TestEngine() as engine:
         cause = (await failing(engine, buys_stubbornly)).__cause__
+    assert cause is not None
 
     name = f"{__name__}.DeclinedError"
     assert [f"earlier attempts failed too:\n  1: {name}: declined 1\n  2: {name}: declined 2"] == cause.__notes__
@@ -142,6 +143,7 @@ async def test_only_the_last_of_many_attempts_are_listed() -> None:
     """The error does not grow with a budget of thousands."""
     async with TestEngine() as engine:
         cause = (await failing(engine, buys_for_ever)).__cause__
+    assert cause is not None
 
     (note,) = cause.__notes__
     assert "(4 before these)" in note

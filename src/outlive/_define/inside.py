@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import random as _random
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple, overload
 from uuid import UUID
@@ -172,6 +173,10 @@ class StepSource(Protocol):
         """See `StepContext`."""
 
     @property
+    def workflow(self) -> str:
+        """See `StepContext`."""
+
+    @property
     def name(self) -> str:
         """See `StepContext`."""
 
@@ -219,6 +224,11 @@ class StepContext:
         return self._source.run_id
 
     @property
+    def workflow(self) -> str:
+        """The name of that run's workflow."""
+        return self._source.workflow
+
+    @property
     def name(self) -> str:
         """The name of the step."""
         return self._source.name
@@ -264,9 +274,50 @@ def current_step() -> StepContext:
         raise NotInRunError("current_step", "a step") from None
 
 
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a workflow may know of its run, at the moment of asking."""
+
+    id: str
+    workflow: str
+    version: int
+    parent_id: str | None
+    """The run that started it: its parent in the tree or, if it was started detached, the root of the other tree."""
+    root_id: str
+    tags: dict[str, str]
+    created_at: datetime
+    events: int
+    """How long the journal of its tree is, counted from the last snapshot: the same in every replay."""
+    is_replaying: bool
+    """Whether this code has been here before, and is only taken to where the run is. For logs and measurements: a
+    workflow that decides by it contradicts its journal."""
+
+
+def current_run() -> RunContext:
+    """The run whose workflow code is running here; in a step, see `current_step`."""
+    execution = current_execution()
+    if execution is None:
+        advice = " (a step has outlive.current_step())" if CURRENT_STEP.get(None) is not None else ""
+        raise NotInRunError("current_run", f"a workflow{advice}")
+    frame = SCOPE.get().frame
+    return RunContext(
+        id=frame.id,
+        workflow=frame.spec.name,
+        version=frame.spec.version,
+        parent_id=frame.parent_id,
+        root_id=execution.root_id,
+        tags=dict(frame.tags),
+        created_at=_EPOCH + timedelta(microseconds=frame.created_at),
+        events=execution.events - execution.base + 1,
+        is_replaying=execution.is_replaying,
+    )
+
+
 __all__ = [
     "Child",
+    "RunContext",
     "StepContext",
+    "current_run",
     "current_step",
     "now",
     "random",

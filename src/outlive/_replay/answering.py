@@ -331,7 +331,8 @@ def _start(tree: RunTree, event: RunCreated, spec: WorkflowSpec, saga: Saga | No
 
 def _new_frame(tree: RunTree, event: RunCreated, spec: WorkflowSpec) -> Frame:
     frame = Frame(event.run, child_id(tree.root_id, event.run), spec, tree.nonce)
-    frame.tags = event.tags
+    frame.tags, frame.created_at = event.tags, event.at
+    frame.parent_id = child_id(tree.root_id, event.parent) if event.run else event.notify or None
     if event.published is not None:
         frame.published = bytes(tree.unpack(event.published))
     tree.frames[event.run] = frame

@@ -71,6 +71,12 @@ class Execution(RunTree):
         commands, self.commands = self.commands, []
         return [command for command in commands if isinstance(command, Park)] if self.is_parked else commands
 
+    @property
+    def is_replaying(self) -> bool:
+        """Whether the code that runs now has run before: it is fed what the feeder has foreseen (`foresee`), and older
+        code has lived through that."""
+        return self.events <= self.foresight.seen
+
     def foresee(self, events: Sequence[AnyEvent]) -> None:
         """Before a replay: the whole journal that is about to be fed."""
         self.foresight = Foresight(events)

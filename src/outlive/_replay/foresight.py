@@ -31,7 +31,7 @@ wrote it had come to rest beyond every event before."""
 class Foresight:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
-    __slots__ = ("last", "patches", "set_aside")
+    __slots__ = ("last", "patches", "seen", "set_aside")
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.patches = {(event.run, event.call) for event in events if isinstance(event, PatchTaken)}
@@ -45,6 +45,9 @@ class Foresight:
         first = events[0].events if events and isinstance(events[0], SnapshotTaken) else 0
         self.last = first + last
         """The number of the last event that older code may have seen."""
+        self.seen = first + _lived_through(events, last)
+        """The number of the last event that older code has lived through, with all that it does after it: what code
+        does from there on, it does for the first time."""
 
 
 def _first_seen(events: Sequence[AnyEvent]) -> int:
@@ -56,6 +59,20 @@ def _first_seen(events: Sequence[AnyEvent]) -> int:
         while seen < len(events) and isinstance(events[seen], SignalReceived):
             seen += 1
     return seen
+
+
+def _lived_through(events: Sequence[AnyEvent], last: int) -> int:
+    if not events or _is_new(events):
+        return -1
+    # Whatever a run was parked for, it goes on from there: that its code came no further is all that is known.
+    return last - 1 if any(isinstance(event, RunParked) for event in events[last + 1 :]) else last
+
+
+def _is_new(events: Sequence[AnyEvent]) -> bool:
+    """Whether this claim is the first one of a run that no worker has begun; it may have been born with signals."""
+    first = events[0]
+    is_unbegun = isinstance(first, RunCreated) and not first.worker
+    return is_unbegun and all(isinstance(event, SignalReceived) for event in events[1:-1])
 
 
 NOTHING_AHEAD = Foresight()

@@ -118,12 +118,14 @@ class Frame:
         "buffer",
         "cancel_reason",
         "children",
+        "created_at",
         "ending",
         "id",
         "is_closing",
         "is_timed_out",
         "number",
         "outcome",
+        "parent_id",
         "patches",
         "position",
         "published",
@@ -146,6 +148,8 @@ class Frame:
         self.state = ""
         """Where it is, if it is a machine."""
         self.tags: dict[str, str] = {}
+        self.created_at = 0
+        self.parent_id: str | None = None
         self.seed = f"{nonce}/{number}"
         self.task: asyncio.Task[Any] | None = None
         self.tasks: list[Any] = []

@@ -129,6 +129,11 @@ class Attempt:
         return self._run.id
 
     @property
+    def workflow(self) -> str:
+        """See `StepContext`."""
+        return self._run.workflow
+
+    @property
     def name(self) -> str:
         """See `StepContext`."""
         return self.command.step.name

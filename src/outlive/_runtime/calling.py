@@ -173,6 +173,7 @@ class Caller:
             call=command.call,
             arguments=command.arguments,
             run_id=attempt.run_id,
+            workflow=attempt.workflow,
             attempt=command.attempt,
             epoch=attempt.epoch,
             idempotency_key=attempt.idempotency_key,

@@ -51,6 +51,7 @@ class Job(msgspec.Struct, frozen=True):
     call: str
     arguments: bytes
     run_id: str
+    workflow: str
     attempt: int
     epoch: int
     idempotency_key: str
@@ -141,6 +142,11 @@ class JobStep:
     def run_id(self) -> str:
         """See `StepContext`."""
         return self._job.run_id
+
+    @property
+    def workflow(self) -> str:
+        """See `StepContext`."""
+        return self._job.workflow
 
     @property
     def name(self) -> str:
