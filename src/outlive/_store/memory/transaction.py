@@ -142,6 +142,8 @@ class MemoryTransaction:
             try:
                 if self._over:
                     raise TransactionOverError(self._over)
+                if self._is_late():
+                    raise apsw.InterruptError  # The loop may be too busy to call the timer.
                 future.set_result(run(self._tables.connection, query, args))
             except apsw.InterruptError:
                 # The timer, which is late too, lets the next one begin: this may be any thread.

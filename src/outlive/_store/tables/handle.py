@@ -49,19 +49,26 @@ class TaskHandle:
 
     async def execute(self, query: str, /, *args: Any) -> str:
         """See `Tx`."""
-        return (await asyncio.wrap_future(self._ask(query, args))).status
+        return (await _hear(self._ask(query, args))).status
 
     async def fetch(self, query: str, /, *args: Any) -> list[TableRecord]:
         """See `Tx`."""
-        return (await asyncio.wrap_future(self._ask(query, args))).records
+        return (await _hear(self._ask(query, args))).records
 
     async def fetchrow(self, query: str, /, *args: Any) -> TableRecord | None:
         """See `Tx`."""
-        return _first(await asyncio.wrap_future(self._ask(query, args)))
+        return _first(await _hear(self._ask(query, args)))
 
     async def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
         """See `Tx`."""
-        return _value(await asyncio.wrap_future(self._ask(query, args)), column)
+        return _value(await _hear(self._ask(query, args)), column)
+
+
+async def _hear(answer: Future[Answer]) -> Answer:
+    """Wait for an answer, and let others have a turn even if it is there: `wrap_future` of Python 3.14 does not."""
+    if answer.done():
+        await asyncio.sleep(0)
+    return await asyncio.wrap_future(answer)
 
 
 def _first(answer: Answer) -> TableRecord | None:
