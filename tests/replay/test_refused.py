@@ -29,6 +29,7 @@ USED: frozenset[str] = frozenset(
         "create_future",
         "create_task",
         "get_debug",
+        "get_task_factory",
         "is_running",
         "is_closed",
     }

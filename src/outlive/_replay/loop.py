@@ -238,6 +238,10 @@ class RunLoop(asyncio.AbstractEventLoop):
         """Only the first task is left; go on as a loop does that begins with it."""
         self._tasks_made = 1
 
+    def get_task_factory(self) -> None:
+        """Tasks are made by `create_task` alone; anyio looks here whether it must make them itself."""
+        return
+
     def get_debug(self) -> bool:
         """asyncio's debug mode reads clocks and stacks; a replay has no use for it."""
         return False
