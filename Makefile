@@ -25,6 +25,8 @@ UV_VERSION := 0.13.7
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONHOME PYTHONPATH
+# The tests start hundreds of Pythons; where what they compile is not kept, that takes half of their time.
+unexport PYTHONDONTWRITEBYTECODE
 
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev

@@ -10,14 +10,15 @@ from outlive.testing.kill.__main__ import main
 @pytest.mark.timeout(120)
 def test_nothing_is_lost_or_done_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Workers and client are killed again and again; all runs end as planned and no completed step runs again."""
-    code = main(["--kills", "8", "--seed", "11", "--dir", str(tmp_path), "--drain-seconds", "30", "--quiet"])
+    code = main(["--kills", "4", "--seed", "11", "--dir", str(tmp_path), "--drain-seconds", "30", "--quiet"])
 
     told = capsys.readouterr().out
     assert 0 == code, told
     assert "Nothing was lost and nothing was done twice." in told
-    assert "Again: python -m outlive.testing.kill --store sqlite --kills 8 --seed 11 --workers 3" in told
+    assert "Again: python -m outlive.testing.kill --store sqlite --kills 4 --seed 11 --workers 3" in told
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_nothing_is_lost_when_the_server_is_killed_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The PostgreSQL server loses its power in between; an outage is no failure of anything."""

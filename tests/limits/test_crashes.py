@@ -77,7 +77,7 @@ def options_for(kind: str, tmp_path: Path) -> dict[str, Any]:
     return {"url": "memory:"} if kind == "memory" else {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 6}
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", ["memory", pytest.param("sqlite", marks=pytest.mark.slow)])
 async def test_a_limit_holds_whenever_the_process_dies(kind: str, tmp_path: Path) -> None:
     """No hour has two calls, every step has its outcome, and no attempt is used up by waiting."""
     report = await crash_everywhere(slow, reset=reset, check=check_hours, **options_for(kind, tmp_path))

@@ -21,12 +21,14 @@ def meeting_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(None if server_url else tmp_path / "program.db", server_url)
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", pytest.param("everywhere", marks=pytest.mark.slow)])
 def crash_place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """Where `crash_everywhere` lets a workflow die: everywhere in memory, at some places elsewhere."""
-    if request.param == "memory":
+    """Where `crash_everywhere` lets a workflow die: at some places on every store, and everywhere in memory."""
+    if request.param == "everywhere":
         return {}
+    if request.param == "memory":
+        return {"max_points": 10}
     if request.param == "sqlite":
-        return {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 4}
+        return {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 2}
     server, url, name = map(request.getfixturevalue, ("postgres_server", "postgres_url", "postgres_place"))
     return crash_on_server(server, url, name) | {"max_points": 2}

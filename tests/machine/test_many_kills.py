@@ -1,6 +1,6 @@
 """Forty machines, a failure at every step, a SIGKILL at every commit: what was rolled back is nothing, the rest is all.
 
-`tests.machine.killing` says how the processes die. The test that commits one change at a time is slow: `make slow`.
+`tests.machine.killing` says how the processes die. All of it is slow: `make slow`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ async def check_trips(meeting_place: Place, ledger: Path, trials: dict[str, Any]
     assert ends == {trip.name: RunStatus.FAILED if trip.failing else RunStatus.SUCCEEDED for trip in trips}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)  # Some ten seconds where nobody else is busy: fifty processes.
 @pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
 async def test_forty_sagas_survive_a_kill_at_every_commit(meeting_place: Place, tmp_path: Path, moment: str) -> None:

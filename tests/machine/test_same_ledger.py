@@ -10,6 +10,7 @@ import pytest
 from outlive import RunStatus
 from outlive.testing import crash_everywhere
 from outlive.testing.crash import Survivor
+from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.support import Place
 from tests.machine import killed_orders
 from tests.machine.deaths import kill_everywhere, read_ends
@@ -17,9 +18,10 @@ from tests.machine.killing import Ledger
 
 
 @pytest.mark.parametrize("form", killed_orders.FORMS)
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("refusal", killed_orders.REFUSALS)
 async def test_every_death_leaves_the_same_ledger(
-    form: str, refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, refusal: str, points: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Complete, or empty. [CA-X8]"""
     path = tmp_path / "ledger.db"
@@ -31,7 +33,7 @@ async def test_every_death_leaves_the_same_ledger(
         path.unlink()  # Each trial has a world of its own.
 
     order = killed_orders.Order("lamp", refusal)
-    report = await crash_everywhere(killed_orders.FORMS[form], order, check=check)
+    report = await crash_everywhere(killed_orders.FORMS[form], order, check=check, max_points=points)
 
     assert len(ledgers) > report.points
     assert all(held == ([] if refusal else killed_orders.WHOLE) for held in ledgers)
@@ -50,7 +52,7 @@ async def check_orders(place: Place, path: Path, trials: Collection[str]) -> Non
 
 
 @pytest.mark.timeout(120)  # Some ten seconds where nobody else is busy: thirty processes.
-@pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
+@pytest.mark.parametrize("moment", ["AFTER", pytest.param("BEFORE", marks=pytest.mark.slow)])
 async def test_every_kill_leaves_the_same_ledger(meeting_place: Place, tmp_path: Path, moment: str) -> None:
     """The same with SIGKILL: both forms side by side, in processes that die at every commit. [CA-X8 CA-X10]"""
     path = tmp_path / "ledger.db"

@@ -12,11 +12,13 @@ from tests.engine.support import stage
 from tests.machine.test_snapshots import UNDONE, Data, debt, long, wheel
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(
+    params=["some", pytest.param("many", marks=pytest.mark.slow), pytest.param("file", marks=pytest.mark.slow)]
+)
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """At many of the commits in memory, and at some on a file."""
+    """At some and at many of the commits in memory, and at some on a file."""
     on_file = {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 3}
-    return {"max_points": 30} if request.param == "memory" else on_file
+    return on_file if request.param == "file" else {"max_points": 6 if request.param == "some" else 30}
 
 
 async def test_a_machine_of_every_kind_survives_crashes_around_its_snapshots(options: dict[str, Any]) -> None:
