@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -124,6 +125,10 @@ async def _open_and_close(path: str) -> None:
 async def open_as_nobody(path: str) -> None:
     """Try as a user who may not write here."""
     if os.getuid() == 0:
+        with tempfile.TemporaryDirectory() as folder:  # Load all of it now: nobody may read a checkout in /root.
+            scratch = store_at(f"{folder}/scratch.db")
+            await scratch.open()
+            await scratch.close()
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     store = store_at(path)
