@@ -271,7 +271,7 @@ async def test_a_stream_survives_a_crash_at_every_commit(crash_place: dict[str, 
     """No window that is in the journal is flushed again. [CA-X14]"""
     report = await crash_everywhere(threes, Data(5), **crash_place)
 
-    assert (report.result.data.flushed, report.points >= crash_place.get("max_points", 4)) == (5, True)
+    assert (report.result.data.flushed, report.points >= min(4, crash_place.get("max_points", 4))) == (5, True)
 
 
 async def test_a_stream_can_be_tried_without_an_engine() -> None:
