@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive._define.inside import RunContext
 from outlive.errors import NotInRunError
 from outlive.testing import TestEngine
 from tests.engine.support import Place, crash, hold, in_time, note, parks, stage, waits
@@ -47,7 +48,7 @@ def kept() -> Iterator[Kept]:
     log.removeHandler(handler)
 
 
-def remember() -> outlive._define.inside.RunContext:
+def remember() -> RunContext:
     """Note what is known now."""
     me = outlive.current_run()
     stage.call(me)

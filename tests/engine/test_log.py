@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import linecache
 import logging
+import re
 
 import pytest
 
@@ -227,3 +229,84 @@ def test_a_store_is_named_without_its_password() -> None:
     """What is written to a log can be read by many."""
     assert "postgresql://db:5432/shop (schema outlive)" == shown("postgresql://ann:secret@db:5432/shop")
     assert "sqlite:shop.db" == shown("sqlite:shop.db")
+
+
+async def dies() -> None:
+    await outlive.wait_for_signal("die")
+    raise ValueError("in the background")
+
+
+@outlive.workflow
+async def has_a_background_task() -> str:
+    task = asyncio.create_task(dies())
+    await hold("held")
+    await hold("later")
+    return str(task.done())
+
+
+async def test_a_background_task_that_dies_is_reported_at_once_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    """While the run goes on, with the line that failed; a replay does not say it again."""
+    place = Place(None)
+    first = await place.engine().__aenter__()
+    await first.start(has_a_background_task, id="a")
+    await stage.gate("held").reached()
+    await first.signal("a", "die")
+    stage.gate("held").open()
+    await stage.gate("later").reached()
+    await crash(first)
+
+    (record,) = lines(caplog)
+    assert ("WARNING", "a", "has_a_background_task", None, None) == fields(record)
+    assert "ValueError: in the background" in record.getMessage()
+    assert f'File "{__file__}"' in record.getMessage()
+    caplog.clear()
+    async with place.engine() as second:
+        await stage.gate("later").reached()
+        stage.gate("later").open()
+        assert "True" == await in_time(second.get("a").result())
+    assert not [record for record in lines(caplog) if "background" in record.getMessage()]
+
+
+@outlive.workflow
+async def looks_at_its_tasks() -> None:
+    results = await asyncio.gather(fails_later(), return_exceptions=True)
+    assert isinstance(results[0], ValueError)
+    done, _ = await asyncio.wait([asyncio.create_task(fails_later())])
+    assert isinstance(done.pop().exception(), ValueError)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fails_later())
+    except* ValueError:
+        """As expected."""
+
+
+async def fails_later() -> None:
+    await asyncio.sleep(1)
+    raise ValueError("seen")
+
+
+async def test_a_task_that_somebody_waits_for_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever waits for it has the exception."""
+    async with TestEngine() as engine:
+        await (await engine.start(looks_at_its_tasks)).result()
+
+    assert [] == lines(caplog)
+
+
+@outlive.workflow
+async def hides_it_in_a_task() -> None:
+    await asyncio.gather(asyncio.to_thread(print))  # the line in a task
+
+
+@pytest.mark.parametrize(
+    ("workflow", "text"), [(opens_a_thread, "to_thread(print)"), (hides_it_in_a_task, "the line in")]
+)
+async def test_what_is_not_durable_names_the_line_of_the_code(workflow: outlive.Workflow[[], None], text: str) -> None:
+    """File and line, also if only the standard library is between that line and the refusal."""
+    async with TestEngine() as engine:
+        with pytest.raises(outlive.RunParkedError) as caught:
+            await (await engine.start(workflow, id="a")).result()
+
+    found = re.search(rf"at {re.escape(__file__)}:(\d+) in {workflow.name}", caught.value.reason)
+    assert found is not None, caught.value.reason
+    assert text in linecache.getline(__file__, int(found[1]))

@@ -114,13 +114,14 @@ def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
 def find_not_durable(error: BaseException) -> NotDurableError | None:
     """What no journal can replay, also if a `TaskGroup` wrapped it into a group."""
     if isinstance(error, NotDurableError):
-        return error
+        # One of a task without a line of the user's code: it has come by one on its way here.
+        return error if error.where else NotDurableError(error.what, error.__traceback__)
     if isinstance(error, BaseExceptionGroup):
         found = (find_not_durable(inner) for inner in error.exceptions)
         return next((each for each in found if each is not None), None)
     # The loops that a step has trouble with are its own business.
     if isinstance(error, RuntimeError) and not is_rebuilt(error) and any(text in str(error) for text in _FOREIGN):
-        return NotDurableError(f"awaiting an object of another event loop ({error})")
+        return NotDurableError(f"awaiting an object of another event loop ({error})", error.__traceback__)
     return None
 
 

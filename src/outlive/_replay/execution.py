@@ -19,9 +19,12 @@ a step is retried; it says what it waits for (`waits`, `wake_at`) and is told wh
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from outlive._journal.event import AnyEvent
+from outlive._journal.failure import failure_of, text_of
 from outlive._journal.value import Stored
 from outlive._model import Payload
 from outlive._replay.answering import HANDLERS
@@ -30,7 +33,8 @@ from outlive._replay.call import ChildCall
 from outlive._replay.command import Command, Park
 from outlive._replay.ending import end_closed
 from outlive._replay.foresight import Foresight
-from outlive._replay.loop import Timer
+from outlive._replay.frame import SCOPE
+from outlive._replay.loop import RunTask, Timer
 from outlive._replay.timers import Timers
 from outlive._replay.tree import RunTree
 from outlive._replay.waiting import stuck_at
@@ -42,6 +46,7 @@ from outlive.errors import (
     UnreadableError,
     WorkflowNotFoundError,
 )
+from outlive.telemetry import log, run_fields
 
 
 class Execution(RunTree):
@@ -58,6 +63,8 @@ class Execution(RunTree):
                     self.loop.now_at = event.at
                 handle(self, event)
                 self.loop.drain()
+                if failed := self.loop.take_unseen():
+                    self._report(failed)
                 if self.closing:
                     end_closed(self)
                 # Every child that runs is also a call of its parent: no other call is open.
@@ -118,6 +125,16 @@ class Execution(RunTree):
         self.listener = None
         self.unpack = self.unpack_foreign = _nothing
         self.loop.execution = None
+
+    def _report(self, failed: list[asyncio.Task[Any]]) -> None:
+        """Say at once that background tasks have failed: if the workflow never looks at them, nothing else would."""
+        for task in failed:
+            error = task.exception()  # Looked at: asyncio need not complain when the task is collected.
+            if error is None or self.is_replaying or not isinstance(task, RunTask):
+                continue
+            frame = task.home[SCOPE].frame
+            text = "a background task of run %s failed, and nothing waits for it:\n%s"
+            log.warning(text, frame.id, text_of(failure_of(error)), extra=run_fields(frame.id, frame.spec.name))
 
     # -- What it waits for -----------------------------------------------------------------------------------
 

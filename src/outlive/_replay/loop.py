@@ -156,6 +156,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         """The garbage collector runs in the middle of a drain."""
         self._refusals = 0
         self._tasks_made = 0
+        self._failed: list[asyncio.Task[Any]] = []
         self._tasks_late: list[RunTask] = []
         """Made by blocks of a dropped run."""
         self._turns_max = turns_max
@@ -227,7 +228,17 @@ class RunLoop(asyncio.AbstractEventLoop):
         if self.is_dropped:
             self._tasks_late.append(task)
         scope.frame.add_task(task)
+        task.add_done_callback(self._note_failed, context=context)
         return task
+
+    def _note_failed(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and _is_unseen(task):
+            self._failed.append(task)
+
+    def take_unseen(self) -> list[asyncio.Task[Any]]:
+        """The tasks that have failed since the last time and that nothing has asked how they ended."""
+        failed, self._failed = self._failed, []
+        return [task for task in failed if _is_unseen(task)]
 
     def next_hash(self) -> int:
         """The hash of the next task: a small set of tasks is walked through in the order in which they were made."""
@@ -340,6 +351,11 @@ def _note_collection(phase: str, info: dict[str, Any]) -> None:
 
 
 gc.callbacks.append(_note_collection)
+
+
+def _is_unseen(task: asyncio.Task[Any]) -> bool:
+    """Whether a task has failed and nothing has looked at its exception."""
+    return bool(task._log_traceback)
 
 
 def _microseconds(seconds: float) -> int:

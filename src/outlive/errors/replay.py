@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType, TracebackType
+
 from outlive.errors.base import OutliveError
 
 
 class NotDurableError(OutliveError, RuntimeError):
-    """A workflow asked its loop for something that no journal can replay."""
+    """A workflow asked its loop for something that no journal can replay. `where` is the line of its code."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, trace: TracebackType | None = None) -> None:
         self.what = what
+        self.where = _where(_stack(sys._getframe(1)) if trace is None else _frames(trace))
+        at = f" at {self.where}" if self.where else ""
         super().__init__(
-            f"{what} is not durable and cannot be used in a workflow; do this in a step (@outlive.step) "
+            f"{what} is not durable and cannot be used in a workflow{at}; do this in a step (@outlive.step) "
             f"and await the step"
         )
+
+
+def _stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
+    """The calls that led here in this turn of a run's loop, outermost first."""
+    found: list[tuple[FrameType, int]] = []
+    while frame is not None and (_module(frame), frame.f_code.co_name) != ("outlive._replay.loop", "drain"):
+        found.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return found[::-1] if frame is not None else []
+
+
+def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:
+    found: list[tuple[FrameType, int]] = []
+    while trace is not None:
+        found.append((trace.tb_frame, trace.tb_lineno))
+        trace = trace.tb_next
+    return found
+
+
+def _where(frames: list[tuple[FrameType, int]]) -> str:
+    """The last line of the user's code among these: of the package that the first frame which is not ours lies in.
+
+    Empty if that is the standard library: a task of nothing but its code does not show who made it.
+    """
+    roots = [_module(frame).partition(".")[0] for frame, _ in frames]
+    user = next((root for root in roots if root != "outlive"), "")
+    if not user or user in sys.stdlib_module_names:
+        return ""
+    frame, line = next(each for each, root in zip(reversed(frames), reversed(roots), strict=True) if root == user)
+    return f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_name}"
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 class NotInRunError(OutliveError, RuntimeError):
