@@ -14,6 +14,7 @@ OPS ?= 100000
 SEEDS ?= 10000
 FIRST ?= 0
 SEED ?= 0
+MUTANTS ?= 100
 STORE ?= sqlite
 # What is not said on the command line: a storm is longer than a kill trial, and over both stores.
 CHAOS_KILLS = $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300)
@@ -32,7 +33,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow format kill chaos drill differential simulate bench lock clean
+.PHONY: help demo test lint type unit slow mutate format kill chaos drill differential simulate bench lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -52,8 +53,12 @@ type: $(DEV) ## Check types.
 unit: $(DEV) ## Run the tests that take seconds.
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
-slow: $(DEV) ## Run the tests marked slow.
+slow: $(DEV) ## Run the tests marked slow, and a small sample of mutants.
 	.venv/bin/python -m pytest -m slow --timeout=1800 $(ARGS)
+	.venv/bin/python -m tests.mutation --mutants 20 --seed $(SEED) --jobs $(JOBS) --again
+
+mutate: $(DEV) ## Plant MUTANTS=100 one-line defects; the tests must notice 90 % of them. SEED=0 chooses others.
+	.venv/bin/python -m tests.mutation --mutants $(MUTANTS) --seed $(SEED) --jobs $(JOBS) $(ARGS)
 
 format: $(DEV) ## Rewrite the code in the house style.
 	.venv/bin/python -m ruff check --fix .
@@ -85,7 +90,7 @@ lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=-
 	$(call LOCK,bench.txt,--extra bench --constraint requirements/run.txt)
 
 clean: ## Remove the virtual environments and everything that was generated.
-	rm -rf .venv .venv-bench .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist htmlcov
+	rm -rf .venv .venv-bench .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .mutation build dist htmlcov
 	rm -f .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

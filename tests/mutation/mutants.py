@@ -1,0 +1,137 @@
+"""One-line defects: what a tired person could have written instead.
+
+A mutant is a file with one change. In Python a comparison is flipped, a condition negated, `and` and `or` exchanged, a
+number or a truth value changed, a statement deleted; in SQL a predicate is dropped. What only a reader sees (log lines,
+assertions, types, docstrings) is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+DELETED = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
+SPOKEN = re.compile(r"^(await )?(log\.|assert_never\(|\.\.\.$|super\(\)\.__init__)")
+PREDICATE = re.compile(r"^\s*AND\s+(?P<what>.+?)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one file."""
+
+    file: str
+    """Relative to the root of the checkout."""
+    line: int
+    before: str
+    after: str
+    text: str
+    """The whole file, changed."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}\n    - {self.before}\n    + {self.after}"
+
+
+def mutants_of(root: Path, file: str) -> list[Mutant]:
+    """All mutants of a file, in order."""
+    text = (root / file).read_text("utf-8")
+    return list(_sql_mutants(file, text) if file.endswith(".sql") else _python_mutants(file, text))
+
+
+def _sql_mutants(file: str, text: str) -> Iterator[Mutant]:
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        found = PREDICATE.match(line)
+        if found and found["what"].count("(") == found["what"].count(")") and " OR " not in found["what"]:
+            # What it names stays named, or a server could not tell the types of its parameters.
+            after = f"AND (({found['what']}) OR true)"
+            changed = "".join([*lines[: number - 1], f"{after}\n", *lines[number:]])
+            yield Mutant(file, number, line.strip(), after, changed)
+
+
+def _python_mutants(file: str, text: str) -> Iterator[Mutant]:
+    lines = text.splitlines(keepends=True)
+    for old, new in _changes(ast.parse(text)):
+        assert isinstance(old, ast.expr | ast.stmt)
+        assert old.end_lineno is not None
+        assert old.end_col_offset is not None
+        if old.end_lineno - old.lineno > 3:
+            continue  # Nobody writes that by mistake.
+        before = ast.get_source_segment(text, old) or ""
+        if SPOKEN.match(before):
+            continue
+        after = "pass" if new is None else f"({ast.unparse(new)})" if isinstance(old, ast.expr) else ast.unparse(new)
+        head = lines[old.lineno - 1].encode()[: old.col_offset].decode()
+        tail = lines[old.end_lineno - 1].encode()[old.end_col_offset :].decode()
+        changed = "".join([*lines[: old.lineno - 1], head, after, tail, *lines[old.end_lineno :]])
+        yield Mutant(file, old.lineno, " ".join(before.split()), after, changed)
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
+    """Nodes, and what to write in their place; None to write nothing."""
+    match node:
+        case ast.Assert() | ast.AnnAssign(value=None) | ast.Import() | ast.ImportFrom():
+            return
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return
+        case ast.Expr(value=ast.Constant()):
+            return
+        case ast.Compare(ops=[operator]):
+            yield node, _with(node, ops=[FLIPS[type(operator)]()])
+        case ast.BoolOp():
+            yield node, _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+        case ast.UnaryOp(op=ast.Not()):
+            yield node, node.operand
+        case ast.If() | ast.While() if not isinstance(node.test, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant):
+            yield node.test, ast.UnaryOp(ast.Not(), node.test)
+        case ast.Constant(value=bool(value)):
+            yield node, ast.Constant(not value)
+        case ast.Constant(value=int(value) | float(value)):
+            yield node, ast.Constant(value + 1)
+        case ast.Assign(targets=[ast.Attribute()]):
+            yield node, None
+        case _:
+            if isinstance(node, DELETED):
+                yield node, None
+    for child in _children(node):
+        yield from _changes(child)
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """What is inside, but for types, decorators and defaults, which say what is meant and not what is done."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from node.body
+        case ast.ClassDef():
+            yield from node.body
+        case ast.AnnAssign():
+            if node.value is not None:
+                yield node.value
+        case ast.JoinedStr():
+            return  # A message.
+        case ast.Raise():
+            return
+        case _:
+            yield from ast.iter_child_nodes(node)
+
+
+def _with(node: ast.AST, **changes: object) -> ast.AST:
+    changed = copy.copy(node)
+    for name, value in changes.items():
+        setattr(changed, name, value)
+    return changed

@@ -1,0 +1,63 @@
+"""A plugin of pytest that notes which tests run which lines, and how long each of them takes.
+
+It is given the folder for its notes in `OUTLIVE_MUTATION_NOTES`. Each process of the tests writes a file of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import coverage
+import pytest
+
+import outlive
+
+PACKAGE = Path(outlive.__file__).parent
+SOURCES = [str(PACKAGE / room) for room in ("_runtime", "_store", "_lease")]
+
+
+class Recorder:
+    """Notes the lines of one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seconds: dict[str, float] = {}
+        self._failed: set[str] = set()
+        self._coverage = coverage.Coverage(data_file=None, source=SOURCES, branch=False, config_file=False)
+        self._coverage.start()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Everything from here on is of this test."""
+        self._coverage.switch_context(item.nodeid)
+        yield
+        self._coverage.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test that fails without any mutant says nothing about one."""
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+        if not report.passed:
+            self._failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the notes down."""
+        self._coverage.stop()
+        data = self._coverage.get_data()
+        lines: dict[str, dict[int, list[str]]] = defaultdict(dict)
+        for file in data.measured_files():
+            for line, tests in data.contexts_by_lineno(file).items():
+                good = [test for test in tests if test in self._seconds and test not in self._failed]
+                if good:
+                    lines[str(Path(file).relative_to(PACKAGE))][line] = good
+        notes = {"seconds": self._seconds, "lines": lines}
+        (self._folder / f"{os.getpid()}.json").write_text(json.dumps(notes), "utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record in the processes that run tests; the one that only hands them out has nothing to note."""
+    if not getattr(config.option, "numprocesses", None):
+        config.pluginmanager.register(Recorder(Path(os.environ["OUTLIVE_MUTATION_NOTES"])))

@@ -1,0 +1,115 @@
+"""The tool that plants defects plants real ones, finds the tests that could see them, and tells the truth."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.__main__ import ROOT, all_mutants, equivalents
+from tests.mutation.mutants import Mutant, mutants_of
+from tests.mutation.trial import Copy, Fate, Notes
+
+SOURCE = '''
+"""A module."""
+from typing import TYPE_CHECKING
+
+LIMIT: int = 3
+
+
+class Thing:
+    """A thing."""
+
+    def look(self, at: int = 1) -> bool:
+        """A docstring."""
+        assert at < 5
+        log.info("looking")
+        if at < LIMIT and not self.is_blind:
+            self.seen = True
+            self.note(at)
+        return at is not None
+'''
+
+
+def changes_of(root: Path, text: str, file: str = "thing.py") -> set[tuple[str, str]]:
+    """What becomes of what."""
+    (root / file).write_text(text)
+    return {(mutant.before, mutant.after) for mutant in mutants_of(root, file)}
+
+
+def test_what_is_done_is_changed_and_what_is_said_is_not(tmp_path: Path) -> None:
+    """Comparisons, conditions, values and statements; no assertion, no log line, no default, no docstring."""
+    assert changes_of(tmp_path, SOURCE) == {
+        ("3", "(4)"),
+        ("at < LIMIT and not self.is_blind", "(at < LIMIT or not self.is_blind)"),
+        ("at < LIMIT", "(at <= LIMIT)"),
+        ("not self.is_blind", "(self.is_blind)"),
+        ("self.seen = True", "pass"),
+        ("True", "(False)"),
+        ("self.note(at)", "pass"),
+        ("at is not None", "(at is None)"),
+    }
+
+
+def test_predicate_of_a_statement_is_dropped(tmp_path: Path) -> None:
+    """It stays named, so that the types of parameters are known; one that goes over several lines is left alone."""
+    text = "SELECT 1\nFROM runs\nWHERE a = $1\n    AND b > $2\n    AND EXISTS (\n        SELECT 1\n    )\n"
+
+    assert changes_of(tmp_path, text, "find.sql") == {("AND b > $2", "AND ((b > $2) OR true)")}
+
+
+def test_every_mutant_is_a_program() -> None:
+    """A file that cannot be read would be noticed by every test, and prove nothing."""
+    mutants = [mutant for mutant in all_mutants("_runtime/committer.py") if mutant.file.endswith(".py")]
+
+    assert len(mutants) > 50
+    for mutant in mutants:
+        ast.parse(mutant.text)
+
+
+def test_excuses_are_for_mutants_that_exist() -> None:
+    """One that is no longer needed goes, and each has a reason."""
+    for excuse in equivalents():
+        mutants = mutants_of(ROOT, excuse["file"])
+        assert (excuse["before"], excuse["after"]) in {(mutant.before, mutant.after) for mutant in mutants}, excuse
+        assert excuse["reason"]
+
+
+def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -> None:
+    """And a statement of SQL is run where it is named."""
+    package = tmp_path / "src" / "outlive" / "_store" / "x"
+    (package / "sql").mkdir(parents=True)
+    (package / "read.py").write_text('rows = 1\nfetch("find")\n')
+    seconds = {"slow": 2.0, "quick": 0.1, "other": 0.1}
+    lines = {"_store/x/read.py": {"2": ["slow", "quick"], "1": ["other"]}}
+    (tmp_path / "1.json").write_text(json.dumps({"seconds": seconds, "lines": lines}))
+    notes = Notes(tmp_path)
+
+    for file, line in (("read.py", 2), ("sql/find.sql", 7)):
+        mutant = Mutant(f"src/outlive/_store/x/{file}", line, "", "", "")
+        assert notes.tests_of(tmp_path, mutant) == ["quick", "slow"]
+
+
+@pytest.mark.parametrize(
+    ("tests", "fate"),
+    [(["tests/test_answer.py"], Fate.KILLED), (["tests/test_other.py"], Fate.SURVIVED), ([], Fate.UNSEEN)],
+    ids=["killed", "survived", "not covered"],
+)
+def test_mutant_is_killed_by_a_test_that_fails_with_it(tmp_path: Path, tests: list[str], fate: Fate) -> None:
+    """Only the copy is damaged, and it is whole again afterwards."""
+    root, copy = tmp_path / "root", tmp_path / "copy"
+    for name in ("src", "tests", "docs", "examples"):
+        (root / name).mkdir(parents=True)
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md"):
+        (root / name).write_text("")
+    (root / "src" / "answer.py").write_text("ANSWER = 42\n")
+    (root / "tests" / "test_answer.py").write_text("from answer import ANSWER\ndef test(): assert ANSWER == 42\n")
+    (root / "tests" / "test_other.py").write_text("def test(): pass\n")
+    (mutant,) = mutants_of(root, "src/answer.py")
+
+    assert Copy(root, copy).try_mutant(mutant, tests, seconds=1) is fate
+
+    assert (copy / "src" / "answer.py").read_text() == "ANSWER = 42\n"

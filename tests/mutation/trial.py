@@ -1,0 +1,132 @@
+"""Which tests could see a mutant, and whether one of them does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from enum import Enum
+from pathlib import Path
+
+from tests.mutation.mutants import Mutant
+
+PACKAGE = Path("src") / "outlive"
+TESTS_SECONDS_MAX = 40.0
+"""Tests are chosen for a mutant, the quickest first, until they have taken so long without it."""
+START_SECONDS = 60.0
+"""What a run of tests may take besides: Python, pytest, a server."""
+SLOWNESS = 4
+"""How much longer the tests may take with a mutant before it counts as one that hangs."""
+
+
+class Fate(Enum):
+    """What became of a mutant."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    TIMED_OUT = "timed out"
+    UNSEEN = "not covered"
+
+
+class Notes:
+    """Which tests run which lines."""
+
+    def __init__(self, folder: Path) -> None:
+        self._seconds: dict[str, float] = {}
+        self._lines: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+        for file in folder.glob("*.json"):
+            notes = json.loads(file.read_text("utf-8"))
+            self._seconds |= notes["seconds"]
+            for source, lines in notes["lines"].items():
+                for line, tests in lines.items():
+                    self._lines[source, int(line)] |= set(tests)
+
+    def tests_of(self, root: Path, mutant: Mutant) -> list[str]:
+        """The tests that run the changed line, the quickest first."""
+        tests: set[str] = set()
+        for file, line in self._places(root, mutant):
+            tests |= self._lines.get((file, line), set())
+        chosen: list[str] = []
+        left = TESTS_SECONDS_MAX
+        for test in sorted(tests, key=lambda test: (self._seconds[test], test)):
+            left -= self._seconds[test]
+            if left < 0 and chosen:
+                break
+            chosen.append(test)
+        return chosen
+
+    def seconds_of(self, tests: list[str]) -> float:
+        """How long these take when nothing is wrong."""
+        return sum(self._seconds[test] for test in tests)
+
+    def _places(self, root: Path, mutant: Mutant) -> list[tuple[str, int]]:
+        file = Path(mutant.file).relative_to(PACKAGE)
+        if file.suffix == ".py":
+            return [(str(file), mutant.line)]
+        # A statement is run where it is named.
+        found = []
+        for source in sorted((root / PACKAGE / file.parent.parent).glob("*.py")):
+            lines = source.read_text("utf-8").splitlines()
+            found += [
+                (str(source.relative_to(root / PACKAGE)), number)
+                for number, text in enumerate(lines, 1)
+                if f'"{file.stem}"' in text
+            ]
+        return found
+
+
+def record(root: Path, folder: Path, tests: list[str], *, jobs: int) -> None:
+    """Run tests without any mutant, and note what they do."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.recording", "-p", "no:cacheprovider"]
+    # Tests are slower while they are watched.
+    command += ["--timeout=300", f"-n{jobs}", "--dist=loadfile", *tests]
+    environment = os.environ | {"OUTLIVE_MUTATION_NOTES": str(folder), "PYTHONPATH": str(root)}
+    subprocess.run(command, cwd=root, env=environment, check=False)
+
+
+class Copy:
+    """A copy of the checkout that may be damaged."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._root, self.folder = root, folder
+        for name in ("src", "tests", "docs", "examples", "pyproject.toml", "README.md"):
+            if (root / name).is_dir():
+                shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(root / name, folder / name)
+
+    def try_mutant(self, mutant: Mutant, tests: list[str], *, seconds: float) -> Fate:
+        """Run tests against a mutant, until the first one fails."""
+        if not tests:
+            return Fate.UNSEEN
+        place = self.folder / mutant.file
+        place.write_text(mutant.text, "utf-8")
+        try:
+            code = self._run(tests, seconds=seconds * SLOWNESS + START_SECONDS)
+        finally:
+            shutil.copy(self._root / mutant.file, place)
+        return Fate.TIMED_OUT if code is None else Fate.KILLED if code else Fate.SURVIVED
+
+    def _run(self, tests: list[str], *, seconds: float) -> int | None:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]
+        environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        with subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as process:
+            try:
+                return process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                if process.returncode is None:
+                    os.killpg(process.pid, signal.SIGKILL)
