@@ -178,6 +178,7 @@ def step(
     """
 
     def define(fn: Callable[..., Any]) -> Step[..., Any]:
+        fn = fn.__func__ if isinstance(fn, staticmethod) else fn
         own_name = check_function("step", fn, name)
         where = f"step {own_name}"
         kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)

@@ -152,6 +152,7 @@ def workflow(
     """
 
     def define(fn: Callable[..., Any]) -> Workflow[..., Any]:
+        fn = fn.__func__ if isinstance(fn, staticmethod) else fn
         own_name = check_function("workflow", fn, name)
         where = f"workflow {own_name}"
         if not inspect.iscoroutinefunction(fn):

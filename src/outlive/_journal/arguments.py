@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from outlive._journal.value import Stored, ValueCodec, codec_for
-from outlive.errors import UnreadableError
+from outlive.errors import UnreadableError, UnstorableTypeError
 
 _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -48,13 +48,13 @@ class Signature:
         self._by_name: dict[str, ValueCodec] = {}
         self._rest = codec_for(Any)
         for parameter in parameters:
-            codec = codec_for(hints.get(parameter.name, Any))
+            codec = _codec_of(hints.get(parameter.name, Any), f"argument {parameter.name!r} of {name}")
             self._by_name[parameter.name] = codec
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 self._positional.append(codec)
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 self._rest = codec
-        self.result: ValueCodec = codec_for(hints.get("return", Any))
+        self.result: ValueCodec = _codec_of(hints.get("return", Any), f"the result of {name}")
         self._takes_nothing = not parameters
         self._needs_keywords = any(each.kind is each.KEYWORD_ONLY and each.default is each.empty for each in parameters)
 
@@ -132,6 +132,13 @@ class Signature:
 
     def _codec_of(self, name: str) -> ValueCodec:
         return self._by_name.get(name) or codec_for(Any)
+
+
+def _codec_of(annotation: Any, what: str) -> ValueCodec:
+    try:
+        return codec_for(annotation)
+    except UnstorableTypeError as error:
+        raise UnstorableTypeError(what, error.type_name, error.reason) from error.__cause__
 
 
 def _resolve_hints(fn: Callable[..., Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ import msgspec
 
 from outlive._journal.modelled import Adapter, has_model, is_model, read_model, write_model
 from outlive._journal.tagged import DEPTH_MAX, find_unwritable, from_plain, has_plain_zone, to_plain
-from outlive.errors import UnreadableError, UnserialisableError
+from outlive.errors import UnreadableError, UnserialisableError, UnstorableTypeError
 
 _UNTYPED: frozenset[Any] = frozenset({Any, object, dict, list, typing.Dict, typing.List})  # noqa: UP006
 _EXACT: tuple[type, ...] = (int, str, bool, type(None))
@@ -125,7 +125,7 @@ class TypedCodec:
         try:
             back = self._decode(data)
         except Exception as error:  # dec_hook runs the user's validators.
-            raise self._refusal(value, what, f"does not come back as {type_name(self._annotation)}: {error}") from error
+            raise self._mismatch(value, what, error) from error
         if back != value or not _is_exact(back, value):
             path, part, other = _first_difference(value, back)
             raise UnserialisableError(
@@ -135,6 +135,12 @@ class TypedCodec:
     def _refusal(self, value: Any, what: str, reason: str) -> UnserialisableError:
         path, part = self._culprit(value, "$", DEPTH_MAX)
         return UnserialisableError(what, path, type(part).__qualname__, reason)
+
+    def _mismatch(self, value: Any, what: str, error: Exception) -> UnserialisableError:
+        """What was given is of another type than the annotation says."""
+        path, part = self._culprit(value, "$", DEPTH_MAX)
+        wanted = f"give a value of type {type_name(self._annotation)}, not {_short(part)} ({error})"
+        return UnserialisableError(what, path, type(part).__qualname__, wanted)
 
     def _culprit(self, value: Any, path: str, depth: int) -> tuple[str, Any]:
         """The innermost part that has no stored form; in a circle there is none."""
@@ -167,10 +173,15 @@ def _cached_codec(annotation: Any) -> ValueCodec:
         return TAGGED
     try:
         return TypedCodec(annotation)
-    except (TypeError, ValueError):
-        # A type that msgspec cannot describe (a union of two dataclasses, a Protocol): the exact untyped form still
-        # serves its plain values and refuses the others by name. Unions of models are for pydantic to tell apart.
-        return AdaptedCodec(annotation) if has_model(annotation) else TAGGED
+    except (TypeError, ValueError) as error:
+        # A type that msgspec cannot describe (text or an instant, a Protocol): the exact untyped form still serves its
+        # plain values and refuses the others by name. Unions of models are for pydantic to tell apart. Of two
+        # dataclasses neither can be told from the other, and no value of them could be written.
+        if has_model(annotation):
+            return AdaptedCodec(annotation)
+        if _has_record(annotation):
+            raise UnstorableTypeError("it", type_name(annotation), str(error)) from error
+        return TAGGED
 
 
 def codec_for(annotation: Any) -> ValueCodec:
@@ -181,6 +192,8 @@ def codec_for(annotation: Any) -> ValueCodec:
         return TAGGED
     try:
         return _cached_codec(annotation)
+    except UnstorableTypeError:
+        raise
     except TypeError:  # Unhashable annotation, e.g. Annotated[..., []].
         return TypedCodec(annotation)
 
@@ -250,6 +263,13 @@ def _sort_sets(value: Any, encode: Callable[[Any], bytes]) -> Any:
 def _has_fields(cls: type) -> bool:
     is_record = hasattr(cls, "_fields") or typing.is_typeddict(cls)
     return is_record or (bool(_field_names_of(cls)) and not is_model(cls))
+
+
+def _has_record(annotation: Any) -> bool:
+    """Whether the annotation names a class that is written by its fields."""
+    origin = typing.get_origin(annotation) or annotation
+    is_record = isinstance(origin, type) and _has_fields(origin)
+    return is_record or any(_has_record(part) for part in typing.get_args(annotation))
 
 
 def _hints(cls: type) -> dict[str, Any]:

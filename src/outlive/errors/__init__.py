@@ -21,6 +21,7 @@ from outlive.errors.definition import (
     DefinitionError,
     DuplicateDefinitionError,
     LocalDefinitionError,
+    UnstorableTypeError,
     WorkflowNotFoundError,
 )
 from outlive.errors.engine import (
@@ -169,6 +170,7 @@ __all__ = [
     "UnknownStateError",
     "UnreadableError",
     "UnserialisableError",
+    "UnstorableTypeError",
     "WorkflowNotFoundError",
 ]
 

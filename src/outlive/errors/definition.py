@@ -27,7 +27,20 @@ class LocalDefinitionError(DefinitionError):
         self.kind, self.qualname, self.where = kind, qualname, where
         super().__init__(
             f"{qualname} at {where} cannot be a {kind}: a restarted process finds a {kind} by its name, and a "
-            f"lambda or a function inside a function has none; define it at the top level of a module"
+            f"lambda or a function inside a function has none; define it at the top level of a module. If a decorator "
+            f"made it, let that decorator keep the name of the function with functools.wraps"
+        )
+
+
+class UnstorableTypeError(DefinitionError, TypeError):
+    """An annotation whose values could not be told apart when they are read back."""
+
+    def __init__(self, what: str, type_name: str, reason: str) -> None:
+        self.what, self.type_name, self.reason = what, type_name, reason
+        super().__init__(
+            f"{what} cannot be stored as {type_name}: {reason.rstrip('.')}. If it is a union, make its classes msgspec "
+            f"structs with a tag, `class Card(msgspec.Struct, tag=True)`, or put them into a dataclass that has an "
+            f"optional field for each"
         )
 
 
