@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -132,11 +134,26 @@ def test_a_place_that_is_no_store_is_exit_code_1() -> None:
 
 @pytest.mark.parametrize("made", ["outlive.Engine('sqlite:x.db', {})", "lambda: outlive.Engine('sqlite:x.db', {})"])
 def test_an_engine_of_the_program_brings_its_own_settings(made: str) -> None:
-    """It is taken as it is, or refused: options that it would ignore, and one that has no worker."""
+    """A store or leases beside its own are refused, and so is one that has no worker."""
     own = write("own_app.py", f"import outlive\nmine = {made.format('grace_seconds=1')}")
     idle = write("idle_app.py", f"import outlive\nmine = {made.format('worker=False')}")
 
-    refused = worker(f"{own}:mine", "--store", "sqlite:y.db", "--grace", "3")
-    assert (2, True) == (refused.exit_code, "give --grace, --store to Engine(...) there" in refused.output)
+    refused = worker(f"{own}:mine", "--store", "sqlite:y.db", "--lease", "none")
+    assert (2, True) == (refused.exit_code, "give --lease, --store to Engine(...) there" in refused.output)
     refused = worker(f"{idle}:mine")
     assert (2, True) == (refused.exit_code, "leave out worker=False" in refused.output)
+
+
+def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What belongs to one process of a fleet is said where that process is started."""
+    seen: list[Any] = []
+
+    async def work(engine: Any, stop: Any) -> None:
+        seen.append((engine._worker_name, engine._grace_seconds, engine._lease_seconds, engine._exits_when_stalled))
+
+    monkeypatch.setattr(importlib.import_module("outlive.cli.worker"), "work", work)
+    app = write("named_app.py", "import outlive\nmine = outlive.Engine('sqlite:x.db', name='one', grace_seconds=1)")
+
+    options = ["--name", "two", "--grace", "3", "--lease-seconds", "7", "--exit-when-stalled"]
+    assert [0, 0] == [worker(f"{app}:mine").exit_code, worker(f"{app}:mine", *options).exit_code]
+    assert [("one", 1, 10, False), ("two", 3, 7, True)] == seen

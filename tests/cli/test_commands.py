@@ -88,6 +88,24 @@ async def test_recovery_tells_which_runs_do_not_move_and_why(store: Store, ask: 
     assert "... and more" in table
 
 
+async def test_a_reason_of_many_lines_is_one_line_of_the_table(
+    store: Store, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As wide as the terminal; a pipe gets all of it."""
+    await hire(store, "anvil")
+    await (await begin(store, "stopped", worker="anvil")).park("the code changed:\n  - journal: a\n  + code:    b" * 9)
+    await store.close()
+
+    monkeypatch.delenv("COLUMNS", raising=False)
+    _, piped = in_thread(ask, "recovery", "list").output.splitlines()
+    monkeypatch.setenv("COLUMNS", "60")
+    title, line = in_thread(ask, "recovery", "list").output.splitlines()
+
+    assert 9 == piped.count("the code changed: - journal: a + code: b")
+    assert title.startswith("RUN")
+    assert (60, "...") == (len(line), line[-3:])
+
+
 async def test_parked_runs_are_resumed_one_or_all(store: Store, ask: Ask) -> None:
     """The wish is durable: whoever claims next finds it."""
     await hire(store, "anvil")

@@ -67,10 +67,9 @@ def test_a_wrong_url_is_refused_in_words(url: Any, told: str) -> None:
     assert '"sqlite:orders.db"' in str(caught.value)
 
 
-@pytest.mark.parametrize("form", ["sqlite:{}", "sqlite://{}"])
-async def test_a_file_may_be_named_in_two_ways(tmp_path: Path, form: str) -> None:
-    """With and without the slashes that other tools write."""
-    async with outlive.Engine(form.format(tmp_path / "a.db")) as engine:
+async def test_a_file_may_be_named_by_its_whole_path(tmp_path: Path) -> None:
+    """One slash; with three it is refused, as it means different files to different tools."""
+    async with outlive.Engine(f"sqlite:{tmp_path / 'a.db'}") as engine:
         assert 0 == await in_time((await engine.start(stored_rows, 0)).result())
     assert (tmp_path / "a.db").is_file()
 

@@ -367,7 +367,7 @@ DEFINITIONS: dict[str, tuple[Callable[[Any], Any], Bad]] = {
     "Engine codecs": (lambda bad: outlive.Engine("memory:", codecs=bad), [5, "zlib", ["zlib"]]),
     "Engine redact": (lambda bad: outlive.Engine("memory:", redact=bad), [5, "password", [5], [""]]),
     "Engine tune": (lambda bad: outlive.Engine("memory:", tune=bad), FLAG),
-    "Engine exit_when_stalled": (lambda bad: outlive.Engine("memory:", exit_when_stalled=bad), FLAG),
+    "Engine exit_when_stalled": (lambda bad: outlive.Engine("memory:", exit_when_stalled=bad), ["no", 1]),
 }  # fmt: skip
 
 

@@ -121,11 +121,10 @@ def test_wrong_arguments_are_refused_at_once(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """As Python does: a TypeError where the call stands, and no step that fails later."""
-    with pytest.raises(TypeError) as here:
+    with pytest.raises(TypeError):
         fn(*args, **kwargs)
-    with pytest.raises(TypeError) as there:
+    with pytest.raises(TypeError, match=fn.__name__):
         signature_of(fn).encode(args, kwargs)
-    assert type(here.value) is type(there.value)
 
 
 def test_an_argument_that_cannot_be_stored_is_named() -> None:

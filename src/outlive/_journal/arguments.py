@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from outlive._journal.value import Stored, ValueCodec, codec_for
-from outlive.errors import UnreadableError, UnstorableTypeError
+from outlive.errors import UnreadableError, UnstorableTypeError, WrongArgumentsError
 
 _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -76,7 +76,7 @@ class Signature:
         """The arguments as JSON.
 
         Raises:
-            TypeError: the function does not take these arguments.
+            WrongArgumentsError: the function does not take these arguments.
             UnserialisableError: one of them has no exact stored form.
         """
         if self._takes_nothing and not args and not kwargs:
@@ -111,15 +111,19 @@ class Signature:
             elif data != NONE:
                 raws = _split(data)
             self._check_fit(raws, named)
-        except (msgspec.DecodeError, TypeError) as error:
+        except (msgspec.DecodeError, WrongArgumentsError) as error:
             what = f"the arguments of {self._name}"
-            raise UnreadableError(what, f"{self._name}{self._signature}", str(error)) from error
+            reason = error.reason if isinstance(error, WrongArgumentsError) else str(error)
+            raise UnreadableError(what, f"{self._name}{self._signature}", reason) from error
         args = [self._positional_codec(index).decode(raw, what) for index, raw in enumerate(raws)]
         return args, {key: self._codec_of(key).decode(raw, what) for key, raw in named.items()}
 
     def _check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if kwargs or len(args) != len(self._positional) or self._needs_keywords:
-            self._signature.bind(*args, **kwargs)
+            try:
+                self._signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise WrongArgumentsError(self._name, str(self._signature), str(error)) from None
 
     def _encode_positional(self, args: tuple[Any, ...]) -> list[bytes]:
         return [

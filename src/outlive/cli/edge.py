@@ -8,6 +8,8 @@ code 1, and only a bug shows a traceback.
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -51,8 +53,8 @@ def place_of(url: str) -> str:
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
         raise Mistake("a store in memory belongs to its process; there is nothing to see from outside")
-    if scheme == "sqlite" and not Path(rest.removeprefix("//")).expanduser().exists():
-        raise Mistake(f"there is no file {rest.removeprefix('//')}")
+    if scheme == "sqlite" and not rest.startswith("//") and not Path(rest).expanduser().exists():
+        raise Mistake(f"there is no file {rest}")
     return url
 
 
@@ -92,12 +94,16 @@ def print_json(value: Any) -> None:
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under their titles, for people; the last column may be as wide as it likes."""
-    table = [[title.upper() for title in titles], *(list(row) for row in rows)]
+    """Print rows under their titles, for people: each on one line, which ends where the terminal does."""
+    table = [[title.upper() for title in titles], *([" ".join(cell.split()) for cell in row] for row in rows)]
+    # A pipe has no width: whoever looks for a word in the output must find it.
+    is_seen = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width_max = shutil.get_terminal_size().columns if is_seen else None
     widths = [max(len(row[column]) for row in table) for column in range(len(titles) - 1)]
     for row in table:
         cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)]
-        click.echo("  ".join([*cells, row[-1]]).rstrip())
+        line = "  ".join([*cells, row[-1]]).rstrip()
+        click.echo(line if width_max is None or len(line) <= width_max else f"{line[: width_max - 3]}...")
 
 
 def counted(number: int, thing: str) -> str:

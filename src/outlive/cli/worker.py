@@ -75,8 +75,9 @@ def worker(
     """Run the workflows of APP until told to stop.
 
     APP is a file (app.py), a module (shop.workflows), or either with the name of an Engine in it, or of a function that
-    makes one (shop.app:engine). An engine of your own brings its own settings: codecs, limits, store. Otherwise every
-    workflow that the import defines is run on the store.
+    makes one (shop.app:engine). An engine of your own brings its own settings: codecs, limits, store; --name, --grace,
+    --lease-seconds and --exit-when-stalled count for it all the same. Otherwise every workflow that the import defines
+    is run on the store.
 
     SIGTERM or SIGINT: claims nothing more, lets steps finish within the grace, releases every run so that others go on
     at once, exits with 0. Once more: exits at once.
@@ -99,7 +100,7 @@ def worker(
     if isinstance(found, ModuleType):
         engine = _engine_for(module, url, given)
     else:
-        engine = _engine_from(app, found, [*given, *(["store"] if _is_given("url") else [])])
+        engine = _engine_from(app, found, given, is_store_given=_is_given("url"))
     run(work(engine, Stop()))
 
 
@@ -124,20 +125,11 @@ def _engine_for(module: ModuleType, url: str | None, given: dict[str, Any]) -> E
         raise Mistake(str(error)) from error
 
 
-OPTIONS = {
-    "lease": "--lease",
-    "name": "--name",
-    "grace_seconds": "--grace",
-    "lease_seconds": "--lease-seconds",
-    "exit_when_stalled": "--exit-when-stalled",
-    "store": "--store",
-}
-"""What people call the settings of an engine."""
 GRACE_SECONDS = 20.0
 """Less than what systemd (90 s) and Kubernetes (30 s) wait before they kill."""
 
 
-def _engine_from(app: str, found: Any, given: list[str]) -> Engine:
+def _engine_from(app: str, found: Any, given: dict[str, Any], *, is_store_given: bool) -> Engine:
     """The engine that the program itself has made."""
     from outlive.engine import Engine
     from outlive.errors import OutliveError
@@ -150,9 +142,13 @@ def _engine_from(app: str, found: Any, given: list[str]) -> Engine:
         raise Mistake(f"{app} is {type(engine).__name__} and neither an Engine nor a function that makes one")
     if not engine._has_worker:
         raise Mistake(f"{app} is an engine without a worker; leave out worker=False")
-    if given:
-        options = ", ".join(OPTIONS[option] for option in given)
-        raise Mistake(f"{app} has settings of its own; give {options} to Engine(...) there")
+    fixed = [*(["--lease"] if "lease" in given else []), *(["--store"] if is_store_given else [])]
+    if fixed:
+        raise Mistake(f"{app} has a store and leases of its own; give {', '.join(fixed)} to Engine(...) there")
+    try:
+        engine._set_worker(**given)
+    except OutliveError as error:
+        raise Mistake(str(error)) from error
     return engine
 
 

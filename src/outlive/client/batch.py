@@ -84,7 +84,11 @@ class Reader:
             RunExistsError: the run is none of a batch.
         """
         if run.workflow != BATCH.name:
-            raise RunExistsError(run.id, f"{run.status.value}, a run of workflow {run.workflow} and not of a batch")
+            raise RunExistsError(
+                run.id,
+                f"{run.status.value}, a run of workflow {run.workflow} and not of a batch",
+                "give the id of a batch, or use engine.get(id) for this run",
+            )
         rows = await self.store.read_journal(run.journal, limit=1)
         first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
         (plan,), _ = BATCH.signature.decode(await self._unpack(first.input))

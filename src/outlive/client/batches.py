@@ -17,6 +17,7 @@ from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.client.batch import Batch, Reader
 from outlive.client.cutting import Rows, cut
 from outlive.client.handle import RunHandle
+from outlive.client.joining import ANOTHER_ID
 from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError
 
 WHERE = "engine.start_batch"
@@ -80,7 +81,8 @@ class Batches:
         run = await batch.run.info()
         plan = await self._reader.plan_of(run)
         if (plan.item, plan.version) != chunk_name(item):
-            raise RunExistsError(run_id, f"{run.status.value}, a batch of {plan.item.rpartition(':')[2]}")
+            item_name = plan.item.rpartition(":")[2]
+            raise RunExistsError(run_id, f"{run.status.value}, a batch of {item_name}", ANOTHER_ID)
         return batch
 
     def get(self, run_id: str) -> Batch[Any]:

@@ -30,7 +30,7 @@ from outlive.client.birth import birth, created
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest, renamed
 from outlive.client.handle import RunHandle
-from outlive.client.joining import start_within
+from outlive.client.joining import ANOTHER_ID, start_within
 from outlive.client.look import LookingClient
 from outlive.client.message_key import key_of_cancel, key_of_signal
 from outlive.client.post import Post
@@ -42,6 +42,7 @@ from outlive.errors import (
     RunExistsError,
     RunNotParkedError,
     StoreUnavailableError,
+    WrongArgumentsError,
 )
 
 R = TypeVar("R")
@@ -138,9 +139,11 @@ class Client(LookingClient):
     ) -> tuple[RunCreated, list[Blob]]:
         spec = wanted.workflow.spec
         nonce = self._nonce()
-        payload, blob = self._packer.pack(
-            spec.signature.encode(wanted.args, wanted.kwargs), f"the arguments of {spec.name}", of=tree_mark(nonce)
-        )
+        try:
+            arguments = spec.signature.encode(wanted.args, wanted.kwargs)
+        except WrongArgumentsError as error:
+            raise error.at_start() from None
+        payload, blob = self._packer.pack(arguments, f"the arguments of {spec.name}", of=tree_mark(nonce))
         event = created(
             workflow=spec,
             arguments=payload,
@@ -189,7 +192,7 @@ class Client(LookingClient):
             # asked for: whoever asked must hear of it.
             taken = await self.info(run_id)
             if taken.workflow != event.workflow:
-                raise RunExistsError(run_id, f"{taken.status.value}, a run of workflow {taken.workflow}")
+                raise RunExistsError(run_id, f"{taken.status.value}, a run of workflow {taken.workflow}", ANOTHER_ID)
             return
         for _ in range(REPLACES_MAX):
             run = await self._store.find_run(run_id)

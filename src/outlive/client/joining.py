@@ -14,6 +14,8 @@ from outlive._store.contract import Outcome, Store
 from outlive.client.birth import birth
 from outlive.errors import ConfigurationError, RunExistsError
 
+ANOTHER_ID = "use another id for this one"
+
 
 async def start_within(
     store: Store, connection: Any, run_id: str, event: RunCreated, blobs: list[Blob], *, on_conflict: str
@@ -35,4 +37,4 @@ async def start_within(
     if on_conflict == "reject":
         raise RunExistsError(run_id, "started in this transaction" if taken is None else taken.status.value)
     if taken is not None and taken.workflow != event.workflow:
-        raise RunExistsError(run_id, f"{taken.status.value}, a run of workflow {taken.workflow}")
+        raise RunExistsError(run_id, f"{taken.status.value}, a run of workflow {taken.workflow}", ANOTHER_ID)

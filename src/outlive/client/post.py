@@ -21,6 +21,7 @@ from outlive.errors import (
 WISHES_MAX = 100
 """So many wishes of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""
 _WISHES = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL)
+SIGNAL_ADVICE = "send the signal with start=(workflow, ...), which creates the run if it is not there"
 SENDS_MAX = 5
 """How often a message with a key is sent when nobody can say whether it arrived."""
 
@@ -44,7 +45,8 @@ class Post:
         self._ring()
         match delivery:
             case Delivery.UNKNOWN_RUN:
-                raise RunNotFoundError(message.run_id)
+                is_signal = message.kind is MessageKind.SIGNAL
+                raise RunNotFoundError(message.run_id, *([SIGNAL_ADVICE] if is_signal else []))
             case Delivery.FINISHED:
                 run = await self._store().find_run(message.run_id)
                 raise RunFinishedError(message.run_id, run.status.value if run is not None else "ended")

@@ -105,12 +105,12 @@ class Engine(EngineVerbs):
         self._recovery = given.option("Engine", "recovery", recovery, Recovery)
         self.counters = Counters()
         self._has_worker = given.flag("Engine", "worker", worker)
-        self._name = None if name is None else _worker_name(name)
-        self._exits_when_stalled = given.flag("Engine", "exit_when_stalled", exit_when_stalled)
+        self._name: str | None = None
+        self._set_worker(
+            name=name, lease_seconds=lease_seconds, grace_seconds=grace_seconds, exit_when_stalled=exit_when_stalled
+        )
         self._tunes = given.flag("Engine", "tune", tune)
-        self._lease_seconds = _lease_seconds(lease_seconds)
         self._poll_seconds = given.seconds("Engine", "poll_seconds", poll_seconds)
-        self._grace_seconds = given.seconds("Engine", "grace_seconds", grace_seconds, or_zero=True)
         self._registry = registry or REGISTRY
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
@@ -131,6 +131,24 @@ class Engine(EngineVerbs):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     _client_class = Client
+
+    def _set_worker(
+        self,
+        *,
+        name: str | None = None,
+        lease_seconds: float | None = None,
+        grace_seconds: float | None = None,
+        exit_when_stalled: bool | None = None,
+    ) -> None:
+        """Settings of the worker that the command line may change before it is started."""
+        if name is not None:
+            self._name = _worker_name(name)
+        if lease_seconds is not None:
+            self._lease_seconds = _lease_seconds(lease_seconds)
+        if grace_seconds is not None:
+            self._grace_seconds = given.seconds("Engine", "grace_seconds", grace_seconds, or_zero=True)
+        if exit_when_stalled is not None:
+            self._exits_when_stalled = given.flag("Engine", "exit_when_stalled", exit_when_stalled)
 
     # -- Life ------------------------------------------------------------------------------------------------
 

@@ -77,12 +77,23 @@ def shown(url: str) -> str:
 
 
 def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
-    # "sqlite:file", "sqlite:/path" and, as other tools write it, "sqlite:///path".
-    path = rest[2:] if rest.startswith("//") else rest
-    if not path or path == "/":
+    path = rest
+    if mark := next((mark for mark in "?#" if mark in path), ""):
+        found = mark + path.partition(mark)[2]
+        raise StoreUrlError(
+            url, f"{found!r} is no part of a file; settings are options of Engine(...): leave {found} out"
+        )
+    if path.startswith("//") and not path.startswith("///"):
+        raise StoreUrlError(url, f"{path[2:].partition('/')[0]!r} stands where a host would")
+    if not path.strip("/"):
         raise StoreUrlError(url, "it names no file")
-    if rest.startswith("//") and not rest.startswith("///"):
-        raise StoreUrlError(url, f"{rest[2:].partition('/')[0]!r} stands where a host would")
+    if path.startswith("//"):
+        # For some tools "sqlite:///x.db" is a file in the current folder, for others one in the root.
+        name = path.lstrip("/")
+        raise StoreUrlError(
+            url,
+            f"'//' after 'sqlite:' can mean two things: {f'sqlite:{name}'!r} in this folder or {f'sqlite:/{name}'!r}",
+        )
     if path == ":memory:":
         raise StoreUrlError(url, 'a store in memory is "memory:"')
     # Imported here, so that a process that never opens a file never loads SQLite.

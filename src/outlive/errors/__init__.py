@@ -23,6 +23,7 @@ from outlive.errors.definition import (
     LocalDefinitionError,
     UnstorableTypeError,
     WorkflowNotFoundError,
+    WrongArgumentsError,
 )
 from outlive.errors.engine import (
     EngineClosedError,
@@ -172,6 +173,7 @@ __all__ = [
     "UnserialisableError",
     "UnstorableTypeError",
     "WorkflowNotFoundError",
+    "WrongArgumentsError",
 ]
 
 # Journals name a class by its module, and people look for it here: where in this folder it stands is nobody's business.

@@ -8,12 +8,14 @@ from outlive.errors.base import OutliveError
 class ApprovalNotFoundError(OutliveError, LookupError):
     """The run has asked for no such approval, or several runs of its tree have."""
 
-    def __init__(self, run_id: str, name: str, pending: list[str]) -> None:
+    def __init__(self, run_id: str, name: str, pending: list[str], *, are_several: bool = False) -> None:
         self.run_id, self.name, self.pending = run_id, name, pending
-        super().__init__(
-            f"no approval {name!r} of run {run_id!r} can be told apart; decide one of those that wait, by the id of "
-            f"its run and its name ({', '.join(pending) or 'none waits'})"
-        )
+        waiting = f"decide one that waits, by the id of its run and its name: {', '.join(pending)}"
+        if are_several:
+            told = f"several runs below {run_id!r} ask for approval {name!r}"
+        else:
+            told = f"run {run_id!r} has not asked for approval {name!r}"
+        super().__init__(f"{told}; {waiting if pending else 'it waits for none now: look at engine.approvals(run_id)'}")
 
 
 class ApprovalClosedError(OutliveError):

@@ -44,6 +44,22 @@ class UnstorableTypeError(DefinitionError, TypeError):
         )
 
 
+class WrongArgumentsError(OutliveError, TypeError):
+    """A workflow or a step does not take the arguments that it was given."""
+
+    def __init__(self, name: str, signature: str, reason: str, advice: str = "") -> None:
+        self.name, self.signature, self.reason = name, signature, reason
+        super().__init__(f"{name}{signature} does not take these arguments: {reason}{advice and f'; {advice}'}")
+
+    def at_start(self) -> WrongArgumentsError:
+        """The same for who starts a run."""
+        advice = (
+            f"give them by position, engine.start({self.name}, ...), or by name, "
+            f"engine.start({self.name}.bind(...), id=...)"
+        )
+        return WrongArgumentsError(self.name, self.signature, self.reason, advice)
+
+
 class WorkflowNotFoundError(OutliveError):
     """No workflow of this name and version is defined in this process."""
 

@@ -11,19 +11,22 @@ from outlive.errors.base import OutliveError
 class RunNotFoundError(OutliveError, LookupError):
     """No run has this id."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, advice: str = "start it first") -> None:
         self.run_id = run_id
-        super().__init__(f"no run has id {run_id!r}; start it first, or send the signal with start=(workflow, args...)")
+        super().__init__(
+            f"no run has id {run_id!r} in this store; look at the id and the URL of the store (engine.list() shows its "
+            f"runs), or {advice}"
+        )
 
 
 class RunExistsError(OutliveError):
     """A run with this id was started before: the start said on_conflict="reject", or it is a run of something else."""
 
-    def __init__(self, run_id: str, status: str) -> None:
+    def __init__(
+        self, run_id: str, status: str, advice: str = 'use another id, or on_conflict="attach" to get that run'
+    ) -> None:
         self.run_id, self.status = run_id, status
-        super().__init__(
-            f'run {run_id!r} exists already ({status}); use another id, or on_conflict="attach" to get that run'
-        )
+        super().__init__(f"run {run_id!r} exists already ({status}); {advice}")
 
 
 class RunFinishedError(OutliveError):
