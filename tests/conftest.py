@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,10 @@ import pytest
 from outlive.testing.etcd import EtcdNotFoundError, EtcdServer
 from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As `nohup make test &` has it. A child inherits that, and could not be interrupted; it does not inherit a handler.
+    signal.signal(signal.SIGINT, lambda *_: None)
 
 
 @pytest.hookimpl(tryfirst=True)

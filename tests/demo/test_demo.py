@@ -17,6 +17,7 @@ from outlive.cli import COMMANDS, main
 from outlive.demo.screen import Screen
 
 OUTLIVE = [sys.executable, "-m", "outlive.cli"]
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.mark.timeout(120)
@@ -40,8 +41,11 @@ def test_ctrl_c_leaves_no_worker_behind(tmp_path: Path) -> None:
     demo = subprocess.Popen([*OUTLIVE, "demo", "--dir", str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert demo.stdout is not None
     told = [demo.stdout.readline(), demo.stdout.readline()]
-    demo.send_signal(signal.SIGINT)
-    rest, _ = demo.communicate()
+    try:
+        demo.send_signal(signal.SIGINT)
+        rest, _ = demo.communicate(timeout=PATIENCE_SECONDS)
+    finally:
+        demo.kill()
 
     assert 130 == demo.returncode
     assert str(tmp_path) in rest

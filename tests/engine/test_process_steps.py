@@ -8,7 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -454,19 +454,33 @@ async def main() -> None:
 GUARDED = f'{SCRIPT}\nif __name__ == "__main__":\n    asyncio.run(main())\n'
 
 
-def play(folder: Path, script: str, file: str) -> subprocess.Popen[str]:
-    """Begin a script of a user."""
-    (folder / "script.py").write_text(script)
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    return subprocess.Popen(
-        [sys.executable, "script.py", str(folder / file)],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+Play = Callable[[str, str], subprocess.Popen[str]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Iterator[Play]:
+    """Begins scripts of a user; neither they nor what they start outlives the test."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def begin(script: str, file: str) -> subprocess.Popen[str]:
+        (tmp_path / "script.py").write_text(script)
+        process = subprocess.Popen(
+            [sys.executable, "script.py", str(tmp_path / file)],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        begun.append(process)
+        return process
+
+    yield begin
+    for process in begun:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 async def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -474,17 +488,17 @@ async def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
     return await asyncio.to_thread(process.communicate, timeout=20)
 
 
-async def test_steps_of_a_script_run_in_processes(tmp_path: Path) -> None:
+async def test_steps_of_a_script_run_in_processes(play: Play, tmp_path: Path) -> None:
     """The new process imports the script under another name; classes have the name that they have in the script."""
-    script = play(tmp_path, GUARDED, "short")
+    script = play(GUARDED, "short")
 
     assert ("in the step\ndone\n", "") == await ended(script)
     assert 0 == script.returncode
 
 
-async def test_processes_do_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> None:
+async def test_processes_do_not_outlive_a_parent_that_is_killed(play: Play, tmp_path: Path) -> None:
     """kill -9 of the parent leaves nobody behind."""
-    script = play(tmp_path, GUARDED, "long")
+    script = play(GUARDED, "long")
     processes = await written(tmp_path / "long")
     script.kill()
 
@@ -493,10 +507,10 @@ async def test_processes_do_not_outlive_a_parent_that_is_killed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("when", ["while it works", "while it begins"])
-async def test_ctrl_c_is_the_affair_of_the_script(tmp_path: Path, when: str) -> None:
+async def test_ctrl_c_is_the_affair_of_the_script(play: Play, tmp_path: Path, when: str) -> None:
     """The processes of its steps end and say nothing, not even one that has not begun yet."""
     slow = 'if __name__ != "__main__":\n    Path(sys.argv[1]).write_text(str(os.getpid()))\n    time.sleep(0.2)\n'
-    script = play(tmp_path, GUARDED if when == "while it works" else f"{GUARDED}\n{slow}", "long")
+    script = play(GUARDED if when == "while it works" else f"{GUARDED}\n{slow}", "long")
     processes = await written(tmp_path / "long")
     os.killpg(script.pid, signal.SIGINT)
 
@@ -506,9 +520,9 @@ async def test_ctrl_c_is_the_affair_of_the_script(tmp_path: Path, when: str) -> 
     assert "time.sleep" not in told
 
 
-async def test_script_without_a_guard_is_told_what_it_lacks(tmp_path: Path) -> None:
+async def test_script_without_a_guard_is_told_what_it_lacks(play: Play, tmp_path: Path) -> None:
     """It would start another engine in each process, and wait for itself."""
-    script = play(tmp_path, f"{SCRIPT}\nasyncio.run(main())\n", "short")
+    script = play(f"{SCRIPT}\nasyncio.run(main())\n", "short")
 
     _, told = await ended(script)
     assert 'if __name__ == "__main__":' in told

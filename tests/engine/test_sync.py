@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -355,12 +356,17 @@ async def test_ctrl_c_ends_a_wait_and_the_engine(tmp_path: Path) -> None:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": paths}
     )
-    assert child.stdout is not None
-    assert await in_time(child.stdout.readline()) == b"waiting\n"
-    child.send_signal(signal.SIGINT)
+    try:
+        assert child.stdout is not None
+        assert await in_time(child.stdout.readline()) == b"waiting\n"
+        child.send_signal(signal.SIGINT)
 
-    assert await in_time(child.stdout.read()) == b"interrupted\n"
-    assert await in_time(child.wait()) == 0
+        assert await in_time(child.stdout.read()) == b"interrupted\n"
+        assert await in_time(child.wait()) == 0
+    finally:
+        with suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
     async with outlive.Engine(f"sqlite:{path}", poll_seconds=0.01) as engine:
         await engine.signal("run-1", "go", "on")
         assert await in_time(engine.get("run-1").result()) == "on"
