@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -158,6 +159,47 @@ async def as_completed() -> list[int]:
     """Results as they come."""
     tasks = [asyncio.create_task(asyncio.sleep(10 - n, n)) for n in range(5)]
     return [await next_one for next_one in asyncio.as_completed(tasks)]
+
+
+@workflow()
+async def as_completed_too_late() -> list[Any]:
+    """Those that come in time, and then an error."""
+    tasks = [asyncio.create_task(asyncio.sleep(10 * n, n)) for n in range(1, 4)]
+    seen: list[Any] = []
+    try:
+        for next_one in asyncio.as_completed(tasks, timeout=25):
+            seen.append(await next_one)  # noqa: PERF401
+    except TimeoutError:
+        seen.append(await double(4))
+    return seen
+
+
+if sys.version_info >= (3, 13):
+
+    @workflow()
+    async def as_completed_by_task() -> list[int]:
+        """From 3.13 on it also gives the tasks themselves."""
+        tasks = [asyncio.create_task(asyncio.sleep(10 - n, n)) for n in range(5)]
+        return [tasks.index(task) async for task in asyncio.as_completed(tasks)]
+
+
+if sys.version_info >= (3, 14):
+
+    @workflow()
+    async def eager_tasks() -> list[Any]:
+        """From 3.14 on a task may begin at once; what it asks for is asked for in the order of the calls."""
+        order: list[Any] = []
+
+        async def begin(n: int) -> int:
+            order.append(n)
+            return n if n % 2 else await double(n)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(begin(n), eager_start=n < 3) for n in range(4)]
+            order.append("made")
+        last = asyncio.create_task(begin(4), eager_start=True)
+        order.append("made")
+        return [*order, *[task.result() for task in tasks], await last]
 
 
 # -- Time -----------------------------------------------------------------------------------------------------
@@ -498,6 +540,7 @@ CASES = [
     Case(wait_for_first_exception),
     Case(wait_with_timeout, (2, 1)),
     Case(as_completed, [4, 3, 2, 1, 0]),
+    Case(as_completed_too_late, [1, 2, 8]),
     Case(sleep, "slept"),
     Case(timeout_in_time),
     Case(timeout_too_late, ["inner", "outer"]),
@@ -520,6 +563,10 @@ CASES = [
     Case(signal_or_timeout, None, (signal("go", 1),)),
     Case(children, [0, 2, 4]),
 ]
+if sys.version_info >= (3, 13):
+    CASES.append(Case(as_completed_by_task, [4, 3, 2, 1, 0]))
+if sys.version_info >= (3, 14):
+    CASES.append(Case(eager_tasks, [0, 1, 2, "made", 3, 4, "made", 0, 1, 4, 3, 8]))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.workflow.name)

@@ -213,6 +213,48 @@ async def test_awaiting_an_object_of_another_loop_parks_the_run(of: Any, name: s
     assert "another event loop" in life.park
 
 
+def run_it() -> None:
+    """As a library does that hides its event loop."""
+    asyncio.run(work.fn(1))
+
+
+def run_it_in_a_runner() -> None:
+    """The same with a runner, which may be used again."""
+    with asyncio.Runner() as runner:
+        runner.run(work.fn(1))
+
+
+def run_it_in_a_new_loop() -> None:
+    """The same by hand."""
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(work.fn(1))
+    finally:
+        loop.close()
+
+
+LOOPS = {"run": run_it, "Runner": run_it_in_a_runner, "new_event_loop": run_it_in_a_new_loop}
+
+
+@workflow()
+async def runs_a_loop(name: str) -> None:
+    """Runs a loop in its loop."""
+    LOOPS[name]()
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_in_the_loop_is_refused(name: str) -> None:
+    """asyncio refuses it too; the run is parked with what to do, and not failed."""
+    life = live(runs_a_loop, name)
+    gc.collect()  # What was never awaited is reported here, and not in a later test.
+
+    assert life.status == "parked"
+    assert life.park is not None
+    assert "running another event loop" in life.park
+    assert "do this in a step" in life.park
+
+
 @workflow()
 async def step_with_loop_trouble() -> int:
     """A step that has trouble with loops."""

@@ -38,12 +38,17 @@ STATUS: dict[type[Ending], RunStatus] = {
 }
 """How a run has ended, by the event that says so."""
 
-_FOREIGN = (
-    "attached to a different loop",
-    "bound to a different event loop",
-    "got bad yield",
-    "cannot await on itself",
-)
+_FOREIGN = "awaiting an object of another event loop"
+_NESTED = "running another event loop"
+_UNDURABLE = {
+    "attached to a different loop": _FOREIGN,
+    "bound to a different event loop": _FOREIGN,
+    "got bad yield": _FOREIGN,
+    "cannot await on itself": _FOREIGN,
+    "cannot be called from a running event loop": _NESTED,
+    "while another loop is running": _NESTED,
+}
+"""What asyncio says, in its own words, when a workflow does something that no journal can replay."""
 
 
 class Tree(Protocol):
@@ -120,8 +125,9 @@ def find_not_durable(error: BaseException) -> NotDurableError | None:
         found = (find_not_durable(inner) for inner in error.exceptions)
         return next((each for each in found if each is not None), None)
     # The loops that a step has trouble with are its own business.
-    if isinstance(error, RuntimeError) and not is_rebuilt(error) and any(text in str(error) for text in _FOREIGN):
-        return NotDurableError(f"awaiting an object of another event loop ({error})", error.__traceback__)
+    if isinstance(error, RuntimeError) and not is_rebuilt(error):
+        what = next((what for text, what in _UNDURABLE.items() if text in str(error)), None)
+        return None if what is None else NotDurableError(f"{what} ({error})", error.__traceback__)
     return None
 
 
