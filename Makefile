@@ -33,7 +33,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow mutate format kill chaos drill differential simulate bench lock clean
+.PHONY: help demo test lint type unit slow mutate format kill chaos drill differential simulate bench pythons lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -82,6 +82,9 @@ simulate: $(RUN) ## Simulate a fleet with every fault for SEEDS=10000 seeds, fro
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)
+
+pythons: ## Run the tests on Python 3.13 and 3.14, each in a Debian of its own. Only as root; see .ci/pythons.
+	ARGS='$(ARGS)' JOBS=$(JOBS) .ci/pythons
 
 lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=--upgrade takes newer versions.
 	.venv-lock/bin/python -m pip install --quiet uv==$(UV_VERSION)
