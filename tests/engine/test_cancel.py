@@ -48,23 +48,6 @@ async def cancelled_in_wait() -> str:
 
 
 @outlive.workflow
-async def cancelled_and_stubborn() -> str:
-    try:
-        await outlive.wait_for_signal("go")
-    except asyncio.CancelledError:
-        await note("stubborn")
-    return "went on"
-
-
-@outlive.workflow
-async def cancelled_with_bad_clean_up() -> None:
-    try:
-        await outlive.wait_for_signal("go")
-    finally:
-        raise ValueError("in the clean-up")
-
-
-@outlive.workflow
 async def cancelled_in_clean_up() -> str:
     try:
         return await outlive.wait_for_signal("go", str)
@@ -126,17 +109,6 @@ async def test_every_branch_is_cancelled(engine: outlive.Engine) -> None:
 
     await is_cancelled(run)
     await until_calls("a", "a cancelled")
-
-
-async def test_a_cancelled_run_ends_as_cancelled_whatever_its_code_does(engine: outlive.Engine) -> None:
-    """Neither a workflow that swallows the cancellation nor one whose clean-up fails changes how it ends. [FB-R17]"""
-    stubborn = await engine.start(cancelled_and_stubborn)
-    failing = await engine.start(cancelled_with_bad_clean_up)
-    for run in (stubborn, failing):
-        await waits(run)
-        await run.cancel(reason="enough")
-        await is_cancelled(run)
-    assert ["stubborn"] == stage.calls
 
 
 async def test_cancelling_twice_is_cancelling_once(engine: outlive.Engine) -> None:

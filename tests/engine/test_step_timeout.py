@@ -264,3 +264,31 @@ async def crowd(name: str) -> str:
 @outlive.workflow
 async def crowded(name: str) -> str:
     return await crowd(name)
+
+
+@outlive.step(timeout=SHORT)
+async def swallows(*, raises: bool) -> str:
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        stage.call("swallowed")
+        if raises:
+            raise ConnectionError("the line was cut") from None
+    return "late"
+
+
+@outlive.workflow
+async def with_swallowing_step(*, raises: bool) -> str:
+    try:
+        return await swallows(raises=raises)
+    except outlive.errors.StepTimeoutError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("raises", [False, True])
+async def test_a_step_that_swallows_its_cancellation_has_failed_with_its_timeout(*, raises: bool) -> None:
+    """What it returns or raises behind its time comes too late, as the result of a thread does."""
+    async with outlive.Engine("memory:", tune=False) as engine:
+        result = await in_time((await engine.start(with_swallowing_step.bind(raises=raises))).result())
+    assert f"StepTimeoutError: step swallows did not end within its timeout of {SHORT:g} s" == result
+    assert ["swallowed"] == stage.calls

@@ -99,11 +99,10 @@ def end_closed(tree: Tree) -> None:
 def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
     """The end of a run, or the reason why it must be parked instead: failing it would lose it."""
     run = frame.number
-    if frame.cancel_reason is not None:
-        # Once a cancel is a fact, that is how the run ends, whatever its clean-up returned or raised.
-        _look_at(task)
+    if task.cancelled() and frame.cancel_reason is not None:
         return EndRun(run, RunStatus.CANCELLED, reason=frame.cancel_reason)
     if frame.is_timed_out:
+        # A deadline is not a request: what the workflow returns or raises behind it comes too late.
         _look_at(task)
         return EndRun(run, RunStatus.TIMED_OUT)
     if task.cancelled():

@@ -107,9 +107,12 @@ class Caller:
         patience = asyncio.timeout(seconds)
         try:
             async with patience:
-                return await start()
-        except TimeoutError as error:
-            if seconds is None or not patience.expired():
+                result = await start()
+            if patience.expired():
+                raise TimeoutError(f"it swallowed its cancellation and returned {type(result).__qualname__} too late")
+            return result
+        except Exception as error:  # What it raises behind its time comes too late as well.
+            if seconds is None or not patience.expired() or isinstance(error, UnkeptError):
                 raise
             attempt.is_timed_out = True
             late = StepTimeoutError(step.name, seconds)

@@ -157,8 +157,8 @@ class EngineVerbs(ABC):
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
 
-        Its `finally` blocks run. A run that no worker has taken up yet ends at once, and its code never runs.
-        Asking twice is asking once.
+        Its `finally` blocks run. A workflow that catches the `CancelledError` and returns has succeeded. A run that no
+        worker has taken up yet ends at once, and its code never runs. Asking twice is asking once.
 
         Raises:
             RunNotFoundError, RunFinishedError.
