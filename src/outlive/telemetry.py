@@ -56,6 +56,8 @@ class Counters:
     """Runs that were ours in the store and nowhere here, and were claimed again."""
     runs_disowned: int = 0
     """Runs in motion here that the store gives to another, or to nobody any more, and that were let go of."""
+    runs_declined: int = 0
+    """Claimed runs that were released because newer code had moved them."""
     calls_changed: int = 0
     """Calls that the code made in a replay with other arguments than the journal has."""
     steps_skipped: int = 0

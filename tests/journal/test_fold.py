@@ -145,6 +145,7 @@ BEFORE: dict[str, tuple[AnyEvent, ...]] = {
     "taken over": (created(worker="w"), RunClaimed(at=20, worker="v", epoch=2, interrupted=True)),
     "waiting": (created(worker="w"), RunSuspended(at=20, waits=WAITS, wake_at=50)),
     "released": (created(worker="w"), RunReleased(at=20)),
+    "declined": (created(worker="w"), RunReleased(at=20, reason="newer", moved_at=5)),
     "parked": (created(worker="w"), RunParked(at=20, reason="why")),
 }
 PENDING, RUNNING, WAITING, PARKED = RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PARKED
@@ -164,6 +165,11 @@ TABLE: dict[tuple[str, str], Change] = {
     ("taken over", "suspended"): Change(RunSuspended(at=30, waits=WAITS), (WAITING, "", None, WAITS, 0, "")),
     ("running", "released"): Change(RunReleased(at=30), (PENDING, "", 30, (), 0, "")),
     ("taken over", "released"): Change(RunReleased(at=30), (PENDING, "", 30, (), 0, "")),
+    ("running", "declined"): Change(RunReleased(at=30, reason="newer", moved_at=5), (PENDING, "", 5, (), 0, "newer")),
+    ("taken over", "declined"): Change(
+        RunReleased(at=30, reason="newer", moved_at=5), (PENDING, "", 5, (), 1, "newer")
+    ),
+    ("declined", "claimed"): Change(RunClaimed(at=30, worker="v", epoch=2), (RUNNING, "v", 30, (), 0, "")),
     ("running", "parked"): Change(RunParked(at=30, reason="broken"), (PARKED, "", None, (), 0, "broken")),
     ("taken over", "parked"): Change(RunParked(at=30, reason="broken"), (PARKED, "", None, (), 1, "broken")),
     ("taken over", "resumed"): Change(RunResumed(at=30), (RUNNING, "v", 20, (), 0, "")),

@@ -30,6 +30,7 @@ from outlive._journal.event import (
     AttemptFailed,
     DetachedStarted,
     Ending,
+    PatchTaken,
     RunCancelled,
     RunContinued,
     RunCreated,
@@ -280,7 +281,8 @@ class Driver:
                 )
             case Record():
                 payload = None if command.data is None else pack(command.data)
-                return fact_of_record(command, at=self.now_at, payload=payload)
+                event = fact_of_record(command, at=self.now_at, payload=payload)
+                return self._execution.mark(event) if isinstance(event, PatchTaken) else event
             case EndRun():
                 return end_event(command, self.now_at)
             case _:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from outlive._define.decide import patched
 from outlive._define.inside import wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed, RunSuspended
+from outlive._replay.command import Park
 from outlive.errors import DefinitionError
 from tests.replay.define import START_AT, Code, signal, step, workflow
 from tests.replay.driver import live
-from tests.replay.life import Life, assert_replays
+from tests.replay.life import Life, assert_replays, fed
 
 Pair = tuple[Workflow[..., Any], Workflow[..., Any], int]
 """Old code, new code, and how many times the new way is taken in a run that takes it."""
@@ -267,6 +269,41 @@ def test_a_mark_may_go_when_no_run_of_the_old_way_is_left(seed: int | None) -> N
     for length in range(1, len(life.journal)):
         after = live(settled_loop, journal=life.journal[:length], seed=seed, crash_at=range(1000))
         assert after.status == "succeeded", after.park
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("old", "new", "full"), PAIRS, ids=lambda each: getattr(each, "name", None))
+def test_old_code_knows_from_every_point_that_it_lacks_the_change(
+    old: Workflow[..., Any], new: Workflow[..., Any], full: int, seed: int | None
+) -> None:
+    """Also from the mark itself, where nothing that the new code asked for has an answer yet."""
+    life = live(new, seed=seed, messages=[signal("go", 1)] if "replaced" in new.name else [])
+    at = life.kinds.index("PatchTaken")
+    name = str(life.journal[at].call).removeprefix("@patch/")  # type: ignore[union-attr]
+
+    for length in range(at + 1, len(life.journal) + 1):
+        with fed(Code(old), life.journal[:at]) as execution:
+            parks = [
+                command
+                for event in life.journal[at:length]
+                for command in execution.feed(event)
+                if isinstance(command, Park)
+            ]
+            assert [park.lacks for park in parks] == [name]
+
+
+def test_a_contradiction_before_the_mark_lacks_nothing() -> None:
+    """A run is left to newer code only where the journal has a change that this code has not asked for."""
+    life = live(new_sequence)
+    with fed(Code(renamed(new_replaced, "sequence")), []) as execution:
+        parks = [command for event in life.journal for command in execution.feed(event) if isinstance(command, Park)]
+
+    assert [park.lacks for park in parks] == [""]
+
+
+def renamed(of: Workflow[..., Any], name: str) -> Workflow[..., Any]:
+    """The same code under the name of another workflow."""
+    return Workflow(msgspec.structs.replace(of.spec, name=name), {})
 
 
 def test_a_mark_that_was_asked_for_and_not_written_is_asked_for_again() -> None:

@@ -70,6 +70,11 @@ class RunSuspended(Event, frozen=True, tag=True):
 class RunReleased(Event, frozen=True, tag=True):
     """Its worker let go of it in the middle of its work (a clean stop); any worker may go on at once."""
 
+    reason: str = ""
+    """Why its worker could not go on: newer code has moved it. Empty after a clean stop."""
+    moved_at: int = 0
+    """With a reason: when the run last moved. It is due since then, however many workers have let go of it."""
+
 
 class RunParked(Event, frozen=True, tag=True):
     """The run stopped with a reason that a person can act on."""
@@ -253,6 +258,9 @@ class PatchTaken(Event, frozen=True, tag=True):
     """The run reached a change of its code while it was new: it takes the new way, now and in every replay."""
 
     call: str
+    asked: int = 0
+    """CRC-32 of what the code waited for then: the beginning of the new way. Code that does not ask for the mark and
+    waits for something else does not know the change. 0 in journals that are older than this field."""
 
 
 class StateLeft(Event, frozen=True, tag=True):

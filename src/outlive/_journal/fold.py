@@ -132,6 +132,9 @@ class Fold:
         return self._let_go(event, RunStatus.WAITING, waits=event.waits, wake_at=event.wake_at, attempts=0)
 
     def _release(self, event: RunReleased) -> Run:
+        if event.reason:
+            # Nothing was tried: neither is the next take-over the first one, nor has the run moved.
+            return self._let_go(event, RunStatus.PENDING, wake_at=event.moved_at, reason=event.reason)
         return self._let_go(event, RunStatus.PENDING, wake_at=event.at, attempts=0)
 
     def _park(self, event: RunParked) -> Run:

@@ -57,11 +57,12 @@ from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCa
 from outlive._replay.command import Recorded, WorkflowSpec
 from outlive._replay.divergence import contradiction, unasked
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, main_done
-from outlive._replay.frame import Frame
+from outlive._replay.frame import PATCH, Frame
 from outlive._replay.loop import RunTask, Timer
 from outlive._replay.saga import SAGA, Saga
 from outlive._replay.snapshot import SNAPSHOT, give_signals, restore
 from outlive._replay.tree import RunTree
+from outlive._replay.waiting import asked_by
 from outlive.errors import UnreadableError
 
 T = TypeVar("T")
@@ -129,10 +130,16 @@ def _on_published(tree: RunTree, event: RunPublished) -> None:
 
 
 def _on_patched(tree: RunTree, event: PatchTaken) -> None:
-    # Code that no longer asks is code that takes the new way only: that contradicts nothing.
-    tree.calls.pop((event.run, event.call), None)
-    if event.run in tree.frames:
-        tree.frames[event.run].patches[event.call] = True
+    frame = tree.frames.get(event.run)
+    is_asked = tree.calls.pop((event.run, event.call), None) is not None
+    if frame is None:
+        return
+    frame.patches[event.call] = True
+    if not is_asked:
+        # Either this code is older than the change, or it has only the new way left and waits for the same things.
+        tree.unasked_marks[event.run, event.call] = None
+        if event.asked not in (0, asked_by(tree, frame)):
+            raise unasked(tree, event, f"the change {event.call.removeprefix(PATCH)!r} was taken")
 
 
 def _on_created(tree: RunTree, event: RunCreated) -> None:

@@ -217,6 +217,8 @@ class Park(msgspec.Struct, frozen=True, gc=False):
     """Stop and wait for a person: the workflow cannot go on, and failing it would lose it."""
 
     reason: str
+    lacks: str = ""
+    """The name of a change that the run has taken and this code has not asked for: code that has it may go on."""
 
 
 Command = RunStep | CancelStep | StartChild | StartDetached | Record | TakeSnapshot | EndRun | Park

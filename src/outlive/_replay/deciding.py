@@ -21,7 +21,7 @@ from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.command import Heir, WorkflowSpec
 from outlive._replay.continuing import ContinueAsNew
 from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE
+from outlive._replay.frame import PATCH, SCOPE
 from outlive.errors import ConfigurationError
 
 
@@ -53,7 +53,8 @@ def patched(execution: Execution, name: str) -> bool:
     """Whether the run takes the new way at this mark; once decided, for the rest of its life."""
     execution.refuse_if_dropped()
     frame = SCOPE.get().frame
-    call = f"@patch/{name}"
+    call = f"{PATCH}{name}"
+    execution.unasked_marks.pop((frame.number, call), None)
     if call not in frame.patches:
         ahead = execution.foresight
         is_new = (frame.number, call) in ahead.patches or execution.events >= ahead.last

@@ -23,7 +23,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from outlive._journal.event import AnyEvent
+import msgspec
+
+from outlive._journal.event import AnyEvent, PatchTaken
 from outlive._journal.failure import failure_of, text_of
 from outlive._journal.value import Stored
 from outlive._model import Payload
@@ -37,7 +39,7 @@ from outlive._replay.frame import SCOPE
 from outlive._replay.loop import RunTask, Timer
 from outlive._replay.timers import Timers
 from outlive._replay.tree import RunTree
-from outlive._replay.waiting import stuck_at
+from outlive._replay.waiting import asked_by, stuck_at
 from outlive.errors import (
     DivergenceError,
     RunawayError,
@@ -95,6 +97,11 @@ class Execution(RunTree):
         asked = [call for call in self.calls.values() if not (isinstance(call, ChildCall) and call.frame is not None)]
         endings = [frame.ending for frame in self.frames.values() if frame.ending is not None]
         return [*(call.command for call in asked), *endings]
+
+    def mark(self, event: PatchTaken) -> PatchTaken:
+        """The mark as it is written now: with what the code waits for behind it."""
+        frame = self.frames.get(event.run)
+        return event if frame is None else msgspec.structs.replace(event, asked=asked_by(self, frame))
 
     def expects(self, run: int, call: str) -> bool:
         """Whether the run still waits for the outcome of this call."""

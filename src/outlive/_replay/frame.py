@@ -32,6 +32,7 @@ from outlive._replay.command import EndRun, WorkflowSpec
 
 NOTHING_PUBLISHED = b"{}"
 APPROVAL = "@approval"
+PATCH = "@patch/"
 SET_ASIDE_MAX = 100
 """How many of the messages that its code could not read a run remembers beyond a snapshot."""
 

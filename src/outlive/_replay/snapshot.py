@@ -86,6 +86,7 @@ def restore(frame: Frame, event: SnapshotTaken, tree: RunTree) -> None:
     tree.next_number = standing.next_number
     frame.position = bytes(standing.position)
     frame.patches = dict(standing.patches)
+    tree.unasked_marks |= {(frame.number, call): None for call, is_new in frame.patches.items() if is_new}
     give_signals(frame, event)
     frame.set_aside = list(event.set_aside)
     frame.scope.go_on(standing.scope)

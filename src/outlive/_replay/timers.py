@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from itertools import islice
 
 from outlive._replay.loop import Timer
 
@@ -45,6 +46,10 @@ class Timers:
         """Stop waiting for every timer of a run."""
         for timer in self._by_run.pop(run, {}).values():
             timer.is_cancelled = True
+
+    def names(self, run: int, most: int) -> list[str]:
+        """The newest timers of a run by name."""
+        return list(islice(reversed(self._by_run.get(run, {})), most))
 
     def next(self) -> Timer | None:
         """The timer that is due first."""

@@ -26,7 +26,7 @@ from outlive._replay.command import (
 from outlive._replay.continuing import overrule
 from outlive._replay.divergence import other_arguments, reason_of, unasked
 from outlive._replay.foresight import NOTHING_AHEAD
-from outlive._replay.frame import SCOPE, Frame
+from outlive._replay.frame import PATCH, SCOPE, Frame
 from outlive._replay.loop import RunLoop, Timer
 from outlive._replay.timers import Timers
 from outlive._replay.waiting import waits_of
@@ -102,6 +102,8 @@ class RunTree:
         self.bounds: list[UndoBound] = []
         """Of the roll-backs under way."""
         self.next_number = 1
+        self.unasked_marks: dict[tuple[int, str], None] = {}
+        """Marks that the journal has and the code has not asked for, by run and call."""
         self.differences: dict[tuple[int, str], Difference] = {}
         """What a replay has found, by run and call."""
         self.ended: dict[str, DetachedEnded] = {}
@@ -134,7 +136,8 @@ class RunTree:
         """Stop here: going on would be wrong, failing would lose the run."""
         if not self.is_parked:
             self.is_parked, self.parked_for = True, (type(error), run)
-            self.commands = [Park(reason=reason_of(self, error, run))]
+            lacks = next((call for _, call in self.unasked_marks), "").removeprefix(PATCH)
+            self.commands = [Park(reason_of(self, error, run), lacks)]
 
     def cancel_frame(self, frame: Frame, reason: str) -> None:
         """Ask a run to stop; asking twice is asking once."""

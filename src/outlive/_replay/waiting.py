@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Protocol
+from zlib import crc32
 
 from outlive._model import Wait, WaitKind
 from outlive._replay.call import Call, StepCall
-from outlive._replay.frame import Frame
+from outlive._replay.frame import PATCH, Frame
 from outlive._replay.loop import Timer
+from outlive._replay.timers import Timers
+
+ASKED_MAX = 64
+"""Calls that are looked at to tell one way of the code from another: the newest ones."""
 
 
 def waits_of(
@@ -46,3 +53,24 @@ def stuck_at(frames: Mapping[int, Frame]) -> str | None:
         return frame.spec.name
     code = stack[-1].f_code
     return f"{code.co_filename}:{stack[-1].f_lineno} in {code.co_name}"
+
+
+class Asking(Protocol):
+    """What `asked_by` needs of an execution."""
+
+    calls: dict[tuple[int, str], Call]
+    timers: Timers
+
+
+def asked_by(tree: Asking, frame: Frame) -> int:
+    """A CRC-32 of what the code of a run waits for: the newest calls and timers, approvals and signals, by name.
+
+    Marks of changes are left out, so that it is the same with and without them.
+    """
+    run = frame.number
+    newest = islice(reversed(tree.calls), ASKED_MAX)
+    names = [name for number, name in newest if number == run and not name.startswith(PATCH)]
+    names += tree.timers.names(run, ASKED_MAX)
+    names += islice(reversed(frame.approvals), ASKED_MAX)
+    names += [f"signal {name}" for name in frame.awaited_signals()[:ASKED_MAX]]
+    return crc32("\n".join(names).encode()) or 1

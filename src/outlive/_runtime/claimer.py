@@ -194,6 +194,7 @@ class Claimer:
                 limit=limit,
                 orphans_max=orphans_max,
                 stale_seconds=self._recovery.stale_after,
+                declined=self._worker.declined,
             )
         except CommitUnknownError:
             self._is_unsure = True

@@ -18,6 +18,7 @@ from typing import assert_never
 
 from outlive._journal.event import (
     AnyEvent,
+    PatchTaken,
     RunParked,
     RunReleased,
     RunSuspended,
@@ -133,6 +134,9 @@ class MovingRun(DraftedRun):
         while todo and not self.is_over:
             asked = todo.popleft()
             event = snapshot_of(self, asked) if isinstance(asked, TakeSnapshot) else asked
+            if type(event) is PatchTaken:
+                # Not earlier: a replay compares it with what the code waits for after all events before this one.
+                event = self.execution.mark(event)
             if isinstance(event, StepIntended | StepFailed) and not self.execution.expects(event.run, event.call):
                 continue  # The run has taken the call back since.
             if type(event) is StepFailed:
@@ -214,6 +218,10 @@ class MovingRun(DraftedRun):
         """Let go in the middle of the work: any worker may go on at once."""
         self._take_back_intents()
         self._book(RunReleased(at=self.clock.now()))
+
+    def decline(self, reason: str, *, moved_at: int) -> None:
+        """Let go of it for a worker whose code can go on with it."""
+        self._book(RunReleased(at=self.clock.now(), reason=storable(reason), moved_at=moved_at))
 
     def _take_back_intents(self) -> None:
         """Those of attempts that were not begun and will not be, here."""

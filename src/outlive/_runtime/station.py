@@ -101,6 +101,7 @@ class Station:
         self._definitions = frozenset(definitions)
         trust = Trust()
         worker = Worker(
+            name=self._name,
             clock=self._clock,
             committer=self._committer,
             packer=self._packer,

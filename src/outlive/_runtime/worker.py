@@ -42,6 +42,8 @@ from outlive.telemetry import Counters, log, run_fields
 
 REPORTED_MAX = 100_000
 """Runs that are remembered so that the log has their differences once; beyond that it may have some of them twice."""
+DECLINED_MAX = 100_000
+"""Runs that are remembered so that they are not claimed again before newer code has moved them once more."""
 
 
 class Worker:
@@ -50,6 +52,7 @@ class Worker:
     def __init__(
         self,
         *,
+        name: str,
         clock: Clock,
         committer: Committer,
         packer: Packer,
@@ -68,6 +71,7 @@ class Worker:
         heal: Callable[[], None],
     ) -> None:
         self.id = clock.new_id()
+        self._name = name
         self._clock = clock
         self._committer = committer
         self._packer = packer
@@ -79,6 +83,7 @@ class Worker:
         self._bench = Bench(
             recovery=recovery, attempts_max=limits.attempts_max, clock=clock, resolve=resolve, counters=counters
         )
+        self._declined: dict[int, int] = {}
         self._reported: set[int] = set()
         """Journals of runs whose differences in arguments the log has."""
         self._holdings = Holdings(cached_max=limits.runs_cached_max, counters=counters)
@@ -200,9 +205,25 @@ class Worker:
         """Replay a tree, and grant or refuse what people want of it."""
         wishes = [message for message in mail if message.kind is MessageKind.SKIP]
         verdict = partial(self._bench.verdict, claim, rows, mail)
-        self._counters.steps_skipped += live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes)
+        self._counters.steps_skipped += live.rebuild(claim.run, rows, verdict=verdict, wishes=wishes, worker=self._name)
         live.spend_resumes(mail)
+        if live.is_declined:
+            self._note_declined(live)
         self._report_differences(live, claim.run)
+
+    def _note_declined(self, live: LiveRun) -> None:
+        """Newer code has moved this tree: leave it alone until it has moved again."""
+        self._counters.runs_declined += 1
+        assert live.fold.root.wake_at is not None
+        self._declined.pop(live.journal, None)
+        self._declined[live.journal] = live.fold.root.wake_at
+        if len(self._declined) > DECLINED_MAX:
+            del self._declined[next(iter(self._declined))]
+
+    @property
+    def declined(self) -> frozenset[tuple[int, int]]:
+        """The trees that this worker has released because newer code has moved them: journal and wake-up."""
+        return frozenset(self._declined.items())
 
     def _report_differences(self, live: LiveRun, run: Run) -> None:
         """Count the calls that a replay made with other arguments; the log names the first one, once per run."""

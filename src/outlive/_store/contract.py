@@ -22,7 +22,7 @@ All instants are microseconds since 1970 UTC. Whether a lease has run out is jud
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -225,6 +225,7 @@ class Store(CellStore, CheckpointTable, Protocol):
         limit: int,
         orphans_max: int | None = None,
         stale_seconds: float = 0,
+        declined: Collection[tuple[int, int]] = (),
     ) -> Claims:
         """Take over trees that are due, oldest wake-up first, and write `RunClaimed` into each journal.
 
@@ -233,7 +234,8 @@ class Store(CellStore, CheckpointTable, Protocol):
         `attempts` with it when interrupted. A run is claimed by exactly one of any number of concurrent callers. At
         most `limit` are taken, and at most `orphans_max` of these from owners that are not live; what that leaves of
         `limit` goes to the others. Such an orphan is left alone until `stale_seconds` after its owner's lease has
-        ended: has run out, or was retired. A worker that is not live itself claims nothing.
+        ended: has run out, or was retired. A worker that is not live itself claims nothing. A tree in `declined`, given
+        by its journal and its wake-up, is left alone as long as it has that wake-up.
         """
 
     async def deliver(

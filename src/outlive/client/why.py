@@ -33,6 +33,8 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], others: Mapping[str, Run
     if not has_definition(live.values(), root):
         gone = f"its worker {root.owner} is gone and " if root.owner else ""
         return f"{gone}no live worker has {root.definition}; start one that defines it"
+    if root.reason:
+        return root.reason
     if root.owner:
         return f"its worker {root.owner} is gone; another one that has {root.definition} will take it over"
     return "a worker will take it as soon as one has room"

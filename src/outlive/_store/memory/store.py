@@ -8,7 +8,7 @@ list of frozen values. What each verb promises is written in `outlive._store.con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import asdict, replace
@@ -212,6 +212,7 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
         limit: int,
         orphans_max: int | None = None,
         stale_seconds: float = 0,
+        declined: Collection[tuple[int, int]] = (),
     ) -> Claims:
         """Take the trees that are due; the first one that is left says when to come again."""
         if not self._is_live(worker_id):
@@ -220,7 +221,9 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
         due: list[Tree] = []
         left: list[Tree] = []
         orphans = 0
-        for wake_at, _, tree in self._list_claimable(definitions, stale_seconds):
+        for wake_at, journal, tree in self._list_claimable(definitions, stale_seconds):
+            if (journal, wake_at) in declined:
+                continue
             is_orphan = bool(tree.root.owner)
             is_taken = wake_at <= now and len(due) < limit and not (is_orphan and orphans == orphans_max)
             (due if is_taken else left).append(tree)

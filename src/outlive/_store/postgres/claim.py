@@ -6,7 +6,7 @@ decides who tries to claim: what fences a former owner is the next seq of the jo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import asyncpg
@@ -21,7 +21,7 @@ from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.rows import to_run, to_text, to_worker
-from outlive._store.tables.picking import Ripe, pick
+from outlive._store.tables.picking import Ripe, pick, wanted_of
 from outlive._store.tables.rows import to_json
 from outlive.telemetry import log
 
@@ -41,12 +41,20 @@ class Wanted(NamedTuple):
     orphans_max: int
     stale: int
     """For how many microseconds an orphan is left alone."""
+    declined: Collection[tuple[int, int]]
 
 
-def wanted(worker_id: str, definitions: Sequence[str], limit: int, orphans_max: int, stale_seconds: float) -> Wanted:
+def wanted(
+    worker_id: str,
+    definitions: Sequence[str],
+    limit: int,
+    orphans_max: int,
+    stale_seconds: float,
+    declined: Collection[tuple[int, int]],
+) -> Wanted:
     """A wish in the words of the server."""
     names = sorted({to_text(name) for name in definitions})
-    return Wanted(worker_id, names, limit, orphans_max, microseconds(stale_seconds))
+    return Wanted(worker_id, names, limit, orphans_max, microseconds(stale_seconds), declined)
 
 
 async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Claims:
@@ -59,7 +67,7 @@ async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Clai
     limit, orphans_max = wanted.limit, wanted.orphans_max
     tries = 0
     while tries < CLAIM_TRIES_MAX:
-        more = SPARE + len(damaged)
+        more = SPARE + len(damaged) + len(wanted.declined)
         most = min(limit, orphans_max) + more if orphans_max else 0
         rows = await session.fetch(
             "find_due", writing.time(), wanted.worker_id, wanted.names, limit + more, most, wanted.stale
@@ -67,6 +75,7 @@ async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Clai
         now_at = rows[0][0]
         free = [(wake_at, key) for _, wake_at, key, is_orphan in rows if key is not None and not is_orphan]
         orphans = [(wake_at, key) for _, wake_at, key, is_orphan in rows if key is not None and is_orphan]
+        free, orphans = wanted_of(free, wanted.declined), wanted_of(orphans, wanted.declined)
         picked = pick(free, orphans, now=now_at, limit=limit, orphans_max=orphans_max, skipped=damaged)
         claims: list[Claim] = []
         if picked.keys:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -263,10 +263,12 @@ class PostgresStore:
         limit: int,
         orphans_max: int | None = None,
         stale_seconds: float = 0,
+        declined: Collection[tuple[int, int]] = (),
     ) -> Claims:
         """See `Store`."""
         most = limit + 1 if orphans_max is None else orphans_max
-        return await self._write(self._claim, claim.wanted(worker_id, definitions, limit, most, stale_seconds))
+        wanted = claim.wanted(worker_id, definitions, limit, most, stale_seconds, declined)
+        return await self._write(self._claim, wanted)
 
     async def _claim(self, session: Session, wanted: claim.Wanted) -> Claims:
         session.is_doubtful = False

@@ -6,7 +6,7 @@ kernel says that it still does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from outlive._store.sqlite.rows import (
     decode_workers,
 )
 from outlive._store.sqlite.writer import WriteVerb
-from outlive._store.tables.picking import Ripe, pick
+from outlive._store.tables.picking import Ripe, pick, wanted_of
 from outlive._store.tables.rows import to_json
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
@@ -41,6 +41,7 @@ class Claiming(NamedTuple):
     limit: int
     orphans_max: int
     stale_seconds: float
+    declined: Collection[tuple[int, int]]
 
 
 class Workers:
@@ -70,8 +71,10 @@ class Workers:
         orphans_max = min(wanted.orphans_max, wanted.limit)
         damaged: set[int] = set()
         while True:
-            free = _find_due(session, [""], names, now, wanted.limit + len(damaged))
-            orphans = _find_due(session, lost, names, now, orphans_max + len(damaged)) if orphans_max else []
+            more = len(damaged) + len(wanted.declined)
+            free = wanted_of(_find_due(session, [""], names, now, wanted.limit + more), wanted.declined)
+            orphans = _find_due(session, lost, names, now, orphans_max + more) if orphans_max else []
+            orphans = wanted_of(orphans, wanted.declined)
             limits = {"limit": wanted.limit, "orphans_max": wanted.orphans_max}
             picked = pick(free, orphans, now=now, skipped=damaged, **limits)
             claims = take_over(session, picked.keys, worker_id=wanted.worker_id, now=now) if picked.keys else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -195,10 +195,11 @@ class SqliteStore:
         limit: int,
         orphans_max: int | None = None,
         stale_seconds: float = 0,
+        declined: Collection[tuple[int, int]] = (),
     ) -> Claims:
         """See `Store`."""
         most = limit + 1 if orphans_max is None else orphans_max
-        claiming = Claiming(worker_id, definitions, limit, most, stale_seconds)
+        claiming = Claiming(worker_id, definitions, limit, most, stale_seconds, declined)
         claims: Claims = await self._write(self._workers.claim_runs, claiming)
         return claims
 

@@ -27,6 +27,11 @@ class Picked(NamedTuple):
         return [key for _, key in sorted([*self.free, *self.orphans])]
 
 
+def wanted_of(ripe: list[Ripe], declined: Collection[tuple[int, int]]) -> list[Ripe]:
+    """Without those that were declined, given by key and wake-up."""
+    return [(wake_at, key) for wake_at, key in ripe if (key, wake_at) not in declined] if declined else ripe
+
+
 def pick(
     free: list[Ripe], orphans: list[Ripe], *, now: int, limit: int, orphans_max: int, skipped: Collection[int] = ()
 ) -> Picked:

@@ -173,6 +173,32 @@ class ClaimsConformance(Facet):
         assert (await get_run(store, "run-1")).attempts == 0
         await assert_row_is_fold(tree)
 
+    async def test_declined_run_is_left_alone_until_its_wake_up_changes(self, store: Store, clock: ManualClock) -> None:
+        """By the worker that declined it; others take it, those behind it are taken, and nobody is told to come again
+        for it."""
+        await hire(store, "worker-a")
+        await hire(store, "worker-b")
+        trees = {name: await begin(store, name) for name in ("run-1", "run-2")}
+        clock.advance(seconds=1)
+        (first, _) = (await store.claim_runs("worker-a", [DEFINITION], limit=2)).claims
+        for tree in trees.values():
+            await tree.catch_up()
+            moved_at = store.now() - 1 if tree.run_id == "run-1" else store.now()
+            await tree.write(RunReleased(at=store.now(), reason="newer code has moved it", moved_at=moved_at))
+        declined = {(first.run.journal, store.now() - 1)}
+
+        taken = await store.claim_runs("worker-a", [DEFINITION], limit=1, declined=declined)
+        again = await store.claim_runs("worker-a", [DEFINITION], limit=1, declined=declined)
+
+        assert [claim.run.id for claim in taken.claims] == ["run-2"]
+        assert (again.claims, again.next_wake_at) == ([], None)
+        others = await store.claim_runs("worker-b", [DEFINITION], limit=1)
+        assert [claim.run.id for claim in others.claims] == ["run-1"]
+        await trees["run-1"].catch_up()
+        await trees["run-1"].write(RunReleased(at=store.now(), reason="newer code has moved it", moved_at=store.now()))
+        moved = await store.claim_runs("worker-a", [DEFINITION], limit=1, declined=declined)
+        assert [claim.run.id for claim in moved.claims] == ["run-1"]
+
     async def test_epoch_rises_with_every_claim(self, store: Store) -> None:
         """Also when the same worker takes the run again; interruptions add up until there is progress."""
         await begin(store)
