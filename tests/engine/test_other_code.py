@@ -228,3 +228,48 @@ async def test_a_resumed_run_that_still_does_not_fit_is_parked_again(place: Plac
     async with place.engine() as third:
         await third.resume("run-1")
         assert "a before on a after" == await in_time(third.get("run-1").result())
+
+
+# -- Timers --------------------------------------------------------------------------------------------------------
+
+
+async def sleeps_an_hour() -> str:
+    """What `old_sleeper` became: it sleeps for an hour and not for a day."""
+    await asyncio.sleep(3600)
+    return await note("slept")
+
+
+async def sleeps_a_week() -> str:
+    """What `old_sleeper` became: it sleeps for a week and not for a day."""
+    await asyncio.sleep(7 * DAY)
+    return await note("slept")
+
+
+async def test_a_timer_that_was_made_shorter_counts_when_its_run_is_woken(place: Place) -> None:
+    """The store has the old time, and nothing wakes the run before that; any signal does, and the new time counts."""
+    async with place.engine() as first:
+        await waits(await first.start(old_sleeper, id="run-1"))
+    async with place.engine(registry=deployed(sleeps_an_hour, "old_sleeper")) as second:
+        run = second.get("run-1")
+        place.clock.skip(seconds=2 * 3600)
+        sleeper: Any = outlive.Workflow(second._registry.workflow("old_sleeper", 1), {})
+        await waits(await second.start(sleeper))  # It has looked for what is due.
+        assert await run.status() is RunStatus.WAITING
+        await run.signal("look-again")
+
+        assert "slept" == await in_time(run.result())
+
+
+async def test_a_timer_that_was_made_longer_counts(place: Place) -> None:
+    """The run is woken at the old time, sees that it is too early, and waits for the new one."""
+    async with place.engine() as first:
+        await waits(await first.start(old_sleeper, id="run-1"))
+    async with place.engine(registry=deployed(sleeps_a_week, "old_sleeper")) as second:
+        run = second.get("run-1")
+        place.clock.skip(seconds=DAY + 1)
+        await until(lambda: _has_replayed(second, 1))
+        await waits(run)
+        assert stage.count("slept") == 0
+        place.clock.skip(seconds=6 * DAY)
+
+        assert "slept" == await in_time(run.result())
