@@ -7,7 +7,7 @@ call with other arguments does not: that is a difference (`RunTree.differ`), and
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -49,97 +49,22 @@ from outlive._journal.event import (
     TimerFired,
 )
 from outlive._journal.failure import OWN_ERRORS, exception_of
-from outlive._journal.value import Stored
 from outlive._model import child_id
-from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.asking import Received, read_decision
 from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCall, StepCall
-from outlive._replay.command import Recorded, WorkflowSpec
+from outlive._replay.command import WorkflowSpec
 from outlive._replay.divergence import contradiction, unasked
 from outlive._replay.ending import DEADLINE, STATUS, child_outcome, main_done
-from outlive._replay.frame import PATCH, Frame
+from outlive._replay.frame import Frame
 from outlive._replay.loop import RunTask, Timer
+from outlive._replay.recorded import on_patched, on_published, on_recorded
 from outlive._replay.saga import SAGA, Saga
 from outlive._replay.snapshot import SNAPSHOT, give_signals, restore
 from outlive._replay.tree import RunTree
-from outlive._replay.waiting import asked_by
 from outlive.errors import UnreadableError
-
-T = TypeVar("T")
 
 EARLIER_MAX = 10
 """Failed attempts that the error of the last one lists."""
-
-
-def _on_recorded(tree: RunTree, event: Recorded) -> None:
-    recorded = f"{type(event).__name__} {event.call}"
-    call = tree.find(event, event.run, event.call, RecordCall, recorded)
-    if as_asked(event) != call.command.fact:
-        tree.differ(event, event.run, event.call)
-        _keep_recorded(tree, event, call)
-    del tree.calls[event.run, event.call]
-
-
-def _keep_recorded(tree: RunTree, event: Recorded, call: RecordCall) -> None:
-    """The code would record something else now: what happened stays as the journal has it."""
-    frame = tree.frames[event.run]
-    match event:
-        case RunPublished():
-            frame.published = bytes(tree.unpack(event.payload))
-        case ApprovalRequested() if (asking := frame.approvals.get(event.call)) is not None:
-            asking.assignees = _read(_Asked, tree.unpack(event.payload), event.call).assignees
-        case ApprovalEscalated() if (asking := frame.approvals.get(event.approval)) is not None:
-            asking.assignees = _read(tuple[str, ...], tree.unpack(event.payload), event.call)
-        case StateLeft():
-            went = _read(_Left, tree.unpack(event.payload), event.call).to
-            goes = _read(_Left, call.command.data or b"{}", event.call).to
-            if went != goes:
-                raise contradiction(tree, event, f"{event.call} was left for {went}", f"goes to {goes}")
-        case _:
-            """It has no content but its name, or its approval is no longer waited for."""
-
-
-class _Left(msgspec.Struct):
-    """Of the payload of `StateLeft`: the state that the machine goes to."""
-
-    to: str = ""
-
-
-class _Asked(msgspec.Struct):
-    """Of the payload of `ApprovalRequested`: the people who are asked."""
-
-    assignees: tuple[str, ...] = ()
-
-
-def _read(kind: type[T], data: Stored, what: str) -> T:
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as error:
-        raise UnreadableError(what, "what a run recorded", str(error)) from error
-
-
-def _on_published(tree: RunTree, event: RunPublished) -> None:
-    frame = tree.frames.get(event.run)
-    if event.call and (frame is None or (event.run, event.call) in tree.calls):
-        _on_recorded(tree, event)
-    elif frame is not None:
-        if event.call:
-            # The code has nothing new to publish here now. That changes nothing in what it does.
-            tree.differ(event, event.run, event.call)
-        frame.published = bytes(tree.unpack(event.payload))
-
-
-def _on_patched(tree: RunTree, event: PatchTaken) -> None:
-    frame = tree.frames.get(event.run)
-    is_asked = tree.calls.pop((event.run, event.call), None) is not None
-    if frame is None:
-        return
-    frame.patches[event.call] = True
-    if not is_asked:
-        # Either this code is older than the change, or it has only the new way left and waits for the same things.
-        tree.unasked_marks[event.run, event.call] = None
-        if event.asked not in (0, asked_by(tree, frame)):
-            raise unasked(tree, event, f"the change {event.call.removeprefix(PATCH)!r} was taken")
 
 
 def _on_created(tree: RunTree, event: RunCreated) -> None:
@@ -362,13 +287,6 @@ def _start_task(
         tree.timers.add(Timer(tree, timeout_at, tree.time_out, (frame,), context), frame.number, DEADLINE)
 
 
-def as_asked(event: Recorded) -> Recorded:
-    """The event as the run asked for it: without its time, and with the digest for the payload."""
-    if hasattr(event, "payload"):
-        return msgspec.structs.replace(event, at=0, payload=NO_PAYLOAD)
-    return msgspec.structs.replace(event, at=0)
-
-
 HANDLERS: dict[type, Callable[[RunTree, Any], None] | None] = {
     RunCreated: _on_created,
     StepSucceeded: _on_step_succeeded,
@@ -387,14 +305,14 @@ HANDLERS: dict[type, Callable[[RunTree, Any], None] | None] = {
     RunCancelled: _on_ended,
     RunTimedOut: _on_ended,
     RunContinued: _on_ended,
-    DetachedCancelled: _on_recorded,
-    ApprovalRequested: _on_recorded,
-    ApprovalEscalated: _on_recorded,
-    ApprovalClosed: _on_recorded,
+    DetachedCancelled: on_recorded,
+    ApprovalRequested: on_recorded,
+    ApprovalEscalated: on_recorded,
+    ApprovalClosed: on_recorded,
     MessageSetAside: _on_set_aside,
-    RunPublished: _on_published,
-    PatchTaken: _on_patched,
-    StateLeft: _on_recorded,
+    RunPublished: on_published,
+    PatchTaken: on_patched,
+    StateLeft: on_recorded,
     SnapshotTaken: _on_snapshot,
     StepIntended: _on_intended,
     RunClaimed: None,
