@@ -23,6 +23,30 @@ def run_fields(
     return {"run_id": run_id, "workflow": workflow, "step": step, "attempt": attempt}
 
 
+class DamagedRows:
+    """Rows of stores that could not be read: each is logged once in the life of the process, and counted."""
+
+    KEPT_MAX = 10_000
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str, str]] = set()
+        self.count = 0
+
+    def add(self, kind: str, id: str, fault: str) -> None:
+        """A row was read that cannot be read."""
+        seen = kind, id, fault
+        if seen not in self._seen:
+            if len(self._seen) < self.KEPT_MAX:
+                self._seen.add(seen)
+            self.count += 1
+            extra = run_fields(id if kind == "run" else None, None)
+            log.error("a row of the store is damaged, and left out: %s %s: %s", kind, id, fault, extra=extra)
+
+
+damaged_rows = DamagedRows()
+"""Of this process: threads of all of its stores add to it."""
+
+
 @dataclass(slots=True)
 class Counters:
     """How much one engine has done since it started."""
@@ -81,6 +105,11 @@ class Counters:
     """Sessions of dead workers that were ended before their leases had run out."""
     stalls: int = 0
     """How often the event loop stood still for more than a second."""
+
+    @property
+    def rows_damaged(self) -> int:
+        """Rows that this process could not read, of all of its stores together."""
+        return damaged_rows.count
 
     def step_started(self, attempt: Any) -> None:
         """An attempt of a step is about to be called; a test may look at which one."""

@@ -334,7 +334,7 @@ def end_event(command: EndRun, at: int) -> Ending:
             return RunTimedOut(at=at, run=command.run)
         case RunStatus.CONTINUED:
             return RunContinued(at=at, run=command.run, workflow="", version=0)
-        case RunStatus.PENDING | RunStatus.RUNNING | RunStatus.WAITING | RunStatus.PARKED:
+        case RunStatus.DAMAGED | RunStatus.PENDING | RunStatus.RUNNING | RunStatus.WAITING | RunStatus.PARKED:
             raise AssertionError(f"{command.status} is not an end")
         case _:
             assert_never(command.status)

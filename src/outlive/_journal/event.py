@@ -234,10 +234,12 @@ class MessageSetAside(Event, frozen=True, tag=True):
     or with the same request asked again."""
 
     call: str
+    """Empty when its row in the inbox was damaged, and no code has seen it."""
     name: str
     """Of the signal, or of the approval."""
     message: str
-    """Where the message is in the journal: the seq of its event, or the seq of a snapshot and its place there."""
+    """Where the message is in the journal: the seq of its event, or the seq of a snapshot and its place there. One that
+    was damaged in the inbox never came into the journal: `inbox/` and its id there."""
     reason: str
     approval: str = ""
     """For a decision: the call of the request that it was on."""

@@ -28,6 +28,8 @@ class RunStatus(enum.Enum):
     TIMED_OUT = "timed_out"
     CONTINUED = "continued"
     """Ended, and the next generation goes on under its id; this one has moved aside."""
+    DAMAGED = "damaged"
+    """Its row in the store cannot be read; `reason` says what is wrong with it. No row says this of itself."""
 
     @property
     def is_terminal(self) -> bool:
@@ -42,6 +44,8 @@ class RunStatus(enum.Enum):
         )
 
 
+STORED = tuple(status for status in RunStatus if status is not RunStatus.DAMAGED)
+"""What a row can say."""
 TERMINAL = tuple(status for status in RunStatus if status.is_terminal)
 
 

@@ -180,9 +180,10 @@ def _on_decided(tree: RunTree, event: ApprovalDecided) -> None:
 
 
 def _on_set_aside(tree: RunTree, event: MessageSetAside) -> None:
-    tree.find(event, event.run, event.call, RecordCall, f"message {event.message} ({event.name}) was set aside")
-    # Only the place counts: other code may put the reason in other words.
-    del tree.calls[event.run, event.call]
+    if event.call:  # Else its row was damaged in the inbox, and the code has not seen it.
+        tree.find(event, event.run, event.call, RecordCall, f"message {event.message} ({event.name}) was set aside")
+        # Only the place counts: other code may put the reason in other words.
+        del tree.calls[event.run, event.call]
 
 
 def _on_cancel(tree: RunTree, event: CancelRequested) -> None:

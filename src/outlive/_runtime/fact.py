@@ -13,6 +13,7 @@ from outlive._journal.event import (
     CancelRequested,
     DetachedEnded,
     Ending,
+    MessageSetAside,
     RunCancelled,
     RunClaimed,
     RunContinued,
@@ -26,8 +27,9 @@ from outlive._journal.event import (
     SignalReceived,
     StepSucceeded,
 )
-from outlive._journal.failure import failure_of
+from outlive._journal.failure import failure_of, storable
 from outlive._model import Payload, Run, RunStatus
+from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.command import EndRun, Record, RunStep, StartChild
 from outlive._store.contract import Ended, Inbound, Message, MessageKind
 from outlive.client.message_key import key_of_end, sender_key
@@ -44,6 +46,8 @@ _STATUS: dict[type, RunStatus] = {
 
 def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
     """What a message of the inbox says."""
+    if message.fault:
+        return _fact_of_damage(message, at=at)
     match message.kind:
         case MessageKind.SIGNAL:
             assert message.payload is not None
@@ -65,6 +69,17 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
             return ApprovalDecided(at=at, run=message.run, approval=message.name, payload=message.payload)
         case _:
             assert_never(message.kind)
+
+
+def _fact_of_damage(message: Inbound, *, at: int) -> AnyEvent:
+    """A message whose row is damaged, set aside: nobody has read it, and it is in the way of nobody."""
+    if message.kind is MessageKind.DECISION:
+        # As one that cannot be read, so that the run asks again: the store accepts no second one on the same request.
+        return ApprovalDecided(at=at, run=message.run, approval=message.name, payload=NO_PAYLOAD)
+    reason = f"its row in the inbox is damaged: {message.fault}"
+    return MessageSetAside(
+        at=at, run=message.run, call="", name=message.name, message=f"inbox/{message.id}", reason=storable(reason)
+    )
 
 
 def is_new(events: Sequence[AnyEvent]) -> bool:

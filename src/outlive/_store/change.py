@@ -85,6 +85,8 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     payload: Payload | None = None
     ended: Ended | None = None
+    fault: str = ""
+    """What is wrong with the row, if it is damaged: then the rest is what could be read of it."""
 
 
 class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,8 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     result: Payload | None = None
     failure: Failure | None = None
+    fault: str = ""
+    """What is wrong with the row, if it is damaged: then `failure` says so too."""
 
 
 class Forgotten(msgspec.Struct, frozen=True):

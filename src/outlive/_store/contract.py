@@ -107,6 +107,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Who keeps its lease, if that is not the store alone: "none", or the place of an etcd."""
     runs: int = 0
     """Trees that it owns."""
+    fault: str = ""
+    """What is wrong with its row, if that is damaged."""
 
 
 class Beat(Protocol):

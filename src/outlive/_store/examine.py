@@ -11,11 +11,11 @@ Every sentence of a docstring is checked by `outlive.testing.conformance.examine
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from outlive._model import Run
+from outlive._model import Run, RunStatus
 
 HANDLE_MIN = -(2**63)
 """No handle is smaller, whatever happened to it."""
@@ -35,6 +35,13 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """Why it cannot be read."""
     untagged: tuple[str, ...] = ()
     """Names of tags of the run by which it is not found."""
+
+
+def row_of(run: Run, **columns: Any) -> RunRow:
+    """The row of a run, as it was read."""
+    if run.status is RunStatus.DAMAGED:
+        return RunRow(fault=run.reason, **columns)
+    return RunRow(run=run, **columns)
 
 
 class MailRow(msgspec.Struct, frozen=True, kw_only=True):

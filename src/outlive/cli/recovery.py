@@ -52,7 +52,8 @@ def list_(*, url: str, limit: int, as_json: bool) -> None:
     """Runs that do not move, newest first, and why.
 
     `parked` stopped with a reason, quarantined ones too: resume it, skip its step, or cancel it. `interrupted` has lost
-    its worker and waits for another. `undefined` is due, and no live worker has its workflow in its version.
+    its worker and waits for another. `damaged` has a row in the store that cannot be read: `outlive fsck --repair`
+    writes it again from the journal. `undefined` is due, and no live worker has its workflow in its version.
     """
     found, is_all = run(_list(url, limit))
     if as_json:

@@ -32,7 +32,7 @@ def workers(*, url: str, as_json: bool) -> None:
         click.echo("nobody works here")
         return
     rows = [
-        [worker.name, _state(worker), _lease(worker, now_at), f"{worker.runs:,}", ", ".join(_own(worker)) or "-"]
+        [worker.name, _state(worker), _lease(worker, now_at), f"{worker.runs:,}", _workflows(worker)]
         for worker in found
     ]
     print_table(["worker", "state", "lease", "runs", "workflows"], rows)
@@ -66,6 +66,12 @@ def span(seconds: float) -> str:
     return f"{seconds / size:.0f} {unit}"
 
 
+def _workflows(worker: WorkerInfo) -> str:
+    if worker.fault:
+        return f"its row is damaged: {worker.fault}"
+    return ", ".join(_own(worker)) or "-"
+
+
 def _own(worker: WorkerInfo) -> list[str]:
     """What users defined, and not what Outlive adds."""
     return [name for name in worker.definitions if not name.startswith("outlive.")]
@@ -83,4 +89,5 @@ def _plain(worker: WorkerInfo, now_at: int) -> dict[str, object]:
         "expires_in": (worker.expires_at - now_at) / MICROSECONDS,
         "runs": worker.runs,
         "definitions": worker.definitions,
+        "fault": worker.fault or None,
     }

@@ -32,6 +32,7 @@ from outlive.errors import (
     ResultTimeoutError,
     RunCancelled,
     RunContinuedError,
+    RunDamagedError,
     RunFailed,
     RunNotFoundError,
     RunParkedError,
@@ -137,7 +138,18 @@ class LookingClient:
             roots_only=given.flag(where, "roots_only", roots_only),
         )
         count = given.whole(where, "limit", limit, most=PAGE_SIZE_MAX)
-        return await self._store.list_runs(wanted, limit=count, before=_cursor(where, before))
+        cursor = _cursor(where, before)
+        if wanted.statuses == (RunStatus.DAMAGED,):
+            return await self._damaged(msgspec.structs.replace(wanted, statuses=()), limit=count, cursor=cursor)
+        return await self._store.list_runs(wanted, limit=count, before=cursor)
+
+    async def _damaged(self, wanted: RunFilter, *, limit: int, cursor: tuple[int, str] | None) -> builtins.list[Run]:
+        """Runs whose rows cannot be read. No row says so of itself, so all that fit are looked at."""
+        found: builtins.list[Run] = []
+        while len(found) < limit and (page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=cursor)):
+            found += [run for run in page if run.status is RunStatus.DAMAGED]
+            cursor = page[-1].created_at, page[-1].id
+        return found[:limit]
 
     async def published(self, run_id: str) -> dict[str, Any]:
         """What a run shows of itself. See `RunHandle.published`."""
@@ -177,14 +189,18 @@ class LookingClient:
         """A run that has ended.
 
         Raises:
-            RunParkedError: its root is parked.
+            RunParkedError: its root is parked. RunDamagedError: its row, or that of its root, cannot be read.
         """
         while True:
             run = await self._stopped(run_id, timeout)
             if run.status.is_terminal:
                 return run
+            if run.status is RunStatus.DAMAGED:
+                raise RunDamagedError(run_id, run.reason)
             # Looked at once more: a person may have let it go on since the news came.
             root = await self._root_of(await self.info(run_id))
+            if root.status is RunStatus.DAMAGED:
+                raise RunDamagedError(run_id, root.reason)
             if is_stopped(root):
                 raise RunParkedError(run_id, root.reason)
 

@@ -1,8 +1,8 @@
 """Runs that do not go on by themselves, or not yet, and why: what a person looks at after something went wrong.
 
 A run that a live worker moves, and one that waits for a timer or for the world, is as it should be and is not told of.
-Three kinds are: parked runs, which wait for a person; interrupted ones, whose worker is gone and which wait for
-another; and those that are due while no live worker has their definition.
+Four kinds are: parked runs, which wait for a person; damaged ones, whose rows cannot be read; interrupted ones, whose
+worker is gone and which wait for another; and those that are due while no live worker has their definition.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class IncompleteKind(enum.Enum):
     """It stopped with a reason; `resume`, `skip_step` or `cancel` decide."""
     INTERRUPTED = "interrupted"
     """Its worker is gone, and nobody has taken it over yet."""
+    DAMAGED = "damaged"
+    """Its row in the store cannot be read, so no worker takes it; `outlive fsck --repair` writes it again."""
     UNDEFINED = "undefined"
     """It is due, and no live worker has its workflow in its version."""
 
@@ -72,6 +74,8 @@ async def _open_roots(store: Store, before: Run | None) -> AsyncIterator[list[Ru
 
 
 def _kind_of(run: Run, live: list[WorkerInfo], *, now_at: int) -> IncompleteKind | None:
+    if run.status is RunStatus.DAMAGED:
+        return IncompleteKind.DAMAGED
     if run.status is RunStatus.PARKED:
         return IncompleteKind.PARKED
     if any(worker.id == run.owner for worker in live):

@@ -19,6 +19,10 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], others: Mapping[str, Run
     """Why a run is where it is, for a person; `others` are the runs that it waits for."""
     if run.status.is_terminal:
         return _ended(run)
+    if run.status is RunStatus.DAMAGED:
+        return run.reason
+    if root.status is RunStatus.DAMAGED:
+        return f"it hangs on run {root.id}: {root.reason}"
     live = {worker.id: worker for worker in workers if worker.is_live}
     is_due = root.wake_at is not None and root.wake_at <= now_at
     if root.status is RunStatus.PARKED:
@@ -41,8 +45,9 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], others: Mapping[str, Run
 
 
 def is_stopped(root: Run) -> bool:
-    """Whether a run is parked, and no person has let it go on since: then it is due, and a worker will take it."""
-    return root.status is RunStatus.PARKED and root.wake_at is None
+    """Whether a run is parked, and no person has let it go on since: then it is due, and a worker will take it. One
+    whose row is damaged is stopped too: no worker takes it."""
+    return root.status is RunStatus.DAMAGED or (root.status is RunStatus.PARKED and root.wake_at is None)
 
 
 def has_definition(workers: Iterable[WorkerInfo], root: Run) -> bool:

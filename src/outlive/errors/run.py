@@ -68,6 +68,14 @@ class RunParkedError(OutliveError):
         )
 
 
+class RunDamagedError(OutliveError):
+    """The row of a run in the store cannot be read; its journal still tells what it should say."""
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        self.run_id, self.reason = run_id, reason
+        super().__init__(f"run {run_id} cannot be read: {reason}")
+
+
 class InvalidRunIdError(OutliveError, ValueError):
     """A run id must be usable in a URL and a file name."""
 

@@ -10,11 +10,10 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import asyncpg
-import msgspec
 
 from outlive._journal.claiming import claim_of
 from outlive._journal.codec import salt_of, seal
-from outlive._model import Run
+from outlive._model import RunStatus
 from outlive._store.contract import Change, Claim, Claims, WorkerInfo
 from outlive._store.postgres.batch import Batch
 from outlive._store.postgres.commit import Writing
@@ -23,7 +22,6 @@ from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.rows import to_run, to_text, to_worker
 from outlive._store.tables.picking import Ripe, pick, wanted_of
 from outlive._store.tables.rows import to_json
-from outlive.telemetry import log
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 """For how long an expired session is remembered: its worker may only be asleep, and come back."""
@@ -131,9 +129,9 @@ async def _take_over(
     batch = Batch(())
     claims = []
     for row in rows:
-        root = _to_sound_run(row)
-        if root is None or row["tail"] is None:
-            continue
+        root = to_run(tuple(row))
+        if root.status is RunStatus.DAMAGED or row["tail"] is None:
+            continue  # It must not keep the others from being claimed.
         seq = row["tail"] + 1
         event, run = claim_of(root, worker_id=worker_id, at=now)
         claimed = [seal(event, salt=salt_of(run.nonce), seq=seq)]
@@ -142,15 +140,6 @@ async def _take_over(
     if claims:
         await session.put("commit_changes", *batch.values(now=writing.time(), channel=None))
     return claims
-
-
-def _to_sound_run(row: asyncpg.Record) -> Run | None:
-    """A row that is damaged must not keep the others from being claimed."""
-    try:
-        return to_run(tuple(row))
-    except (msgspec.MsgspecError, KeyError) as error:
-        log.error("a run row is damaged and cannot be claimed: %r in %.200s", error, row["id"])
-        return None
 
 
 # -- Sessions ------------------------------------------------------------------------------------------------

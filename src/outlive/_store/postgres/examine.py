@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from outlive._model import Run
-from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows
+from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows, row_of
 from outlive._store.postgres.checkpoints import list_checkpoints
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import Conflict
@@ -95,15 +95,7 @@ async def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
 def _to_row(text: str) -> RunRow:
     values = msgspec.json.decode(text)
     key, id, journal, number, root_id, *_ = values
-    run: Run | None = None
-    fault = ""
-    try:
-        run = to_run(values)
-    except KeyError as error:
-        fault = f"no run has the status {error}"
-    except msgspec.MsgspecError as error:
-        fault = str(error)
-    return RunRow(key=key, journal=journal, number=number, id=id, root_id=root_id, run=run, fault=fault)
+    return row_of(to_run(values), key=key, journal=journal, number=number, id=id, root_id=root_id)
 
 
 async def _find_tags(session: Session, tags: list[tuple[int, int, str, str]]) -> set[tuple[int, str]]:

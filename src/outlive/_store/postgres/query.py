@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from outlive._model.run import RunStatus
+from outlive._model.run import STORED
 
 SQL = Path(__file__).with_name("sql")
 MIGRATIONS = Path(__file__).with_name("migrations")
@@ -64,14 +64,15 @@ def quoted(name: str) -> str:
 
 def _words(schema: str) -> dict[str, str]:
     """What stands in braces in a file."""
-    ended = ", ".join(f"'{status.value}'" for status in RunStatus if status.is_terminal)
-    alive = ", ".join(f"'{status.value}'" for status in RunStatus if not status.is_terminal)
+    ended = ", ".join(f"'{status.value}'" for status in STORED if status.is_terminal)
+    alive = ", ".join(f"'{status.value}'" for status in STORED if not status.is_terminal)
     return {
         "schema": quoted(schema),
         # As text in a literal: quoted as a name, and once more as a literal.
         "sequence": f"{quoted(schema)}.runs_key_seq".replace("'", "''"),
         "ended": f"({ended})",
         "alive": f"({alive})",
+        "stored": "({})".format(", ".join(f"'{status.value}'" for status in STORED)),
         "conflict": CONFLICT,
         "run_columns": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
         "run_names": ", ".join(RUN_COLUMNS),

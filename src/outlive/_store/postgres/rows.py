@@ -14,7 +14,7 @@ from typing import Any
 from outlive._model import Run
 from outlive._store.contract import Inbound, WorkerInfo
 from outlive._store.tables import rows
-from outlive._store.tables.rows import decode_names
+from outlive._store.tables.rows import to_names
 
 
 def to_text(text: str) -> str:
@@ -57,14 +57,16 @@ def to_inbound(row: Sequence[Any]) -> tuple[int, Inbound]:
 def to_worker(row: Sequence[Any]) -> WorkerInfo:
     """A row of list_workers.sql."""
     id, name, definitions, started_at, expires_at, is_live, process, lease, runs = row
+    names, fault = to_names(definitions, id)
     return WorkerInfo(
         id=id,
         name=from_text(name),
-        definitions=decode_names(definitions),
+        definitions=names,
         started_at=started_at,
         expires_at=expires_at,
         is_live=is_live,
         process=from_text(process),
         lease=from_text(lease),
         runs=runs,
+        fault=fault,
     )

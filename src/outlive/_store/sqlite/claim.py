@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from outlive._journal.claiming import claim_of
 from outlive._journal.codec import salt_of, seal
+from outlive._model import RunStatus
 from outlive._store.contract import Change, Claim, Claims, WorkerInfo
 from outlive._store.sqlite.batch import Batch
 from outlive._store.sqlite.connection import Session
@@ -21,7 +22,7 @@ from outlive._store.sqlite.rows import (
     WorkerRow,
     decode_leases,
     decode_pairs,
-    decode_sound_runs,
+    decode_runs,
     decode_streams,
     decode_workers,
 )
@@ -152,7 +153,8 @@ def expiry(now: int, lease_seconds: float) -> int:
 
 def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) -> list[Claim]:
     """Make these trees the worker's, in this order; a tree that is damaged is left out."""
-    roots = dict(decode_sound_runs(session.fetch_json("get_runs", to_json(keys), "[]")))
+    found = decode_runs(session.fetch_json("get_runs", to_json(keys), "[]"))
+    roots = {key: run for key, run in found if run.status is not RunStatus.DAMAGED}
     tails = dict(decode_pairs(session.fetch_json("find_tails", to_json(keys))))
     claims, changes = [], []
     for key in keys:

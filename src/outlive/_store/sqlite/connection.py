@@ -20,7 +20,7 @@ import ctypes
 import enum
 import os
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from weakref import WeakSet
 import apsw
 
 from outlive._store.sqlite.place import file_of, find_file, opening
-from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, sql
+from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, as_bytes, sql
 from outlive.errors import (
     CommitUnknownError,
     ConfigurationError,
@@ -129,10 +129,17 @@ class Session:
         rows = self.connection.execute(sql(name), values).fetchall()
         return rows[0] if rows else None
 
-    def fetch_json(self, name: str, *values: Value) -> str:
-        """The one text that the statement in the file of this name gives."""
-        ((text,),) = self.connection.execute(sql(name), values)
-        assert isinstance(text, str)
+    def fetch_json(self, name: str, *values: Value) -> str | bytes:
+        """The one text that the statement in the file of this name gives; bytes if something in it is damaged."""
+        return self.fetch_text(name, values)
+
+    def fetch_text(self, name: str, values: Sequence[Value] | dict[str, Value]) -> str | bytes:
+        """The same, with values by place or by name."""
+        try:
+            ((text,),) = self.connection.execute(sql(name), values)
+        except UnicodeDecodeError:
+            ((text,),) = self.connection.execute(as_bytes(name), values)
+        assert isinstance(text, str | bytes)
         return text
 
     @contextmanager

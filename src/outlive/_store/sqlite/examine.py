@@ -8,8 +8,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from outlive._model import Run
-from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows
+from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows, row_of
 from outlive._store.sqlite.checkpoints import list_checkpoints
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.rows import birth_of, decode_run
@@ -98,13 +97,7 @@ def _to_row(row: bytes) -> RunRow:
     # A byte that is no text any more becomes a character that is none: whoever compares will see it.
     text = row.decode("utf-8", "replace")
     key, id, journal, number, root_id, *_ = msgspec.json.decode(text)
-    run: Run | None = None
-    fault = ""
-    try:
-        run = decode_run(text)
-    except msgspec.MsgspecError as error:
-        fault = str(error)
-    return RunRow(key=key, journal=journal, number=number, id=id, root_id=root_id, run=run, fault=fault)
+    return row_of(decode_run(row), key=key, journal=journal, number=number, id=id, root_id=root_id)
 
 
 def _text(text: bytes) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from outlive._model.run import STORED
+
 SQL = Path(__file__).with_name("sql")
 SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 PARAMETERS_MAX = 4096
@@ -28,6 +30,7 @@ RELEASE_SAVEPOINT = "RELEASE change"
 Value = int | str | bytes | None
 """What SQLite stores."""
 
+_STORED = "({})".format(", ".join(f"'{status.value}'" for status in STORED))
 _ROW = re.compile(r"VALUES (\([?, ]+\))")
 
 
@@ -36,7 +39,15 @@ def sql(name: str) -> str:
     """The statement in the file of this name, without its comments."""
     lines = (line.partition("--")[0].strip() for line in (SQL / f"{name}.sql").read_text("utf-8").splitlines())
     text = " ".join(line for line in lines if line)
-    return text.replace("{wanted}", sql("wanted")) if "{wanted}" in text else text
+    if "{wanted}" in text:
+        text = text.replace("{wanted}", sql("wanted"))
+    return text.replace("{stored}", _STORED)
+
+
+def as_bytes(name: str) -> str:
+    """The statement in the file of this name, which gives one text, with that text as bytes: a text in one of the rows
+    is no UTF-8 any more."""
+    return sql("as_bytes").replace("{statement}", sql(name))
 
 
 @cache

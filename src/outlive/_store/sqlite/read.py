@@ -13,7 +13,7 @@ from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._store.contract import Inbound, ItemResult
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.query import Value, sql
+from outlive._store.sqlite.query import Value
 from outlive._store.sqlite.rows import (
     decode_items,
     decode_mail,
@@ -129,21 +129,15 @@ def _find_newest(session: Session, wanted: RunFilter, limit: int, before: Cursor
         "tags": to_json_or_null(wanted.tags),
     }
     if wanted.root_id is not None:
-        return decode_page(_fetch_named(session, "list_runs_of_root", values))
+        return decode_page(session.fetch_text("list_runs_of_root", values))
     if wanted.parent_id is not None:
-        return decode_page(_fetch_named(session, "list_runs_of_parent", values))
+        return decode_page(session.fetch_text("list_runs_of_parent", values))
     if wanted.owner:
-        return decode_page(_fetch_named(session, "list_runs_of_owner", values))
+        return decode_page(session.fetch_text("list_runs_of_owner", values))
     if wanted.tags:
         values["tag_name"], values["tag_value"] = next(iter(wanted.tags.items()))
-        return decode_page(_fetch_named(session, "list_runs_with_tag", values))
-    return list(chain.from_iterable(decode_pages(_fetch_named(session, "list_runs", values))))
-
-
-def _fetch_named(session: Session, name: str, values: dict[str, Value]) -> str:
-    ((text,),) = session.connection.execute(sql(name), values)
-    assert isinstance(text, str)
-    return text
+        return decode_page(session.fetch_text("list_runs_with_tag", values))
+    return list(chain.from_iterable(decode_pages(session.fetch_text("list_runs", values))))
 
 
 # -- What hangs on runs --------------------------------------------------------------------------------------

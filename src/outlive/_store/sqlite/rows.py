@@ -5,14 +5,22 @@ The rows of a statement come as one JSON text.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Inbound, ItemResult, MessageKind, WorkerInfo
 from outlive._store.sqlite.query import Value
 from outlive._store.tables import rows
-from outlive._store.tables.rows import decode_names, to_inbound, to_item
-from outlive.telemetry import log
+from outlive._store.tables.rows import (
+    KINDS,
+    UNREADABLE,
+    to_damaged_inbound,
+    to_inbound,
+    to_item,
+    to_names,
+)
 
 AS_IT_IS = str
 """SQLite holds every text as it is."""
@@ -34,54 +42,69 @@ _RunRow = tuple[
     str | None,
 ]  # fmt: skip
 _decode_runs = msgspec.json.Decoder(list[_RunRow]).decode
+_decode_run = msgspec.json.Decoder(_RunRow).decode
 _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+Buffer = bytes | msgspec.Raw
 
 
-def decode_runs(text: str) -> list[tuple[int, Run]]:
-    """What get_runs.sql gives, with the keys."""
-    return [(row[0], rows.to_run(row, AS_IT_IS)) for row in _decode_runs(text)]
+def decode_runs(text: str | bytes) -> list[tuple[int, Run]]:
+    """What get_runs.sql gives, with the keys; a row that is damaged is as `to_run` says."""
+    try:
+        return [(row[0], rows.to_sound_run(row, AS_IT_IS)) for row in _decode_runs(text)]
+    except UNREADABLE:
+        return [_decode_one(row) for row in _decode_raw(text)]
 
 
-def decode_run(text: str) -> Run:
+def decode_run(row: bytes) -> Run:
     """One row of them."""
-    return rows.to_run(msgspec.json.decode(text, type=_RunRow), AS_IT_IS)
+    return _decode_one(row)[1]
 
 
-def decode_sound_runs(text: str) -> list[tuple[int, Run]]:
-    """The same without rows that are damaged: one of them must not keep the others from being claimed."""
+def _decode_one(row: Buffer) -> tuple[int, Run]:
     try:
-        return decode_runs(text)
-    except msgspec.MsgspecError:
-        return [pair for row in _decode_raw(text) for pair in _decode_one(row)]
+        values = _decode_run(row)
+        return values[0], rows.to_sound_run(values, AS_IT_IS)
+    except UNREADABLE as error:
+        plain = _plain(row)
+        return plain[0], rows.to_damaged_run(plain, error)
 
 
-def _decode_one(row: msgspec.Raw) -> list[tuple[int, Run]]:
-    try:
-        return decode_runs(f"[{bytes(row).decode()}]")
-    except msgspec.MsgspecError as error:
-        log.error("a run row is damaged and cannot be claimed: %s in %.200s", error, bytes(row).decode())
-        return []
+def _plain(row: Buffer) -> list[Any]:
+    """The columns of a damaged row. A byte that is no text any more becomes a character that is none."""
+    columns: list[Any] = msgspec.json.decode(bytes(row).decode("utf-8", "replace"))
+    return columns
 
 
 _MailRow = tuple[int, int, int, MessageKind, int, str, str, str | None, str | None]
 _decode_mail = msgspec.json.Decoder(list[_MailRow]).decode
+_decode_message = msgspec.json.Decoder(_MailRow).decode
 
 
-def decode_mail(text: str) -> dict[int, list[Inbound]]:
+def decode_mail(text: str | bytes) -> dict[int, list[Inbound]]:
     """What read_inbox.sql gives, by journal, oldest first."""
     inboxes: dict[int, list[Inbound]] = {}
-    for row in sorted(_decode_mail(text), key=lambda row: row[1]):
-        journal, inbound = to_inbound(row, AS_IT_IS)
+    try:
+        found = [to_inbound(row, AS_IT_IS) for row in _decode_mail(text)]
+    except UNREADABLE:
+        found = [_decode_one_message(row) for row in _decode_raw(text)]
+    for journal, inbound in sorted(found, key=lambda pair: pair[1].id):
         inboxes.setdefault(journal, []).append(inbound)
     return inboxes
 
 
-_decode_items = msgspec.json.Decoder(list[tuple[int, int, str | None, str | None]]).decode
+def _decode_one_message(row: Buffer) -> tuple[int, Inbound]:
+    try:
+        return to_inbound(_decode_message(row), AS_IT_IS)
+    except UNREADABLE as error:
+        plain = _plain(row)
+        # msgspec says which column is wrong; of a kind, `to_inbound` says it in words.
+        return to_inbound(plain, AS_IT_IS) if plain[3] not in KINDS else to_damaged_inbound(plain, error)
 
 
-def decode_items(text: str) -> list[ItemResult]:
+def decode_items(text: str | bytes) -> list[ItemResult]:
     """What read_items.sql gives, by index."""
-    return [to_item(row) for row in sorted(_decode_items(text), key=lambda row: row[1])]
+    found = [_plain(row) for row in _decode_raw(text)]
+    return [to_item(row) for row in sorted(found, key=lambda row: row[1])]
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True):
@@ -112,24 +135,50 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
 
     def to_worker(self, *, is_live: bool) -> WorkerInfo:
         """As the contract says it."""
+        names, fault = to_names(self.definitions, self.id)
         return WorkerInfo(
             id=self.id,
             name=self.name,
-            definitions=decode_names(self.definitions),
+            definitions=names,
             started_at=self.started_at,
             expires_at=self.expires_at,
             is_live=is_live,
             process=self.process,
             lease=self.lease,
             runs=self.runs,
+            fault=fault,
         )
 
 
-decode_workers = msgspec.json.Decoder(list[WorkerRow]).decode
+_decode_workers = msgspec.json.Decoder(list[WorkerRow]).decode
+
+
+def decode_workers(text: str | bytes) -> list[WorkerRow]:
+    """What list_workers.sql gives."""
+    return _decode_workers(as_text(text))
+
+
+def as_text(text: str | bytes) -> str:
+    """Bytes that are no text any more become characters that are none."""
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")
+
+
 decode_pairs = msgspec.json.Decoder(list[tuple[int, int]]).decode
 decode_streams = msgspec.json.Decoder(list[list[tuple[int, int]]]).decode
-decode_pages = msgspec.json.Decoder(list[list[tuple[int, str, int]]]).decode
-decode_page = msgspec.json.Decoder(list[tuple[int, str, int]]).decode
+_decode_pages = msgspec.json.Decoder(list[list[tuple[int, str, int]]]).decode
+_decode_page = msgspec.json.Decoder(list[tuple[int, str, int]]).decode
+
+
+def decode_pages(text: str | bytes) -> list[list[tuple[int, str, int]]]:
+    """What list_runs.sql gives."""
+    return _decode_pages(as_text(text))
+
+
+def decode_page(text: str | bytes) -> list[tuple[int, str, int]]:
+    """What the other lists of runs give."""
+    return _decode_page(as_text(text))
+
+
 decode_strings = msgspec.json.Decoder(list[str]).decode
 decode_numbers = msgspec.json.Decoder(list[int]).decode
 decode_rows = msgspec.json.Decoder(list[tuple[int, int, int, int, int]]).decode

@@ -2,6 +2,9 @@
 
 Columns hold what somebody searches or a person wants to read; waits, tags, results and failures are JSON texts. What a
 database cannot hold as it is, a user's text or a message's, goes through a function of its store (`Text`).
+
+A row that somebody or something has damaged is a value too: it says what of it cannot be read, and everybody who reads
+many rows gets all the others. It is logged and counted once (`outlive.telemetry.damaged_rows`).
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from typing import Any
 import msgspec
 
 from outlive._model import Failure, Payload, Run, RunStatus, Wait
+from outlive._model.run import STORED
 from outlive._store.contract import Ended, Inbound, ItemResult, MessageKind
+from outlive.telemetry import damaged_rows
 
 Text = Callable[[str], str]
 """A text as a database holds it, or the way back."""
@@ -26,8 +31,8 @@ _decode_ended = msgspec.json.Decoder(Ended).decode
 decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 _UNSIGNED = 2**64
-_STATUSES: dict[str | RunStatus, RunStatus] = {name: status for status in RunStatus for name in (status, status.value)}
-_KINDS: dict[str | MessageKind, MessageKind] = {name: kind for kind in MessageKind for name in (kind, kind.value)}
+_STATUSES: dict[str | RunStatus, RunStatus] = {name: status for status in STORED for name in (status, status.value)}
+KINDS: dict[str | MessageKind, MessageKind] = {name: kind for kind in MessageKind for name in (kind, kind.value)}
 
 
 def to_json(value: object) -> str:
@@ -83,8 +88,57 @@ def birth_of(run: Run, text: Text, *, key: int | None, journal: int) -> tuple[An
     )
 
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, ValueError)
+"""What reading a damaged column can raise."""
+
+
 def to_run(row: Sequence[Any], text: Text) -> Run:
-    """A run from its columns, in the order of `birth_of`; more columns may follow."""
+    """A run from its columns, in the order of `birth_of`; more columns may follow. One that is damaged has the status
+    DAMAGED, what of it can be read, and what is wrong with it as its reason."""
+    try:
+        return to_sound_run(row, text)
+    except UNREADABLE as error:
+        return to_damaged_run(row, error)
+
+
+def to_damaged_run(row: Sequence[Any], error: Exception) -> Run:
+    """What is left of the row of a run."""
+    (
+        _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, _,
+        status, _, wake_at, owner, epoch, attempts, updated_at, *_,
+    ) = row  # fmt: skip
+    fault = f"no run has the status {status!r}" if isinstance(error, KeyError) else str(error)
+    damaged_rows.add("run", str(id), fault)
+    return Run(
+        id=str(id),
+        journal=_number(journal),
+        number=_number(number),
+        root_id=str(root_id),
+        parent_id=None if parent_id is None else str(parent_id),
+        workflow=str(workflow),
+        version=_number(version),
+        nonce=_number(nonce) % _UNSIGNED,
+        status=RunStatus.DAMAGED,
+        wake_at=None if wake_at is None else _number(wake_at),
+        owner=str(owner),
+        epoch=_number(epoch),
+        attempts=_number(attempts),
+        created_at=_number(created_at),
+        updated_at=_number(updated_at),
+        reason=f"its row in the store is damaged: {fault}; outlive fsck --repair writes it again from the journal",
+    )
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def to_sound_run(row: Sequence[Any], text: Text) -> Run:
+    """The same of a row that is as it was written.
+
+    Raises:
+        MsgspecError, UnicodeError, KeyError, TypeError, ValueError: it is not.
+    """
     (
         _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
         status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
@@ -118,12 +172,35 @@ def to_run(row: Sequence[Any], text: Text) -> Run:
 
 
 def to_inbound(row: Sequence[Any], text: Text) -> tuple[int, Inbound]:
-    """A row of read_inbox.sql: the journal, and the message."""
+    """A row of read_inbox.sql: the journal, and the message; one that is damaged says so in `fault`."""
+    try:
+        return _to_sound_inbound(row, text)
+    except UNREADABLE as error:
+        return to_damaged_inbound(row, error)
+
+
+def to_damaged_inbound(row: Sequence[Any], error: Exception) -> tuple[int, Inbound]:
+    """What is left of a message."""
+    journal, id, run, kind, at, name, key, *_ = row
+    fault = f"no message is of the kind {kind!r}" if isinstance(error, KeyError) else str(error)
+    damaged_rows.add("inbox", str(id), fault)
+    return journal, Inbound(
+        id=id,
+        run=run,
+        kind=KINDS.get(kind, MessageKind.SIGNAL),
+        at=_number(at),
+        name=str(name),
+        key=str(key),
+        fault=fault,
+    )
+
+
+def _to_sound_inbound(row: Sequence[Any], text: Text) -> tuple[int, Inbound]:
     journal, id, run, kind, at, name, key, payload, ended = row
     return journal, Inbound(
         id=id,
         run=run,
-        kind=_KINDS[kind],
+        kind=KINDS[kind],
         at=at,
         name=text(name),
         key=text(key),
@@ -132,12 +209,29 @@ def to_inbound(row: Sequence[Any], text: Text) -> tuple[int, Inbound]:
     )
 
 
+def to_names(text: Any, worker_id: str) -> tuple[tuple[str, ...], str]:
+    """The definitions of a worker, and what is wrong with them if they cannot be read."""
+    try:
+        return decode_names(text), ""
+    except UNREADABLE as error:
+        fault = f"its definitions cannot be read: {error}"
+        damaged_rows.add("worker", worker_id, fault)
+        return (), fault
+
+
 def to_item(row: Sequence[Any]) -> ItemResult:
-    """A row of read_items.sql."""
+    """A row of read_items.sql; one that is damaged has failed with what is wrong with it."""
     run, index, result, failure = row
-    return ItemResult(
-        run=run,
-        index=index,
-        result=None if result is None else _decode_payload(result),
-        failure=None if failure is None else _decode_failure(failure),
-    )
+    try:
+        return ItemResult(
+            run=run,
+            index=index,
+            result=None if result is None else _decode_payload(result),
+            failure=None if failure is None else _decode_failure(failure),
+        )
+    except UNREADABLE as error:
+        fault = str(error)
+        damaged_rows.add("item", f"{run}/{index}", fault)
+        message = f"the stored outcome of item {index} is damaged: {fault}"
+        failure = Failure(type="outlive.errors.UnreadableError", message=message)
+        return ItemResult(run=run, index=index, failure=failure, fault=fault)

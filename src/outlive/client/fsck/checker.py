@@ -11,7 +11,7 @@ import msgspec
 
 from outlive._journal.codec import Row
 from outlive._model import RunStatus, WaitKind
-from outlive._store.contract import Store
+from outlive._store.contract import Store, WorkerInfo
 from outlive._store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
 from outlive.client.fsck.checkpoints import find_damaged_checkpoints
 from outlive.client.fsck.problem import REPAIRABLE, Kind, Problem
@@ -51,10 +51,9 @@ class Checker:
         """Everything that is wrong, tree by tree, then checkpoints; with `repair`, also what was wrong."""
         for line in await self._examiner.check_database():
             yield Problem("", line, kind=Kind.DATABASE)
-        try:
-            await self._ask_workers()
-        except (ValueError, KeyError) as error:
-            yield Problem("", f"the list of workers cannot be read: {error}", kind=Kind.DATABASE)
+        for worker in await self._ask_workers():
+            if worker.fault:
+                yield Problem("", f"the row of worker {worker.id} is damaged: {worker.fault}", kind=Kind.DATABASE)
         after = HANDLE_MIN
         while page := await self._examiner.list_journals(after=after, limit=TREES_MAX):
             for tree, rows in await self._read_page(await self._examiner.examine(page)):
@@ -66,8 +65,10 @@ class Checker:
         async for problem in find_damaged_checkpoints(self._store):
             yield problem
 
-    async def _ask_workers(self) -> None:
-        self._workers = {worker.id for worker in await self._store.list_workers()}
+    async def _ask_workers(self) -> list[WorkerInfo]:
+        workers = await self._store.list_workers()
+        self._workers = {worker.id for worker in workers}
+        return workers
 
     async def _read_page(self, trees: list[TreeRows]) -> list[tuple[TreeRows, list[Row] | None]]:
         """Trees with their journals, as far as these are short; most of them are."""
@@ -146,35 +147,32 @@ class Checker:
         """Messages and outcomes of items that cannot be read, or say something else than the journal."""
         problems: list[Problem] = []
         if tree.mail:
-            try:
-                mail = (await self._store.read_inbox([tree.journal])).get(tree.journal, [])
-            except (ValueError, KeyError) as error:
-                what = f"a message that waits cannot be read: {error}"
+            mail = (await self._store.read_inbox([tree.journal])).get(tree.journal, [])
+            for message in (it for it in mail if it.fault):
+                what = f"message {message.id} cannot be read: {message.fault}"
                 problems.append(Problem(reading.root_id, what, None, Kind.MAIL, tree.journal))
-            else:
-                blobs = {it.payload.blob: None for it in mail if it.payload is not None and it.payload.blob}
-                problems += await self._find_lost_blobs(reading, blobs)
+            blobs = {it.payload.blob: None for it in mail if it.payload is not None and it.payload.blob}
+            problems += await self._find_lost_blobs(reading, blobs)
         for number, outcomes in reading.outcomes.items():
             run_id = reading.fold.runs[number].id
-            try:
-                lost = Counter({outcome: count for outcome, count in outcomes.items() if outcome})
-                lost -= await self._sum_items(run_id)
-            except (ValueError, KeyError) as error:
-                what = f"the outcome of an item cannot be read: {error}"
+            found, faults = await self._sum_items(run_id)
+            problems += [Problem(run_id, what, None, Kind.ITEM, tree.journal) for what in faults]
+            lost = Counter({outcome: count for outcome, count in outcomes.items() if outcome}) - found
+            if lost and not faults:
+                what = f"{lost.total()} outcomes of items are not what the journal tells"
                 problems.append(Problem(run_id, what, None, Kind.ITEM, tree.journal))
-            else:
-                if lost:
-                    what = f"{lost.total()} outcomes of items are not what the journal tells"
-                    problems.append(Problem(run_id, what, None, Kind.ITEM, tree.journal))
         return problems
 
-    async def _sum_items(self, run_id: str) -> Counter[int]:
+    async def _sum_items(self, run_id: str) -> tuple[Counter[int], list[str]]:
+        """The outcomes of the items of a run, as checksums, and what is wrong with those that cannot be read."""
         found: Counter[int] = Counter()
+        faults: list[str] = []
         after = -1
         while page := await self._store.read_items(run_id, after=after):
-            found.update(checksum_of(item.result or item.failure) for item in page)
+            found.update(checksum_of(item.result or item.failure) for item in page if not item.fault)
+            faults += [f"the outcome of item {item.index} cannot be read: {item.fault}" for item in page if item.fault]
             after = page[-1].index
-        return found
+        return found, faults
 
     async def _find_unheard_ends(self, tree: TreeRows, reading: Reading) -> list[Problem]:
         """Runs in other trees that have ended while this tree waits for that, and no message is on its way."""

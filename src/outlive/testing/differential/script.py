@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from outlive._model import RunStatus
 from outlive._model.checkpoint import NUMBER_MAX
+from outlive._model.run import STORED
 from outlive._store.contract import MessageKind
 from outlive.testing.differential.oracle import Oracle
 from outlive.testing.differential.words import Letter, Mark, NewTree, Operation, Turn, Write
@@ -247,7 +247,7 @@ class Author:
     def _list(self) -> Operation:
         """A page of runs: limit, whether roots only, and which filters are on."""
         random = self._random
-        statuses = tuple(random.sample(list(RunStatus), random.choice([0, 0, 0, 1, 3])))
+        statuses = tuple(random.sample(list(STORED), random.choice([0, 0, 0, 1, 3])))
         filters = tuple(random.choice([0, 0, 0, 1]) for _ in range(5))
         numbers = (random.choice([1, 2, 5, 100]), *filters)
         return Operation(

@@ -36,7 +36,10 @@ FROM (
     ) AS newest
     WHERE
         ($5::text IS NULL OR groups.workflow = $5::text)
-        AND ($4::text[] IS NULL OR groups.status = ANY ($4::text[]))
+        AND (
+    $4::text[] IS NULL OR groups.status = ANY ($4::text[])
+    OR (groups.status NOT IN {stored} AND 'damaged' = ANY ($4::text[]))
+)
         AND (NOT $9::boolean OR NOT groups.is_child)
     ORDER BY newest.created_at DESC, newest.id DESC
     LIMIT $3

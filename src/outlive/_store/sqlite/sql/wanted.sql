@@ -1,6 +1,9 @@
 -- What every list filters by; included in list_*.sql.
 (:before IS NULL OR (run.created_at, run.id) < (:before, :before_id))
-AND (:statuses IS NULL OR run.status IN (SELECT value FROM json_each(:statuses)))
+AND (
+    :statuses IS NULL OR run.status IN (SELECT value FROM json_each(:statuses))
+    OR (run.status NOT IN {stored} AND 'damaged' IN (SELECT value FROM json_each(:statuses)))
+)
 AND (:workflow IS NULL OR run.workflow = :workflow)
 AND (:root_id IS NULL OR run.root_id = :root_id)
 AND (:parent_id IS NULL OR run.parent_id = :parent_id)
@@ -9,7 +12,12 @@ AND (NOT :roots_only OR run.number = 0)
 AND (:tags IS NULL OR NOT EXISTS (
     SELECT 1
     FROM json_each(:tags) AS wish
+    -- In the table and not in the row, whose JSON may be damaged: that would fail for everybody.
     WHERE NOT EXISTS (
-        SELECT 1 FROM json_each(run.tags) AS tag WHERE tag.key = wish.key AND tag.value = wish.value
+        SELECT 1
+        FROM outlive_tags AS tag
+        WHERE
+            tag.name = wish.key AND tag.value = wish.value
+            AND tag.created_at = run.created_at AND tag.run_key = run.key
     )
 ))

@@ -1,0 +1,228 @@
+"""Rows that something has damaged, in both databases: each is shown for what it is, and harms its own run alone."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import apsw
+import psycopg
+import pytest
+
+import outlive
+from outlive import RunStatus
+from outlive._journal.event import ApprovalDecided, MessageSetAside
+from outlive._model import RunFilter
+from outlive._model.run import STORED
+from outlive._store.contract import Store, WorkerInfo
+from outlive.client.fsck import Checker
+from outlive.client.recovery import IncompleteKind
+from outlive.errors import RunDamagedError
+from outlive.testing.conformance.builders import begin, claim, hire
+from tests.engine.asking import asking, has_asked
+from tests.engine.support import Place, events_of, in_time, note, until, waits
+
+pytestmark = pytest.mark.every_store
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where rows can be damaged by hand."""
+    if request.param == "sqlite":
+        return Place(tmp_path / "engine.db", is_damaged=True)
+    return Place(None, server_url=request.getfixturevalue("postgres_url"), is_damaged=True)
+
+
+def change(place: Place, statement: str) -> None:
+    """Do something to the tables behind everybody's back; `t_` stands before the name of each table."""
+    if place.server_url:
+        with psycopg.connect(place.server_url.partition("?")[0]) as server:
+            server.execute(statement.replace("t_", "place.").encode())
+        return
+    connection = apsw.Connection(str(place.path))
+    connection.execute(statement.replace("t_", "outlive_"))
+    connection.close()
+
+
+@outlive.workflow
+async def damaged_row(name: str) -> str:
+    before = await note(f"{name} before")
+    return f"{before} {await outlive.wait_for_signal('go', str)}"
+
+
+# -- Runs --------------------------------------------------------------------------------------------------------------
+
+COLUMNS = {
+    "status": "'confused'",
+    "waits": "'{'",
+    "tags": "'['",
+    "result": "'nonsense'",
+    "failure": "'[1]'",
+    "published": "'{\"v\"'",
+}
+"""What can be written into each column that a database does not check itself."""
+
+
+async def test_a_damaged_row_is_listed_and_found_with_what_is_wrong_with_it(place: Place) -> None:
+    """Whatever column it is, everybody who reads many rows gets all the others."""
+    store = place.store()
+    await store.open()
+    await hire(store, "worker-a")
+    for column, value in COLUMNS.items():
+        await begin(store, f"{column}-good")
+        await begin(store, f"{column}-bad")
+        change(place, f"UPDATE t_runs SET {column} = {value} WHERE id = '{column}-bad'")
+
+    runs = {run.id: run for run in await store.list_runs(RunFilter())}
+    found = await store.find_runs([f"{column}-bad" for column in COLUMNS])
+    for column in COLUMNS:
+        assert RunStatus.PENDING is runs[f"{column}-good"].status
+        assert RunStatus.DAMAGED is runs[f"{column}-bad"].status is found[f"{column}-bad"].status
+        assert "its row in the store is damaged: " in runs[f"{column}-bad"].reason
+    assert "status-bad" in {run.id for run in await store.list_runs(RunFilter(statuses=(RunStatus.DAMAGED,)))}
+    assert "status-bad" not in {run.id for run in await store.list_runs(RunFilter(statuses=STORED))}
+
+    assert sorted(f"{column}-good" for column in COLUMNS) == sorted(await claim(store, "worker-a", limit=100))
+    await store.close()
+
+
+async def test_a_text_that_is_no_text_any_more_damages_its_row_only(tmp_path: Path) -> None:
+    """SQLite gives back whatever bytes are there; PostgreSQL lets none be written."""
+    place = Place(tmp_path / "engine.db", is_damaged=True)
+    store = place.store()
+    await store.open()
+    await hire(store, "worker-a")
+    for name in ("good", "bad-reason", "bad-id"):
+        await begin(store, name)
+    change(place, "UPDATE t_runs SET reason = CAST(x'61ff' AS TEXT) WHERE id = 'bad-reason'")
+    change(place, "UPDATE t_runs SET id = CAST(x'61ff' AS TEXT) WHERE id = 'bad-id'")
+
+    runs = {run.id: run.status for run in await store.list_runs(RunFilter())}
+    assert {"good": RunStatus.PENDING, "bad-reason": RunStatus.DAMAGED, "a\ufffd": RunStatus.DAMAGED} == runs
+    assert ["good"] == await claim(store, "worker-a", limit=100)
+    await store.close()
+
+
+async def test_one_damaged_run_is_told_by_every_verb_and_repaired(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`list`, `recovery`, `why`, `info` and `result` say what is wrong with it, and serve the others; it is logged and
+    counted once; what `fsck` writes again goes on."""
+    bad = f"bad-{place.url[:6]}"
+    async with place.engine() as engine:
+        for name in ("good", bad):
+            await waits(await engine.start(damaged_row, name, id=name, tags={"shop": "north", "row": name}))
+        change(place, f"UPDATE t_runs SET waits = 'nonsense', tags = '[' WHERE id = '{bad}'")
+        counted = engine.counters.rows_damaged
+        with caplog.at_level(logging.ERROR, "outlive"):
+            assert {"good": RunStatus.WAITING, bad: RunStatus.DAMAGED} == {
+                run.id: run.status for run in await engine.list()
+            }
+            assert [bad] == [run.id for run in await engine.list(status="damaged")]
+            # By both tags, which the database must not look for in the damaged JSON.
+            assert [bad] == [run.id for run in await engine.list(tags={"shop": "north", "row": bad})]
+            (incomplete,) = await engine.recovery()
+            assert (bad, IncompleteKind.DAMAGED) == (incomplete.run.id, incomplete.kind)
+            assert "its row in the store is damaged: " in await engine.get(bad).why()
+            with pytest.raises(RunDamagedError, match="outlive fsck --repair"):
+                await in_time(engine.get(bad).result())
+        assert 1 == len([record for record in caplog.records if f"run {bad}" in record.message])
+        assert counted + 1 == engine.counters.rows_damaged
+
+        await engine.signal("good", "go", "on")
+        assert "good before on" == await in_time(engine.get("good").result())
+        assert [problem async for problem in Checker(engine._store, repair=True).problems()]
+        await engine.signal(bad, "go", "on")
+        assert f"{bad} before on" == await in_time(engine.get(bad).result())
+
+
+# -- What hangs on runs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [("payload = '{'", "Input data was truncated"), ("kind = 'letter'", "no message is of the kind 'letter'")],
+)
+async def test_a_damaged_message_is_set_aside(place: Place, damage: str, told: str) -> None:
+    """The run takes it out of its inbox, says so, and goes on with the next one."""
+    async with place.engine() as engine:
+        await waits(await engine.start(damaged_row, "a", id="run-1"))
+    async with place.engine(worker=False) as client:
+        await client.signal("run-1", "go", "lost")
+        change(place, f"UPDATE t_inbox SET {damage}")
+        await client.signal("run-1", "go", "on")
+    async with place.engine() as engine:
+        run = engine.get("run-1")
+        assert "a before on" == await in_time(run.result())
+        (fact,) = await events_of(run, MessageSetAside)
+        assert fact.reason.startswith(f"its row in the inbox is damaged: {told}")
+        (found,) = await run.set_aside()
+        assert ("go", None) == (found.name, found.value)
+
+
+async def test_a_damaged_decision_is_asked_for_again(place: Place) -> None:
+    """The store accepts one decision for each request, so the run makes another request."""
+    async with place.engine() as engine:
+        await has_asked(await engine.start(asking, id="run-1"))
+    async with place.engine(worker=False) as client:
+        await client.approve("run-1", "refund", by="ann", form={"cents": 1})
+        change(place, "UPDATE t_inbox SET payload = '{'")
+    async with place.engine() as engine:
+        run = engine.get("run-1")
+
+        async def is_asked_again() -> bool:
+            return 2 == len(await run.approvals())
+
+        await until(is_asked_again)
+        await run.approve("refund", by="bob", form={"cents": 2})
+        assert "yes bob Refund(cents=2, note='')" == await in_time(run.result())
+        assert 2 == len(await events_of(run, ApprovalDecided))
+
+
+async def test_a_damaged_worker_is_listed(place: Place) -> None:
+    """Others are too, and claiming goes on."""
+    store = place.store()
+    await store.open()
+    for name in ("worker-a", "worker-b"):
+        await store.register_worker(worker(store, name), lease_seconds=30)
+    change(place, "UPDATE t_workers SET definitions = '[' WHERE id = 'worker-a'")
+    await begin(store, "run-1")
+
+    damaged, sound = sorted(await store.list_workers(), key=lambda it: it.id)
+    assert ((), ("greet@1",), "") == (damaged.definitions, sound.definitions, sound.fault)
+    assert damaged.fault.startswith("its definitions cannot be read")
+    assert ["run-1"] == await claim(store, "worker-b", limit=1)
+    await store.close()
+
+
+def worker(store: Store, name: str) -> WorkerInfo:
+    """A worker with one workflow."""
+    return WorkerInfo(id=name, name=name, definitions=("greet@1",), started_at=store.now(), expires_at=0)
+
+
+@outlive.step
+async def double(number: int) -> int:
+    return number * 2
+
+
+async def test_a_damaged_item_fails_alone(place: Place) -> None:
+    """The others of its batch are given."""
+    async with place.engine() as engine:
+        batch = await engine.start_batch(double, range(3))
+        await in_time(batch.result())
+        change(place, "UPDATE t_items SET result = '{' WHERE \"index\" = 1")
+        items = [item async for item in batch.items()]
+
+        assert [(0, 0), (2, 4)] == sorted((item.index, item.result) for item in items if item.error is None)
+        (broken,) = [item for item in items if item.error is not None]
+        assert "the stored outcome of item 1 is damaged" in str(broken.error)
+
+
+async def test_tags_without_a_run_are_found_by_nobody(place: Place) -> None:
+    """A list by that tag gives the runs that are there."""
+    async with place.engine() as engine:
+        await waits(await engine.start(damaged_row, "a", id="run-1", tags={"shop": "north"}))
+        change(place, "UPDATE t_tags SET run_key = 77")
+        await waits(await engine.start(damaged_row, "b", id="run-2", tags={"shop": "north"}))
+
+        assert ["run-2"] == [run.id for run in await engine.list(tags={"shop": "north"})]
