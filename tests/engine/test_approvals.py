@@ -243,7 +243,8 @@ async def test_an_approval_that_nobody_asked_for_is_not_found(engine: outlive.En
     run = await engine.start(asking, id="run-1")
     await waits(run)
 
-    with pytest.raises(ApprovalNotFoundError, match=r"'run-1' has not asked for approval 'other'; .*: run-1 refund") as caught:
+    told = r"'run-1' has not asked for approval 'other'; .*: run-1 refund"
+    with pytest.raises(ApprovalNotFoundError, match=told) as caught:
         await run.approve("other", by="ann")
     assert ["run-1 refund"] == caught.value.pending
     with pytest.raises(ApprovalNotFoundError):
