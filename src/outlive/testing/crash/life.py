@@ -14,7 +14,7 @@ from outlive._journal.value import Stored
 from outlive._model import Payload, Run
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
-from outlive.errors import RunFailed, RunFinishedError, StandstillError
+from outlive.errors import RunFailed, RunFinishedError, RunParkedError, StandstillError
 from outlive.telemetry import Counters
 from outlive.testing.crash.journal import StepKey, all_runs
 from outlive.testing.crash.mortal import Death, MortalStore
@@ -166,7 +166,7 @@ class Life:
             ended.result = await self.engine.get(self._plan.run_id).result()
         except RunFailed as error:
             ended.error = str(error)
-        except StandstillError as error:
+        except (StandstillError, RunParkedError) as error:
             ended.trouble = str(error)
         await self.engine.finish(skips_max=SKIPS_AFTER_END_MAX)
         ended.runs = {run.id: await self._end_of(run) for run in await all_runs(self.store.inner)}

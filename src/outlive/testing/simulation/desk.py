@@ -21,6 +21,7 @@ from outlive.errors import (
     RunFinishedError,
     RunNotFoundError,
     RunNotParkedError,
+    RunParkedError,
     RunTimedOut,
     StoreUnavailableError,
 )
@@ -223,7 +224,7 @@ class Desk:
         assert process.engine is not None
         try:
             await wish.verb(process.engine)
-        except (StoreUnavailableError, EngineClosedError, ApprovalNotFoundError) as error:
+        except (StoreUnavailableError, EngineClosedError, ApprovalNotFoundError, RunParkedError) as error:
             self._world.note(process.name, "%s: %s", wish.what, type(error).__name__)
             wish.at = None
             self._world.after(RETRY_SECONDS, self._try, wish)
