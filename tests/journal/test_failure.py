@@ -449,3 +449,16 @@ def test_plain_arguments_and_attributes_come_back_exactly(args: list[Any], attri
 
     assert is_same(back.args, tuple(args))
     assert is_same({name: getattr(back, name) for name in attributes}, attributes)
+
+
+def test_a_message_that_looks_like_a_traceback_costs_nothing() -> None:
+    """Whatever stands in the text of an exception, it can be raised again and printed."""
+    lines = [
+        '  File "a.py", line 99999999999999999999, in far',
+        '  File "b.py", line 7, in near',
+        '  File "", line 1, in ',
+    ]
+    back = again(ValueError("\n".join(["x", *lines])))
+
+    assert type(back) is ValueError
+    assert 'File "b.py", line 7, in near' in "".join(traceback.format_exception(back))

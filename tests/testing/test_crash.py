@@ -352,3 +352,14 @@ async def test_a_tree_that_is_claimed_and_not_yet_moved_is_no_contradiction() ->
 
     assert report.error == ""
     assert any(write.startswith("claim of crash.nothing") for write in report.writes)
+
+
+@outlive.workflow(name="crash.parks")
+async def parks() -> None:
+    await asyncio.to_thread(print)
+
+
+async def test_a_run_that_is_parked_is_trouble_with_its_reason() -> None:
+    """It does not end, and no crash is needed for that."""
+    with pytest.raises(SurvivalError, match=r"(?s)without any crash.*is not durable"):
+        await crash_everywhere(parks)

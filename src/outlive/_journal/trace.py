@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from types import FrameType, FunctionType, TracebackType
 
-_FRAME = re.compile(r'^(?:  \| )?  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)$', re.MULTILINE)
+_FRAME = re.compile(r'^(?:  \| )?  File "(?P<file>.+)", line (?P<line>\d{1,9}), in (?P<name>.+)$', re.MULTILINE)
 
 
 def own_part(trace: TracebackType | None) -> TracebackType | None:
@@ -39,13 +39,26 @@ def trace_of(text: str) -> TracebackType | None:
     trace: TracebackType | None = None
     for found in reversed(list(_FRAME.finditer(text))):
         code = _nowhere.__code__.replace(
-            co_filename=found["file"], co_name=found["name"], co_qualname=found["name"], co_firstlineno=1
+            co_filename=found["file"],
+            co_name=found["name"],
+            co_qualname=found["name"],
+            co_firstlineno=int(found["line"]),
+            co_linetable=_NO_COLUMNS,
         )
         # A generator that was never begun has a frame, and nothing in it.
         frame = FunctionType(code, {})().gi_frame
-        trace = TracebackType(trace, frame, -1, int(found["line"]))
+        trace = TracebackType(trace, frame, 0, int(found["line"]))
     return trace
 
 
 def _nowhere() -> Iterator[None]:
     yield
+
+
+def _without_columns(units: int) -> bytes:
+    """A table of locations (PEP 657) that puts all of a code on its first line: nothing is underlined there."""
+    entries = [0x80 | 13 << 3 | min(units - begin, 8) - 1 for begin in range(0, units, 8)]
+    return bytes(byte for entry in entries for byte in (entry, 0))
+
+
+_NO_COLUMNS = _without_columns(len(_nowhere.__code__.co_code) // 2)

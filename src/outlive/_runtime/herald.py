@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import Clock
 from outlive._tasks import own_task
-from outlive.telemetry import Counters, log
+from outlive.telemetry import Counters, log, run_fields
 
 LINE_MAX = 1_000
 """Facts of one run that may wait for one observer."""
@@ -108,7 +108,7 @@ class Line:
         self._herald.counters.hooks_dropped += 1
         if not self._behind:
             text = "%s is %d facts behind of run %s; more are dropped"
-            log.error(text, self._name, len(self._queue), self.key[0])
+            log.error(text, self._name, len(self._queue), self.key[0], extra=run_fields(self.key[0], None))
         self._behind += 1
 
     def drop(self) -> int:
@@ -158,4 +158,5 @@ class Line:
 
     def _failed(self, hook: str, error: BaseException) -> None:
         self._herald.counters.hooks_failed += 1
-        log.error("hook %s of %s failed for run %s", hook, self._name, self.key[0], exc_info=error)
+        extra = run_fields(self.key[0], None)
+        log.error("hook %s of %s failed for run %s", hook, self._name, self.key[0], exc_info=error, extra=extra)

@@ -6,6 +6,7 @@ was refused was never said. Every record has the fields of `run_fields`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from outlive._journal.event import (
@@ -49,13 +50,9 @@ class Reporter:
                     text = "run %s: %s %r was set aside: %s"
                     log.warning(text, run.id, what, event.name, event.reason, extra=run_fields(run.id, run.workflow))
                 case RunFailed():
-                    # A parent gets the exception of its child, and may know what to do about it.
-                    level = "warning" if run.number == 0 else "info"
-                    text = text_of(self._hidden(event.failure))
-                    getattr(log, level)("run %s failed:\n%s", run.id, text, extra=run_fields(run.id, run.workflow))
+                    _tell_end(run, f"failed:\n{text_of(self._hidden(event.failure))}")
                 case RunTimedOut():
-                    text = "run %s did not end within its timeout"
-                    log.warning(text, run.id, extra=run_fields(run.id, run.workflow))
+                    _tell_end(run, "did not end within its timeout")
                 case RunParked():
                     log.error("%s", RunParkedError(run.id, event.reason), extra=run_fields(run.id, run.workflow))
                 case _:
@@ -76,6 +73,12 @@ class Reporter:
 
     def _hidden(self, failure: Failure) -> Failure:
         return self._redaction.hide_failure(failure)
+
+
+def _tell_end(run: Run, how: str) -> None:
+    # A parent gets the exception of its child, and may know what to do about it.
+    level = logging.WARNING if run.number == 0 else logging.INFO
+    log.log(level, "run %s %s", run.id, how, extra=run_fields(run.id, run.workflow))
 
 
 def tell_taken_over(run: Run) -> None:

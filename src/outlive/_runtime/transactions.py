@@ -23,7 +23,7 @@ from outlive._runtime.committer import rolled_back
 from outlive._runtime.patience import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS
 from outlive._store.contract import Transaction
 from outlive.errors import StoreUnavailableError
-from outlive.telemetry import log
+from outlive.telemetry import log, run_fields
 
 VERDICTS_MAX = 1_000
 """Verdicts that wait for their runs."""
@@ -63,7 +63,8 @@ class TransactionSteps:
             try:
                 return await self._run_once(attempt)
             except StoreUnavailableError as error:
-                log.warning("step %s of run %s is done again: %s", command.call, attempt.run_id, error)
+                extra = run_fields(attempt.run_id, attempt.workflow, step=attempt.name, attempt=attempt.number)
+                log.warning("step %s of run %s is done again: %s", command.call, attempt.run_id, error, extra=extra)
                 await Bell().sleep(pause)
                 pause = min(BACKOFF_MAX_SECONDS, pause * 2)
 
