@@ -49,7 +49,7 @@ class Patience:
                 if len(known) == len(changes):
                     break
             except StoreMovedError:
-                # There is nobody to wait for. The runs are discarded, and who wants to start one asks the store why.
+                # Waiting does not help. The runs are discarded, and a start asks the store why it was refused.
                 known |= {index: (Outcome.CONFLICT, changes[index].journal) for index in open_}
                 break
             except StoreUnavailableError as error:

@@ -183,7 +183,7 @@ class Resources:
         return Wanted(tuple(names), functools.partial(self.get, tuple(names)))
 
     async def get(self, names: Sequence[str]) -> dict[str, Any]:
-        """Resources by name, each set up now if nobody has wanted it before."""
+        """Resources by name; one that is not set up on this loop is set up now."""
         if not self._known.keys() >= {*names}:
             raise MachineError(self._machine, self.problems())
         found = {}

@@ -5,7 +5,7 @@ checkpoints by itself; the writer does it, between commits. The version gate is 
 SQLite before 3.51.3 has, in which two processes can damage the file.
 
 A file that is deleted, moved or replaced while it is open goes on working for its connections, and is lost with them.
-So every connection looks, after what it has read or written and before anybody hears of it (`Session.check_file`).
+So every connection looks, after it has read or written and before the caller gets the answer (`Session.check_file`).
 
 A connection must not cross a fork: the child has a copy of what SQLite remembers of its locks, and not the locks. That
 holds for the file, not only for the connection: a new connection of the child would rely on the same memory. So
@@ -107,7 +107,7 @@ class Session:
 
     def check_file(self) -> None:
         """See that the connection's file and its WAL are still at their paths. Called after something was read or
-        written, before anybody hears of it.
+        written, before the caller gets its answer.
 
         Raises:
             StoreMovedError: they are not.
