@@ -58,6 +58,24 @@ def test_a_result_of_none_is_a_result() -> None:
     assert back.result.v == msgspec.Raw(b"null")
 
 
+def test_a_damaged_row_is_named_with_its_seq_and_its_kind() -> None:
+    """As far as the kind can still be read: its first letters may be what was damaged."""
+    seq, format_, crc, body = seal(StepSucceeded(at=5, call="a", result=json_payload(b"1")), salt=SALT, seq=3)
+
+    with pytest.raises(CorruptJournalError, match=r"at event 3: checksum does not match \(StepSucceeded\)"):
+        open_row((seq, format_, crc, body.replace(b'"a"', b'"b"')), salt=SALT, run_id="r")
+    with pytest.raises(CorruptJournalError, match="at event 3: checksum does not match;"):
+        open_row((seq, format_, crc, b"?" + body), salt=SALT, run_id="r")
+
+
+def test_a_damaged_snapshot_is_what_is_said_to_be_damaged() -> None:
+    """The rows before it are gone because it stands for them, and are not said to be missing."""
+    seq, format_, crc, body = seal(SAMPLES["SnapshotTaken"], salt=salt_of(NONCE), seq=5_000)
+
+    with pytest.raises(CorruptJournalError, match=r"run r is damaged at event 5000: .*\(SnapshotTaken\)"):
+        open_journal([(seq, format_, crc, body.replace(b"worker-1", b"worker-9"))], nonce=NONCE, run_id="r")
+
+
 # -- Golden rows ----------------------------------------------------------------------------------------------
 
 

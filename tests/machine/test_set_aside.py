@@ -1,13 +1,16 @@
-"""Messages that a machine could not read, beyond the snapshots that take the place of its journal."""
+"""Messages that a machine could not read, beyond the snapshots that take the place of its journal; and a snapshot that
+nobody can read."""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Any
 
 import outlive
 from outlive._journal.event import MessageSetAside, SnapshotTaken
-from tests.engine.support import Place, events_of, in_time, waits_for_another
+from outlive.client.handle import RunHandle
+from tests.engine.support import Place, events_of, in_time, parks, until, waits_for_another
 
 
 class S(enum.Enum):
@@ -61,3 +64,30 @@ async def test_a_snapshot_keeps_what_was_set_aside(place: Place) -> None:
         ]
         await engine.signal("run-1", "second", 2)
         assert Data(3) == (await in_time(engine.get("run-1").result())).data
+
+
+async def test_a_damaged_snapshot_parks_its_machine_and_is_named() -> None:
+    """What it stood for is gone, so nothing can be rebuilt. The reason says which event to restore; others go on."""
+    place = Place(None, is_damaged=True)
+    async with place.engine() as engine:
+        for run_id in ("bad", "good"):
+            run = await engine.start(adder, Data(), id=run_id)
+            await run.signal("first", 1)
+            await waits_for(run, "second")
+    tree = place.state.trees[place.state.runs["bad"].journal]
+    seq, format_, crc, body = tree.rows[0]
+    tree.rows[0] = (seq, format_, crc, body.replace(b'"total":1', b'"total":7'))
+    async with place.engine() as engine:
+        for run_id in ("bad", "good"):
+            await engine.signal(run_id, "second", 2)
+        assert Data(3) == (await in_time(engine.get("good").result())).data
+        assert f"damaged at event {seq}: checksum does not match (SnapshotTaken)" in await parks(engine.get("bad"))
+
+
+async def waits_for(run: RunHandle[Any], name: str) -> None:
+    """Return when a run waits for this signal."""
+
+    async def does() -> bool:
+        return await run.why() == f"it waits for signal {name!r}"
+
+    await until(does)

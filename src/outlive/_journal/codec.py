@@ -22,8 +22,9 @@ through the upcasts, oldest first; a row of a newer format, or of a kind this re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, get_args
 from zlib import crc32
 
 import msgspec
@@ -39,6 +40,8 @@ Row = tuple[int, int, int, bytes]
 UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """`UPCASTS[n]` turns the JSON object of format n into that of format n + 1."""
 
+_KIND = re.compile(rb'\{"t":"(\w{1,40})"', re.ASCII)
+_KINDS = {kind.__name__ for kind in get_args(AnyEvent)}
 _encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], AnyEvent] = msgspec.json.Decoder(AnyEvent).decode
 
@@ -64,7 +67,10 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
     """
     seq, format_, crc, body = row
     if crc != checksum(seq, format_, body, salt):
-        raise CorruptJournalError(run_id, seq, "checksum does not match")
+        kind = _kind_in(body)
+        raise CorruptJournalError(
+            run_id, seq, f"checksum does not match ({kind})" if kind else "checksum does not match"
+        )
     if format_ != FORMAT:
         return _open_other_format(row, run_id)
     try:
@@ -74,6 +80,12 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
         raise FormatTooNewError(run_id, seq, str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptJournalError(run_id, seq, str(error)) from error
+
+
+def _kind_in(body: bytes) -> str:
+    """The kind that a damaged row says it is of; empty if it says none that there is."""
+    found = _KIND.match(body)
+    return found[1].decode() if found and found[1].decode() in _KINDS else ""
 
 
 def checksum(seq: int, format_: int, body: bytes, salt: int) -> int:
@@ -91,6 +103,8 @@ def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str) -> Iterator[AnyEv
     salt = salt_of(nonce)
     expected = 0
     for row in rows:
+        if row[0] and not expected and _kind_in(row[3]) == SnapshotTaken.__name__:
+            open_row(row, salt=salt, run_id=run_id)  # If it is damaged, that is what is wrong, and no row is missing.
         if row[0] != expected and (expected or not stands_for_all(row, salt=salt)):
             raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")
         yield open_row(row, salt=salt, run_id=run_id)
