@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "outlive"
 
-LEAVES = {"errors", "telemetry", "_tasks"}
+LEAVES = {"errors", "telemetry", "_tasks", "_platform"}
 MODEL = LEAVES | {"_model"}
 JOURNAL = MODEL | {"_journal"}
 REPLAY = JOURNAL | {"_replay"}
@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "telemetry": set(),
     "_tasks": set(),
+    "_platform": set(),
     "_model": LEAVES,
     "_journal": MODEL,
     "_replay": JOURNAL,

@@ -48,6 +48,13 @@ TAKEN = re.compile(
     r"|asyncio\.(sleep|wait_for|timeout|timeout_at)"
 )
 THREADS = {"threading.Thread", "threading.Timer"}
+PLATFORM = "_platform.py"
+OF_SOME_SYSTEMS = re.compile(
+    r"(fcntl|resource|pwd|grp|termios|tty|pty|select|posix|msvcrt|winreg|_winapi)(\.\w+)?"
+    r"|os\.(fork\w*|register_at_fork|kill|killpg|wait\w*|[gs]ete?[ug]id|[gs]etpg\w+|[gs]etsid|sched_\w+|pidfd_\w+)"
+    r"|os\.(O_CLOEXEC|set_blocking)"
+    r"|signal\.(SIG(KILL|STOP|CONT|CHLD|QUIT|HUP|USR1|USR2|ALRM|PIPE)|pthread_\w+|pause|alarm|setitimer|sigwait\w*)"
+)
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 UNSAFE_NAMES = {"builtins.eval", "builtins.exec", "os.system", "os.popen", "asyncio.create_subprocess_shell"}
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}
@@ -143,6 +150,22 @@ def injected(source: Source) -> Breaches:
                 continue
 
 
+def portable(source: Source) -> Breaches:
+    """What only some systems have is asked for in _platform.py, with what takes its place elsewhere."""
+    if source.file == PLATFORM or source.file.startswith("testing/"):
+        return
+    imports = imports_in(source.tree)
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                yield from ((node.lineno, name) for name in imports_of(node) if OF_SOME_SYSTEMS.fullmatch(name))
+            case ast.Name() | ast.Attribute():
+                if OF_SOME_SYSTEMS.fullmatch(name := dotted_name(node, imports)):
+                    yield node.lineno, name
+            case ast.Constant(value=str() as text) if text.startswith("/proc"):
+                yield node.lineno, text
+
+
 def safe(source: Source) -> Breaches:
     """Bytes from a store or a network must never become code: use msgspec for data, a list of arguments for
     a process, and a function for behaviour."""
@@ -215,7 +238,7 @@ def sql_in_files(source: Source) -> Breaches:
                 continue
 
 
-RULES: list[Rule] = [injected, safe, named, finished, short, documented, bound, sql_in_files]
+RULES: list[Rule] = [injected, portable, safe, named, finished, short, documented, bound, sql_in_files]
 
 
 # --- What the rules see ----------------------------------------------------------------------------------
@@ -236,6 +259,12 @@ def imports_in(tree: ast.Module) -> dict[str, str]:
             case _:
                 continue
     return found
+
+
+def imports_of(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """The full names that one statement imports."""
+    prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+    return [prefix + name.name for name in node.names]
 
 
 def dotted_name(node: ast.expr, imports: dict[str, str]) -> str:
@@ -321,6 +350,11 @@ BROKEN = [
     ("injected", "engine.py", "from threading import Thread\nclass Beat(Thread): ..."),
     ("injected", "engine.py", "import asyncio\nasync def f(): await asyncio.sleep(1)"),
     ("injected", "_runtime/worker.py", "def f():\n    from asyncio import wait_for\n    wait_for(x, 1)"),
+    ("portable", "_store/sqlite/lock.py", "import fcntl"),
+    ("portable", "engine.py", "from resource import getrusage"),
+    ("portable", "engine.py", "import os\nos.register_at_fork(after_in_child=f)"),
+    ("portable", "cli/x.py", "from signal import SIGKILL"),
+    ("portable", "_lease/x.py", "Path('/proc/self/stat')"),
     ("safe", "engine.py", "import pickle"),
     ("safe", "testing/x.py", "from marshal import loads"),
     ("safe", "cli/x.py", "import shelve as shelf"),
@@ -358,6 +392,9 @@ KEPT = [
     ("injected", "engine.py", "import threading, uuid\nx: threading.Thread\nuuid.uuid5(space, name)"),
     ("injected", "engine.py", "def f(time, random):\n    return time.hour, random.random()"),
     ("injected", "engine.py", "from outlive._define.ambient import random, sleep\nrandom()\nsleep(1)"),
+    ("portable", "_platform.py", "import fcntl"),
+    ("portable", "testing/x.py", "import pwd"),
+    ("portable", "engine.py", "import os, signal\nos.getpid()\nsignal.SIGINT"),
     ("safe", "engine.py", "subprocess.run(['ls'], shell=False)\nself.eval(x)\nself.exec(x)"),
     ("named", "_store/commonplace.py", ""),
     ("finished", "engine.py", "todo = mastodon = 1"),

@@ -120,7 +120,7 @@ async def test_system_without_such_locks_has_the_leases(
 ) -> None:
     """Nothing but the speed of a take-over depends on the locks."""
     with monkeypatch.context() as patch:
-        patch.setattr(lock, "_SET", None)
+        patch.setattr(lock, "HAS_BYTE_LOCKS", False)
         plain = await open_store()
     await hire(plain, "worker-a")
     await begin(plain, "run-1", worker="worker-a")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+
+from outlive._platform import ask_for_process, find_home, look_at_process
 
 _NAME = re.compile(r"(?P<home>[0-9a-f-]+/\d+)/(?P<number>[1-9]\d*)/(?P<began>\d+)")
 _DEAD = frozenset("ZX")
@@ -20,8 +21,8 @@ _DEAD = frozenset("ZX")
 def this_process() -> str:
     """The name of this process; empty if the system does not tell."""
     try:
-        _, began = _look_at(os.getpid())
-        return f"{_home()}/{os.getpid()}/{began}"
+        _, began = look_at_process(os.getpid())
+        return f"{find_home()}/{os.getpid()}/{began}"
     except (OSError, IndexError):
         return ""
 
@@ -32,10 +33,10 @@ def is_gone(process: str) -> bool:
     if name is None:
         return False
     try:
-        if name["home"] != _home():
+        if name["home"] != find_home():
             return False
         # Asked first: where /proc hides the processes of other users, they are not there to be looked at.
-        os.kill(int(name["number"]), 0)
+        ask_for_process(int(name["number"]))
     except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
@@ -43,19 +44,7 @@ def is_gone(process: str) -> bool:
     except OSError:
         return False
     try:
-        state, began = _look_at(int(name["number"]))
+        state, began = look_at_process(int(name["number"]))
     except (OSError, IndexError):
         return False
     return state in _DEAD or began != name["began"]
-
-
-def _home() -> str:
-    """Where process numbers mean the same: this boot of this machine, and this namespace."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
-
-
-def _look_at(number: int) -> tuple[str, str]:
-    """State and start of a process. Its command may contain anything, but the last bracket closes it."""
-    fields = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    return fields[0], fields[19]

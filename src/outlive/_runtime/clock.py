@@ -15,6 +15,8 @@ from contextlib import closing
 from typing import Protocol
 from weakref import WeakSet
 
+from outlive._platform import after_fork
+
 MICROSECONDS = 1_000_000
 
 
@@ -132,5 +134,4 @@ def _reseed_clocks() -> None:
         clock.reseed()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reseed_clocks)
+after_fork(_reseed_clocks)

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import contextvars
 import importlib
-import os
-import signal
 import sys
 import threading
 from contextlib import suppress
@@ -30,6 +28,7 @@ from outlive._define.unkept import UnkeptError
 from outlive._journal.failure import class_name
 from outlive._journal.value import TAGGED
 from outlive._model import Failure
+from outlive._platform import end_with_group, stand_alone
 from outlive._replay.command import StepSpec
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.judging import describe, is_final
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 ARE_YOU_THERE = b""
 """In place of a job: the answer is `Ready`."""
-_PR_SET_PDEATHSIG = 1
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -100,7 +98,7 @@ _decode_job = msgspec.msgpack.Decoder(Job).decode
 
 def serve(connection: Connection, parent_id: int) -> None:
     """Do jobs until the pipe ends; called in the new process."""
-    _stand_alone(parent_id)
+    stand_alone(parent_id)
     jobs: SimpleQueue[bytes] = SimpleQueue()
     wire = Wire(connection)
     SystemClock().spawn(partial(_listen, connection, jobs, wire), name="outlive-jobs")
@@ -246,23 +244,6 @@ def _as_parent_says(name: str) -> str:
 # -- Life and death ----------------------------------------------------------------------------------------------------
 
 
-def _stand_alone(parent_id: int) -> None:
-    if hasattr(os, "setsid"):
-        with suppress(OSError):
-            os.setsid()
-        # The parent began this process with Ctrl-C held back. One that came meanwhile is dropped.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if sys.platform == "linux":
-        import ctypes
-
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent_id:
-            os._exit(1)  # It died before the kernel was told to watch it.
-
-
 def _listen(connection: Connection, jobs: SimpleQueue[bytes], wire: Wire) -> None:
     try:
         while True:
@@ -272,11 +253,4 @@ def _listen(connection: Connection, jobs: SimpleQueue[bytes], wire: Wire) -> Non
             else:
                 jobs.put(job)
     except (EOFError, OSError):
-        _end()
-
-
-def _end() -> None:
-    """End at once, with everything that was started from here: nobody waits for it."""
-    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
+        end_with_group()  # At once: nobody waits for it.

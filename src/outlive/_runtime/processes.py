@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from outlive._platform import hold_back_interrupts, kill_group
 from outlive._runtime.clock import Clock
 from outlive._runtime.judging import StepRaised
 from outlive._runtime.process_child import (
@@ -227,7 +228,7 @@ class StepProcess:
                 log.exception("a process of a step says what cannot be understood; it is killed")
                 _kill(process)
         process.join()
-        _kill_group(process)
+        kill_group(process.pid or 0)
         self._tell(self._on_died, _how_it_ended(process.exitcode) + ("" if self._has_begun else _NOT_BEGUN))
 
     def _talk(self, process: SpawnProcess, connection: Connection) -> None:
@@ -248,13 +249,10 @@ class StepProcess:
 
 def _begin_process() -> tuple[SpawnProcess, Connection]:
     import multiprocessing
-    from multiprocessing import resource_tracker
 
-    if hasattr(signal, "pthread_sigmask"):
-        # Ctrl-C is the parent's affair: a process inherits that this thread holds it back, and takes care of itself
-        # once it runs our code. The tracker comes first, because beginning it lets go of Ctrl-C again.
-        resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Ctrl-C is the parent's affair: a process inherits that this thread holds it back, and takes care of itself once it
+    # runs our code.
+    hold_back_interrupts()
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     try:
@@ -282,18 +280,8 @@ def _receive(process: SpawnProcess, connection: Connection) -> bytes:
 
 
 def _kill(process: SpawnProcess) -> None:
-    if process.is_alive() and not _kill_group(process):
+    if process.is_alive() and not kill_group(process.pid or 0):
         process.kill()
-
-
-def _kill_group(process: SpawnProcess) -> bool:
-    """Kill a process and what it has started; False if it does not lead a group of its own yet, or any more."""
-    assert process.pid, "0 would be our own group"
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (AttributeError, OSError):  # Or there is no such thing here.
-        return False
-    return True
 
 
 def _how_it_ended(code: int | None) -> str:

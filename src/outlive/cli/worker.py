@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import threading
 from contextlib import suppress
 from types import ModuleType
@@ -160,10 +161,10 @@ class Stop:
 
     def listen(self) -> None:
         """Hear signals from now on; called on the event loop, in the main thread."""
-        heard, told = os.pipe()
-        os.set_blocking(told, False)
+        heard, self._told = socket.socketpair()  # Windows takes no pipe here.
+        self._told.setblocking(False)
         # The interpreter writes the number of every signal there that has a handler, from whichever thread gets it.
-        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
         for number in SIGNALS:
             signal.signal(number, lambda number, frame: None)
         loop = asyncio.get_running_loop()
@@ -173,10 +174,10 @@ class Stop:
         """Wait for the first one."""
         await self._asked.wait()
 
-    def _hear(self, heard: int, loop: asyncio.AbstractEventLoop) -> None:
+    def _hear(self, heard: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         is_asked = False
         while True:
-            for number in os.read(heard, 64):
+            for number in heard.recv(64):
                 if number not in SIGNALS:
                     continue
                 if is_asked:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import ctypes
 import enum
 import os
-import select
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ from weakref import WeakSet
 
 import apsw
 
+from outlive._platform import after_fork, pause
 from outlive._store.sqlite.place import file_of, find_file, opening
 from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, as_bytes, sql
 from outlive.errors import (
@@ -227,7 +227,7 @@ def wait_for_turn(tries: int) -> bool:
     SQLite's own timeout looks ever more seldom, up to ten times a second, and between two commits of a busy process the
     lock is free for microseconds: it can starve for seconds. Looking often makes it a lottery that everybody wins soon.
     """
-    select.select([], [], [], BUSY_LOOK_SECONDS)
+    pause(BUSY_LOOK_SECONDS)
     return tries * BUSY_LOOK_SECONDS < BUSY_SECONDS
 
 
@@ -290,4 +290,4 @@ def _abandon_sessions() -> None:
             session.abandon()
 
 
-os.register_at_fork(after_in_child=_abandon_sessions)
+after_fork(_abandon_sessions)

@@ -12,18 +12,13 @@ them. Asking (F_OFD_GETLK) never takes a lock. Where they do not exist, only the
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-import struct
 from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
-_FLOCK = struct.Struct("@hhqqi4x")
-"""`struct flock` where `off_t` has 64 bits: type, whence, start, length, process id."""
-_SET: int | None = getattr(fcntl, "F_OFD_SETLK", None)
-_GET: int | None = getattr(fcntl, "F_OFD_GETLK", None)
+from outlive._platform import HAS_BYTE_LOCKS, after_fork, is_byte_locked, set_byte_lock
 
 _everyone: WeakSet[WorkerLocks] = WeakSet()
 
@@ -42,10 +37,10 @@ class WorkerLocks:
 
     def open(self) -> None:
         """Open the file; if the system cannot lock it, do without."""
-        if _SET is None or _GET is None:
+        if not HAS_BYTE_LOCKS:
             return
         with suppress(OSError):
-            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+            flags = os.O_CREAT | os.O_RDWR
             self._holding = os.open(self._path, flags, 0o600)
             self._asking = os.open(self._path, flags, 0o600)
             self.inode = os.fstat(self._holding).st_ino
@@ -54,7 +49,7 @@ class WorkerLocks:
 
     def take(self, worker_id: str) -> int | None:
         """Hold this worker's lock; the inode of the file if it is held, None if only the lease can speak for it."""
-        if self.inode is None or not self._set(fcntl.F_WRLCK, worker_id):
+        if self.inode is None or not set_byte_lock(self._holding, _byte_of(worker_id), is_held=True):
             return None
         self.held.add(worker_id)
         return self.inode
@@ -63,16 +58,11 @@ class WorkerLocks:
         """Let go of this worker's lock."""
         if worker_id in self.held:
             self.held.discard(worker_id)
-            self._set(fcntl.F_UNLCK, worker_id)
+            set_byte_lock(self._holding, _byte_of(worker_id), is_held=False)
 
     def is_held(self, worker_id: str) -> bool:
-        """Whether somebody holds this worker's lock."""
-        assert _GET is not None
-        try:
-            answer = fcntl.fcntl(self._asking, _GET, _flock(fcntl.F_WRLCK, worker_id))
-        except OSError:
-            return True  # Nobody can tell; the lease decides.
-        return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+        """Whether somebody holds this worker's lock; also if there is no telling: then the lease decides."""
+        return is_byte_locked(self._asking, _byte_of(worker_id))
 
     def close(self) -> None:
         """Let go of all locks."""
@@ -83,19 +73,11 @@ class WorkerLocks:
         self.inode = None
         self.held.clear()
 
-    def _set(self, kind: int, worker_id: str) -> bool:
-        assert _SET is not None
-        try:
-            fcntl.fcntl(self._holding, _SET, _flock(kind, worker_id))
-        except OSError:
-            return False
-        return True
 
-
-def _flock(kind: int, worker_id: str) -> bytes:
+def _byte_of(worker_id: str) -> int:
     # A byte of its own for every worker that will ever be; the file stays empty all the same.
     digest = hashlib.blake2b(worker_id.encode(), digest_size=8).digest()
-    return _FLOCK.pack(kind, os.SEEK_SET, int.from_bytes(digest, "big") >> 2, 1, 0)
+    return int.from_bytes(digest, "big") >> 2
 
 
 def _close_copies() -> None:
@@ -105,4 +87,4 @@ def _close_copies() -> None:
             locks.close()
 
 
-os.register_at_fork(after_in_child=_close_copies)
+after_fork(_close_copies)

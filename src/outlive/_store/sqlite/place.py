@@ -12,6 +12,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from outlive._platform import read_mounts
 from outlive.errors import StoreUnavailableError
 
 FILE_MODE = 0o600
@@ -43,21 +44,17 @@ def create_file(path: Path) -> None:
                 place, f"it is on a network file system ({network}), and SQLite's locks need a local one"
             )
         with opening(), suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
     except OSError as error:
         raise StoreUnavailableError(
             place, f"{error.strerror}; this user needs the right to write to the folder {folder}"
         ) from error
 
 
-def find_network(folder: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
+def find_network(folder: Path, *, mounts: str | None = None) -> str | None:
     """The kind of network file system that the folder is on; None if it is on a local one, or nobody can tell."""
-    try:
-        lines = mounts.read_text("utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
     kinds = {}
-    for line in lines:
+    for line in (read_mounts() if mounts is None else mounts).splitlines():
         mount, _, kind = line.partition(" - ")
         kinds[Path(mount.split()[4])] = kind.split()[0]
     nearest = next((place for place in (folder, *folder.parents) if place in kinds), None)

@@ -15,7 +15,6 @@ time is up is rolled back; its step hears of it with its next call.
 from __future__ import annotations
 
 import asyncio
-import select
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -27,6 +26,7 @@ from typing import Any, TypeVar
 import apsw
 
 from outlive._journal.codec import Row
+from outlive._platform import pause
 from outlive._store.contract import Change, Outcome
 from outlive._store.sqlite.commit import COMMIT_CHANGES, Outcomes
 from outlive._store.sqlite.connection import BUSY_SECONDS, UNAVAILABLE, Session
@@ -266,7 +266,7 @@ def _begin(writer: Writer, job: Job) -> None:
     sitting.transaction.close("the store failed, and nothing of it stays")
     writer.session.roll_back()
     if writer.time() - began_at > LONG_SECONDS:
-        select.select([], [], [], MOMENT_SECONDS)
+        pause(MOMENT_SECONDS)
 
 
 def _never(session: Session, arguments: list[Any], /, *, careful: bool) -> Sequence[Any]:

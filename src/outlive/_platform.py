@@ -1,0 +1,154 @@
+"""What only some systems have, each with what takes its place elsewhere. No other module asks for it by name.
+
+Linux has all of it. Where something is missing nothing is lost: a worker that died is known by its lease instead of by
+the kernel, and a process of a step that is killed leaves behind what it has started itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+try:
+    import fcntl
+except ImportError:  # Windows.
+    fcntl = None  # type: ignore[assignment]
+
+_FLOCK = struct.Struct("@hhqqi4x")
+"""`struct flock` where `off_t` has 64 bits: type, whence, start, length, process id."""
+_SET: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+_GET: int | None = getattr(fcntl, "F_OFD_GETLK", None)
+_PR_SET_PDEATHSIG = 1
+
+HAS_BYTE_LOCKS = _SET is not None and _GET is not None
+"""Whether a byte of a file can be locked by a descriptor (Linux), and not only by a process."""
+
+
+def after_fork(do: Callable[[], None]) -> None:
+    """Do this in every child that is forked; where there are no forks, never."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=do)
+
+
+def pause(seconds: float) -> None:
+    """Let other threads and processes go on for a moment."""
+    threading.Event().wait(seconds)
+
+
+# -- Locks of bytes ----------------------------------------------------------------------------------------------------
+
+
+def set_byte_lock(descriptor: int, at: int, *, is_held: bool) -> bool:
+    """Lock one byte of a file, or let go of it; False if that cannot be done. Needs `HAS_BYTE_LOCKS`."""
+    assert _SET is not None
+    kind = fcntl.F_WRLCK if is_held else fcntl.F_UNLCK
+    try:
+        fcntl.fcntl(descriptor, _SET, _FLOCK.pack(kind, os.SEEK_SET, at, 1, 0))
+    except OSError:
+        return False
+    return True
+
+
+def is_byte_locked(descriptor: int, at: int) -> bool:
+    """Whether another descriptor has locked this byte; also if there is no telling. Needs `HAS_BYTE_LOCKS`."""
+    assert _GET is not None
+    try:
+        answer: Any = fcntl.fcntl(descriptor, _GET, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, at, 1, 0))
+    except OSError:
+        return True
+    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+
+# -- What /proc tells --------------------------------------------------------------------------------------------------
+
+
+def find_home() -> str:
+    """Where process numbers mean the same: this boot of this machine, and this namespace.
+
+    Raises:
+        OSError: the system does not tell.
+    """
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def look_at_process(number: int) -> tuple[str, str]:
+    """State and start of a process. Its command may contain anything, but the last bracket closes it.
+
+    Raises:
+        OSError: there is none, or the system does not tell.
+    """
+    fields = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return fields[0], fields[19]
+
+
+def ask_for_process(number: int) -> None:
+    """Return if there is a process of this number. Call it only where `find_home` has answered.
+
+    Raises:
+        ProcessLookupError: there is none.
+        PermissionError: there is one, of another user.
+    """
+    os.kill(number, 0)
+
+
+def read_mounts() -> str:
+    """What is mounted where, as `/proc/self/mountinfo` has it; empty if the system does not tell."""
+    try:
+        return Path("/proc/self/mountinfo").read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+# -- Processes of steps ------------------------------------------------------------------------------------------------
+
+
+def hold_back_interrupts() -> None:
+    """Keep Ctrl-C from this thread and from the processes that it begins, until they stand alone."""
+    if hasattr(signal, "pthread_sigmask"):
+        from multiprocessing import resource_tracker
+
+        resource_tracker.ensure_running()  # First, because beginning it lets go of Ctrl-C again.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def stand_alone(parent_id: int) -> None:
+    """Lead a group of processes, take Ctrl-C from now on, and die with the parent; what of it the system can do."""
+    if hasattr(os, "setsid"):
+        with suppress(OSError):
+            os.setsid()
+        # The parent began this process with Ctrl-C held back. One that came meanwhile is dropped.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent_id:
+            os._exit(1)  # It died before the kernel was told to watch it.
+
+
+def kill_group(process_id: int) -> bool:
+    """Kill a process and what it has started; False if it does not lead a group of its own yet, or any more."""
+    assert process_id, "0 would be our own group"
+    try:
+        os.killpg(process_id, signal.SIGKILL)
+    except (AttributeError, OSError):  # Or there is no such thing here.
+        return False
+    return True
+
+
+def end_with_group() -> NoReturn:
+    """End this process at once, and what it has started if it leads a group of its own."""
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
