@@ -205,7 +205,7 @@ async def gambler() -> str:
     return await reserve(name)
 
 
-@outlive.workflow(name="crash.restless")
+@outlive.workflow(name="crash.restless", strict_arguments=True)
 async def restless() -> list[str]:
     """Another order each time, and always the same result."""
     world.append("asked")
