@@ -145,3 +145,31 @@ def test_a_url_that_could_mean_two_things_is_refused(url: str, told: str) -> Non
     """Nothing is opened that the person may not have meant."""
     with pytest.raises(StoreUrlError, match=told):
         outlive.Engine(url)
+
+
+async def test_arguments_by_name_belong_into_bind(engine: Any) -> None:
+    """Who gives them to `start` is shown how."""
+    with pytest.raises(TypeError, match=r"engine\.start: number=1 .*message_order\.bind\(number=1\)"):
+        await engine.start(message_order, number=1)
+
+
+async def test_a_workflow_that_was_called_is_not_one_to_start(engine: Any) -> None:
+    """The parentheses come from habit."""
+    with pytest.raises(TypeError, match=r"give the workflow and then its arguments, for example start\(order, 7\)"):
+        await engine.start(message_order(1))
+
+
+async def test_a_coroutine_that_was_not_awaited_is_named(engine: Any) -> None:
+    """The commonest slip in async code."""
+    forgotten: Any = message_other()
+    with pytest.raises(UnserialisableError, match="await it"):
+        await engine.start(message_order, forgotten)
+    forgotten.close()
+
+
+def test_what_means_something_in_a_run_says_where_to_call_it() -> None:
+    """And not only where not."""
+    with pytest.raises(outlive.errors.NotInRunError, match=r"call it in a function decorated with @outlive\.step"):
+        outlive.current_step()
+    with pytest.raises(outlive.errors.NotInRunError, match=r"@outlive\.workflow, in a run that an engine runs"):
+        outlive.continue_as_new()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, TypeVarTuple, overload
+from types import CoroutineType
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, TypeVarTuple, cast, overload
 
 from outlive._define.registry import REGISTRY, check_function
 from outlive._journal.arguments import Signature
@@ -87,6 +88,21 @@ is no workflow is refused by `bound`.
 """
 
 
+def refuse_unknown(workflow: object, options: Mapping[str, object]) -> None:
+    """Say where arguments of a workflow go that were given to `engine.start` by name.
+
+    Raises:
+        ArgumentTypeError: there are some.
+    """
+    for option, value in options.items():
+        name = workflow.name if isinstance(workflow, Workflow) else "workflow"
+        wanted = (
+            f"start has no such option; give arguments of the workflow by position, or by name with bind: "
+            f"engine.start({name}.bind({option}={value!r}), id=...)"
+        )
+        raise ArgumentTypeError("engine.start", option, value, wanted)
+
+
 def bound(workflow: Startable[*Ts, R], args: tuple[Any, ...]) -> Bound[R]:
     """The workflow that a caller wants to start, with its arguments.
 
@@ -97,6 +113,10 @@ def bound(workflow: Startable[*Ts, R], args: tuple[Any, ...]) -> Bound[R]:
     if isinstance(workflow, Workflow):
         workflow._check_startable()
         return Bound(workflow, args, {})
+    if isinstance(called := cast("object", workflow), CoroutineType):
+        called.close()
+        wanted = "it was called already; give the workflow and then its arguments, for example start(order, 7)"
+        raise ArgumentTypeError("start", "workflow", workflow, wanted)
     if not isinstance(workflow, Bound):
         wanted = "this is not a workflow; give a function decorated with @outlive.workflow"
         raise ArgumentTypeError("start", "workflow", workflow, wanted)

@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from types import CoroutineType
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +28,7 @@ import msgspec
 
 from outlive.errors import UnserialisableError
 
+NOT_AWAITED = "this is a call whose result nobody has waited for; await it"
 DEPTH_MAX = 100
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
@@ -74,7 +76,12 @@ def _plain(value: Any, what: str, path: str, depth: int) -> Any:
     write = _WRITERS.get(kind)
     if write is None:
         raise UnserialisableError(
-            what, path, kind.__qualname__, "has no exact form without an annotation; annotate it with its type"
+            what,
+            path,
+            kind.__qualname__,
+            NOT_AWAITED
+            if kind is CoroutineType
+            else "has no exact form without an annotation; annotate it with its type",
         )
     return {"$": [kind.__name__, write(value)]}
 

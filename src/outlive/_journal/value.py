@@ -22,13 +22,14 @@ from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from types import CoroutineType
 from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
 
 from outlive._journal.modelled import Adapter, has_model, is_model, read_model, write_model
-from outlive._journal.tagged import DEPTH_MAX, find_unwritable, from_plain, has_plain_zone, to_plain
+from outlive._journal.tagged import DEPTH_MAX, NOT_AWAITED, find_unwritable, from_plain, has_plain_zone, to_plain
 from outlive.errors import UnreadableError, UnserialisableError, UnstorableTypeError
 
 _UNTYPED: frozenset[Any] = frozenset({Any, object, dict, list, typing.Dict, typing.List})  # noqa: UP006
@@ -282,6 +283,8 @@ def _hints(cls: type) -> dict[str, Any]:
 def _write_custom(value: Any) -> Any:
     if is_model(type(value)):
         return write_model(value)
+    if isinstance(value, CoroutineType):
+        raise TypeError(NOT_AWAITED)
     raise TypeError(
         f"type {type(value).__qualname__} has no stored form; use a dataclass, a msgspec struct or plain values"
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import builtins
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, Never, TypeVar, TypeVarTuple
 
 from msgspec import UNSET
 
 from outlive._define.map import Tolerance
-from outlive._define.workflow import Startable
+from outlive._define.workflow import Startable, refuse_unknown
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus, given, known_run_id
 from outlive._model.approval import Approval
@@ -44,6 +44,7 @@ class EngineVerbs(ABC):
         timeout: given.Span | None = None,
         tags: dict[str, str] | None = None,
         connection: Any = None,
+        **unknown: Never,
     ) -> RunHandle[R]:
         """Start a run; it is durable when this returns.
 
@@ -56,6 +57,7 @@ class EngineVerbs(ABC):
             connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
                 on it: the run is created in that transaction, and nothing of it runs before you commit.
         """
+        refuse_unknown(workflow, unknown)
         return await self._verbs.start(
             workflow, *args, id=id, on_conflict=on_conflict, timeout=timeout, tags=tags, connection=connection
         )

@@ -50,4 +50,7 @@ class EngineClosedError(OutliveError, RuntimeError):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"{what} needs a running engine; use it inside `async with outlive.Engine(...) as engine:`")
+        super().__init__(
+            f"{what} needs a running engine; use it inside `async with outlive.Engine(...) as engine:`, "
+            f"or without async inside `with outlive.Engine(...).sync as engine:`"
+        )

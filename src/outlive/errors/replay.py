@@ -60,7 +60,11 @@ class NotInRunError(OutliveError, RuntimeError):
 
     def __init__(self, name: str, place: str) -> None:
         self.name, self.place = name, place
-        super().__init__(f"outlive.{name}() was called outside {place}; it means something only there")
+        decorators = " or ".join(f"@outlive.{kind}" for kind in ("workflow", "step") if kind in place)
+        super().__init__(
+            f"outlive.{name}() was called outside {place}; call it in a function decorated with {decorators}, in a run "
+            f"that an engine runs"
+        )
 
 
 class DivergenceError(OutliveError):
