@@ -40,7 +40,7 @@ class DamagedRows:
                 self._seen.add(seen)
             self.count += 1
             extra = run_fields(id if kind == "run" else None, None)
-            log.error("a row of the store is damaged, and left out: %s %s: %s", kind, id, fault, extra=extra)
+            log.error("a row of the store is damaged: %s %s: %s", kind, id, fault, extra=extra)
 
 
 damaged_rows = DamagedRows()

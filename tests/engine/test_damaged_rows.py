@@ -79,6 +79,7 @@ async def test_a_damaged_row_is_listed_and_found_with_what_is_wrong_with_it(plac
         assert RunStatus.PENDING is runs[f"{column}-good"].status
         assert RunStatus.DAMAGED is runs[f"{column}-bad"].status is found[f"{column}-bad"].status
         assert "its row in the store is damaged: " in runs[f"{column}-bad"].reason
+        assert column in runs[f"{column}-bad"].reason
     assert "status-bad" in {run.id for run in await store.list_runs(RunFilter(statuses=(RunStatus.DAMAGED,)))}
     assert "status-bad" not in {run.id for run in await store.list_runs(RunFilter(statuses=STORED))}
 

@@ -107,7 +107,7 @@ def to_damaged_run(row: Sequence[Any], error: Exception) -> Run:
         _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, _,
         status, _, wake_at, owner, epoch, attempts, updated_at, *_,
     ) = row  # fmt: skip
-    fault = f"no run has the status {status!r}" if isinstance(error, KeyError) else str(error)
+    fault = _fault_in(row, error) if status in _STATUSES else f"no run has the status {status!r}"
     damaged_rows.add("run", str(id), fault)
     return Run(
         id=str(id),
@@ -127,6 +127,27 @@ def to_damaged_run(row: Sequence[Any], error: Exception) -> Run:
         updated_at=_number(updated_at),
         reason=f"its row in the store is damaged: {fault}; outlive fsck --repair writes it again from the journal",
     )
+
+
+def _fault_in(row: Sequence[Any], error: Exception) -> str:
+    """What is wrong with the row of a run, with the column if it is one of JSON."""
+    for name, place, decode in _JSON_COLUMNS:
+        if row[place] is not None:
+            try:
+                decode(row[place])
+            except UNREADABLE as fault:
+                return f"its {name} cannot be read: {fault}"
+    return str(error)
+
+
+_JSON_COLUMNS: tuple[tuple[str, int, Callable[[str], Any]], ...] = (
+    ("tags", 10, _decode_tags),
+    ("waits", 12, _decode_waits),
+    ("result", 21, _decode_payload),
+    ("failure", 22, _decode_failure),
+    ("published", 23, _decode_payload),
+)
+"""Name, place in a row, and how it is read."""
 
 
 def _number(value: Any) -> int:
