@@ -32,9 +32,9 @@ def all_mutants(only: str = "") -> list[Mutant]:
         for path in (ROOT / room).rglob("*")
         if path.suffix in (".py", ".sql") and "migrations" not in path.parts
     )
-    excused = {(it["file"], it["before"], it["after"]) for it in equivalents()}
+    excused = {(it["file"], it["above"], it["before"], it["after"]) for it in equivalents()}
     mutants = [mutant for file in files if only in file for mutant in mutants_of(ROOT, file)]
-    return [it for it in mutants if (it.file, it.before, it.after) not in excused]
+    return [it for it in mutants if it.key not in excused]
 
 
 def equivalents() -> list[dict[str, str]]:

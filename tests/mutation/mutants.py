@@ -2,7 +2,7 @@
 
 A mutant is a file with one change. In Python a comparison is flipped, a condition negated, `and` and `or` exchanged, a
 number or a truth value changed, a statement deleted; in SQL a predicate is dropped. What only a reader sees (log lines,
-assertions, types, docstrings) is left alone.
+assertions, types, docstrings) is left alone, and so are the figures at the head of a module.
 """
 
 from __future__ import annotations
@@ -42,6 +42,13 @@ class Mutant:
     after: str
     text: str
     """The whole file, changed."""
+    above: str = ""
+    """The line above, by which one of several equal ones is known; unlike its number it seldom changes."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What it is known by in the list of those that nobody can see."""
+        return self.file, self.above, self.before, self.after
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}\n    - {self.before}\n    + {self.after}"
@@ -61,7 +68,7 @@ def _sql_mutants(file: str, text: str) -> Iterator[Mutant]:
             # What it names stays named, or a server could not tell the types of its parameters.
             after = f"AND (({found['what']}) OR true)"
             changed = "".join([*lines[: number - 1], f"{after}\n", *lines[number:]])
-            yield Mutant(file, number, line.strip(), after, changed)
+            yield Mutant(file, number, line.strip(), after, changed, _above(lines, number))
 
 
 def _python_mutants(file: str, text: str) -> Iterator[Mutant]:
@@ -79,7 +86,11 @@ def _python_mutants(file: str, text: str) -> Iterator[Mutant]:
         head = lines[old.lineno - 1].encode()[: old.col_offset].decode()
         tail = lines[old.end_lineno - 1].encode()[old.end_col_offset :].decode()
         changed = "".join([*lines[: old.lineno - 1], head, after, tail, *lines[old.end_lineno :]])
-        yield Mutant(file, old.lineno, " ".join(before.split()), after, changed)
+        yield Mutant(file, old.lineno, " ".join(before.split()), after, changed, _above(lines, old.lineno))
+
+
+def _above(lines: list[str], number: int) -> str:
+    return lines[number - 2].strip() if number > 1 else ""
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
@@ -117,8 +128,9 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             yield from node.body
-        case ast.ClassDef():
-            yield from node.body
+        case ast.Module() | ast.ClassDef():
+            # What is done at import: figures, which are tuned and not tested, and tables, which check themselves.
+            yield from (it for it in node.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
         case ast.AnnAssign():
             if node.value is not None:
                 yield node.value

@@ -47,13 +47,13 @@ class Recorder:
         """Write the notes down."""
         self._coverage.stop()
         data = self._coverage.get_data()
-        lines: dict[str, dict[int, list[str]]] = defaultdict(dict)
+        good = [test for test in self._seconds if test not in self._failed]
+        numbers = {test: number for number, test in enumerate(good)}
+        lines: dict[str, dict[int, list[int]]] = defaultdict(dict)
         for file in data.measured_files():
             for line, tests in data.contexts_by_lineno(file).items():
-                good = [test for test in tests if test in self._seconds and test not in self._failed]
-                if good:
-                    lines[str(Path(file).relative_to(PACKAGE))][line] = good
-        notes = {"seconds": self._seconds, "lines": lines}
+                lines[str(Path(file).relative_to(PACKAGE))][line] = [numbers[test] for test in tests if test in numbers]
+        notes = {"tests": [(test, self._seconds[test]) for test in good], "lines": lines}
         (self._folder / f"{os.getpid()}.json").write_text(json.dumps(notes), "utf-8")
 
 

@@ -40,10 +40,11 @@ class Notes:
         self._lines: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         for file in folder.glob("*.json"):
             notes = json.loads(file.read_text("utf-8"))
-            self._seconds |= notes["seconds"]
+            self._seconds |= dict(notes["tests"])
+            names = [name for name, _ in notes["tests"]]
             for source, lines in notes["lines"].items():
-                for line, tests in lines.items():
-                    self._lines[source, int(line)] |= set(tests)
+                for line, numbers in lines.items():
+                    self._lines[source, int(line)] |= {names[number] for number in numbers}
 
     def tests_of(self, root: Path, mutant: Mutant) -> list[str]:
         """The tests that run the changed line, the quickest first."""
