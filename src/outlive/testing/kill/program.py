@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 0.05
 MAP_CONCURRENCY = 2
 
 
-@outlive.workflow(name="kill.program")
+@outlive.workflow(name="kill.program", strict_arguments=True)
 async def program(plan: Program) -> int:
     """Perform the operations in order; the result is the sum of what they add."""
     try:
@@ -39,7 +39,7 @@ async def program(plan: Program) -> int:
         raise
 
 
-@outlive.workflow(name="kill.relay")
+@outlive.workflow(name="kill.relay", strict_arguments=True)
 async def relay(plan: Relay) -> int:
     """Take some signals, then go on as the next generation; the last one returns the sum of all signals."""
     try:

@@ -205,13 +205,13 @@ async def _race(tag: str, millis: int, limit: int) -> str:
     return "work" if runner in done else "sleep"
 
 
-@workflow(name="simulated.play")
+@workflow(name="simulated.play", strict_arguments=True)
 async def play(program: str) -> str:
     """Do what the program says; what each order gave."""
     return json.dumps(await _play(json.loads(program)))
 
 
-@workflow(name="simulated.rare")
+@workflow(name="simulated.rare", strict_arguments=True)
 async def rare(program: str) -> str:
     """The same, on the workers that have it."""
     return json.dumps(await _play(json.loads(program)))

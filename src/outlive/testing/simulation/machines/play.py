@@ -32,6 +32,7 @@ def _machine(name: str, snapshot_after: int | None) -> Machine[S, Trip]:
         exits=[S.DONE, S.LOST],
         snapshot_after=snapshot_after,
         undo_timeout=UNDO_SECONDS[name],
+        strict_arguments=True,
     )
     anywhere, retry = list(S), Retry(attempts=ATTEMPTS, first=0.1)
     machine.router(S.ROUTE, to=anywhere)(_route)

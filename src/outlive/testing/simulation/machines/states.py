@@ -187,7 +187,7 @@ async def toll(name: str) -> str:
     return name
 
 
-@workflow(name="simulated.errand")
+@workflow(name="simulated.errand", strict_arguments=True)
 async def errand(name: str, millis: int) -> str:
     """A child, with something that can be undone."""
     return await hold(name, millis)
