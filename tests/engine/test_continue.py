@@ -281,7 +281,7 @@ async def test_arguments_are_checked_where_it_is_said(engine: outlive.Engine) ->
     wrong = await engine.start(continues_wrongly, "arguments")
     odd = await engine.start(continues_wrongly, "value")
 
-    assert "TypeError" in await in_time(wrong.result())
+    assert "WrongArgumentsError" in await in_time(wrong.result())
     assert "UnserialisableError" in await in_time(odd.result())
 
 
