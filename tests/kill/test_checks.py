@@ -321,10 +321,11 @@ def test_every_check_is_shown_to_fail() -> None:
 
 def test_tracebacks_are_found_in_logs(tmp_path: Path, trial: Trial) -> None:
     """Whatever a process wrote about an exception is counted, also when a kill cut it off; not the last words of a
-    process that Python was starting for a worker that was killed."""
+    process that Python was starting for a worker that was killed, and not the message that a run has failed."""
     trace = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\n'
     orphan = trace.replace("in f", "in spawn_main") + "EOFError: Ran out of input\n"
-    log = f"started\n{trace}KeyError: 7\n{orphan}{trace}KeyError: 7\n{trace}"
+    failed = "".join(f"| {line}\n" for line in f"{trace}ValueError: planned".splitlines())
+    log = f"started\n{trace}KeyError: 7\nrun job-1 failed:\n{failed}{orphan}{trace}KeyError: 7\n{trace}"
     (tmp_path / "worker-0.log").write_text(log, "utf-8")
     evidence = Evidence(seed=trial.seed)
 

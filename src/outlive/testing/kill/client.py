@@ -26,7 +26,7 @@ from outlive.testing.kill.batches import start_batch, total_of
 from outlive.testing.kill.insistence import entered, insist
 from outlive.testing.kill.lines import read
 from outlive.testing.kill.plan import Job, SignalPlan, job
-from outlive.testing.kill.process import until_asked_to_stop
+from outlive.testing.kill.process import log_to_stderr, until_asked_to_stop
 from outlive.testing.kill.program import program, relay
 from outlive.testing.kill.tally import keep_tally
 
@@ -168,6 +168,7 @@ async def main(
 
 
 if __name__ == "__main__":
+    log_to_stderr()
     _, _url, _acks, _seed, _open_max, *_rest = sys.argv
     asyncio.run(
         main(

@@ -19,6 +19,7 @@ from outlive.testing.kill.acks import Ack
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import read
 from outlive.testing.kill.places import opened, read_ledger
+from outlive.testing.kill.process import FURTHER_LINE
 from outlive.testing.kill.supervisor import Freeze, Kill, Supervisor, Trial
 from outlive.testing.kill.tally import Tally
 
@@ -118,10 +119,13 @@ async def collect(trial: Trial, into: Evidence) -> None:
 
 
 def _find_tracebacks(folder: Path) -> list[str]:
-    """What processes wrote to their logs because something surprised them; to be killed is no surprise."""
+    """What processes wrote to their logs because something surprised them; to be killed is no surprise, and that a run
+    has failed is a message."""
     found: Counter[str] = Counter()
     for log in sorted(folder.glob("*.log")):
-        _, *traces = log.read_text("utf-8", "replace").split("Traceback (most recent call last):\n")
+        lines = log.read_text("utf-8", "replace").splitlines(keepends=True)
+        surprises = "".join(line for line in lines if not line.startswith(FURTHER_LINE))
+        _, *traces = surprises.split("Traceback (most recent call last):\n")
         for trace in traces:
             # Frames are indented; the first line that is not says which exception it was.
             raised = next((line for line in trace.splitlines() if not line.startswith(" ")), "cut off by a kill")

@@ -8,6 +8,7 @@ session of its own.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import subprocess
@@ -18,6 +19,21 @@ from pathlib import Path
 from typing import IO
 
 STOP_SECONDS_MAX = 5.0
+FURTHER_LINE = "| "
+"""How the further lines of a message begin in the log of a child. The traceback of a run that failed is part of a
+message; any other traceback is that of a surprise."""
+
+
+class _Formatter(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (its name in the library)
+        return super().formatMessage(record).replace("\n", f"\n{FURTHER_LINE}")
+
+
+def log_to_stderr() -> None:
+    """Let a child log warnings to its log file."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Formatter())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
 
 
 class ChildProcess:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from outlive.testing.kill.effects import mark_ready
 from outlive.testing.kill.insistence import entered
-from outlive.testing.kill.process import until_asked_to_stop
+from outlive.testing.kill.process import log_to_stderr, until_asked_to_stop
 from outlive.testing.kill.program import program, relay
 from outlive.testing.kill.tally import keep_tally
 
@@ -38,4 +38,5 @@ async def _work(url: str, lease_seconds: float, is_ready: asyncio.Event, asking:
 
 
 if __name__ == "__main__":
+    log_to_stderr()
     asyncio.run(work(sys.argv[1], lease_seconds=float(sys.argv[2])))
