@@ -13,6 +13,7 @@ import outlive
 from outlive._runtime.reclaim import reclaiming
 from outlive.engine.url import shown
 from outlive.testing import TestEngine
+from tests.engine.faults import FaultyStore, unavailable
 from tests.engine.support import Place, crash, hold, in_time, stage, until
 
 
@@ -310,3 +311,24 @@ async def test_what_is_not_durable_names_the_line_of_the_code(workflow: outlive.
     found = re.search(rf"at {re.escape(__file__)}:(\d+) in {workflow.name}", caught.value.reason)
     assert found is not None, caught.value.reason
     assert text in linecache.getline(__file__, int(found[1]))
+
+
+async def test_store_that_is_away_is_logged_once_while_it_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    """Not with every look for work; and again when it is away again."""
+    engine = TestEngine()
+    engine._watched.inner = store = FaultyStore(engine._watched.inner)
+
+    def times_logged() -> int:
+        return caplog.text.count("claiming goes on when it is back")
+
+    async def be_away_for_looks(count: int) -> None:
+        store.before["claim_runs"].extend(unavailable() for _ in range(count))
+        while store.before["claim_runs"]:
+            await engine.skip(seconds=60)
+        await engine.skip(seconds=60)
+
+    async with engine:
+        await be_away_for_looks(3)
+        assert times_logged() == 1
+        await be_away_for_looks(1)
+        assert times_logged() == 2

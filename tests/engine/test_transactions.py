@@ -382,6 +382,24 @@ async def test_deferred_constraint_fails_the_attempt(place: Place) -> None:
     assert all("Constraint" in name or "ForeignKey" in name for name in failed), failed
 
 
+@outlive.step(transaction=True, retry=None)
+async def ledger_misspell(tx: Any) -> Any:
+    return await tx.fetchval('SELECT "acount"')
+
+
+@outlive.workflow
+async def ledger_misspelling() -> Any:
+    return await ledger_misspell()
+
+
+async def test_name_that_no_column_has_is_an_error_on_every_store(place: Place) -> None:
+    """SQLite would take it for a text, and PostgreSQL refuses it: a test in memory shows what production will do."""
+    async with place.engine() as engine:
+        run = await engine.start(ledger_misspelling)
+        with pytest.raises(outlive.RunFailed, match="acount"):
+            await in_time(run.result())
+
+
 async def test_step_that_outlasts_its_transaction_has_failed(place: Place) -> None:
     """It returns as if nothing had happened; its transaction was over long before."""
     async with place.engine(limits=Limits(transaction_seconds_max=1)) as engine:

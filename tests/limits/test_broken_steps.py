@@ -11,6 +11,7 @@ import pytest
 import outlive
 from outlive import Breaker, CircuitOpenError, FixedWindow, Limits, RateLimit, Retry, RunFailed, RunStatus, TokenBucket
 from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
+from outlive._runtime import breakers
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
@@ -603,6 +604,32 @@ async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World, e
 
         assert "next" == await (await engine.start(paying, "pay_carefully", "next")).result()
     assert [("trial", 61), ("next", 61)] == noted()
+
+
+async def test_a_store_that_makes_no_sense_is_left_in_peace_before_it_is_told_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pause for each answer that made none."""
+    pauses: list[float] = []
+
+    class QuickBell:
+        async def sleep(self, seconds: float) -> None:
+            pauses.append(seconds)
+
+    monkeypatch.setattr(breakers, "Bell", QuickBell)
+    engine = world.engine()
+    engine._watched = moody = Moody(engine._watched.inner, [])
+    engine._store = moody
+    stage.values["hangs"] = ["first"]
+    async with engine:
+        first = await engine.start(paying, "pay_together", "first")
+        await stage.gate("first").reached()
+        moody.errors = [LookupError("a bug")] * 2
+        stage.gate("first").open()
+        await first.result()
+        await (await engine.start(paying, "pay_together", "second")).result()
+
+    assert [breakers.STORE_RETRY_SECONDS] * 2 == pauses
 
 
 async def test_a_cell_that_cannot_be_read_begins_anew(world: World) -> None:

@@ -36,11 +36,14 @@ class WatchedDisk(apsw.VFS):
         self.unsynced: set[str] = set()
         """What a loss of power could take now."""
         self.sync_flags: set[int] = set()
+        self.opened = 0
+        """How often a connection was made."""
         self.fail: Callable[[str], None] = nothing_fails
         """Raises what a broken disk would answer to such an operation."""
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> WatchedFile:  # noqa: N802 (SQLite's name)
         """Open a file that is watched."""
+        self.opened += bool(flags[0] & apsw.SQLITE_OPEN_MAIN_DB)
         return WatchedFile(self, name, flags)
 
     def note(self, verb: str, kind: str) -> None:

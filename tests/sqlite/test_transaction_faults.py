@@ -16,6 +16,7 @@ from outlive._store.sqlite.writer import Refused, Writer
 from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError
 from outlive.testing.conformance.builders import begin, blob, stepped
 from outlive.testing.conformance.transactions import ADD_NOTE, begin_noting, read_notes, write_note
+from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
 
 PATIENCE_SECONDS = 20
 T = TypeVar("T")
@@ -70,6 +71,24 @@ async def test_full_disk_ends_the_transaction(store: SqliteStore) -> None:
     connection.pragma("max_page_count", 2**30)
     assert await read_notes(store) == ["first"]
     await tree.step()
+
+
+async def test_disk_that_breaks_under_a_statement_ends_the_transaction(on_disk: SqliteStore, disk: WatchedDisk) -> None:
+    """What this connection believes about the file is worth nothing any more: the next one to write has another."""
+    tree = await begin(on_disk)
+    await write_note(tree, "first")
+    writer_of(on_disk).session.connection.pragma("cache_size", 10)  # So a long row is written before the commit.
+    step = await begin_noting(on_disk, "second", id=2)
+    opened = disk.opened
+    disk.fail = failing("write wal", apsw.IOError("disk I/O error"))
+
+    with pytest.raises(apsw.IOError):
+        await step.handle.execute(ADD_NOTE, 3, "x" * 1_000_000)
+    disk.fail = nothing_fails
+
+    await tree.step()
+    assert disk.opened == opened + 1
+    assert await read_notes(on_disk) == ["first"]
 
 
 async def test_commit_whose_outcome_is_unknown_is_told_to_everybody(
