@@ -12,6 +12,7 @@ import outlive
 from outlive import Breaker, CircuitOpenError, FixedWindow, Limits, RateLimit, Retry, RunFailed, RunStatus, TokenBucket
 from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
 from outlive._runtime import breakers
+from outlive._runtime.cells import STORE_RETRY_SECONDS
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
@@ -629,7 +630,7 @@ async def test_a_store_that_makes_no_sense_is_left_in_peace_before_it_is_told_ag
         await first.result()
         await (await engine.start(paying, "pay_together", "second")).result()
 
-    assert [breakers.STORE_RETRY_SECONDS] * 2 == pauses
+    assert [STORE_RETRY_SECONDS] * 2 == pauses
 
 
 async def test_a_cell_that_cannot_be_read_begins_anew(world: World) -> None:
