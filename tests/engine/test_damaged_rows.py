@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import outlive
-from outlive import RunStatus
+from outlive import RunCancelled, RunStatus
 from outlive._journal.event import ApprovalDecided, MessageSetAside
 from outlive._model import RunFilter
 from outlive._model.run import STORED
@@ -20,7 +20,8 @@ from outlive.client.recovery import IncompleteKind
 from outlive.errors import RunDamagedError
 from outlive.testing.conformance.builders import begin, claim, hire
 from tests.engine.asking import asking, has_asked
-from tests.engine.support import Place, events_of, in_time, note, until, waits
+from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until, waits
+from tests.engine.test_skip_step import quarantined, skipping
 
 pytestmark = pytest.mark.every_store
 
@@ -178,6 +179,60 @@ async def test_a_damaged_decision_is_asked_for_again(place: Place) -> None:
         await run.approve("refund", by="bob", form={"cents": 2})
         assert "yes bob Refund(cents=2, note='')" == await in_time(run.result())
         assert 2 == len(await events_of(run, ApprovalDecided))
+
+
+@pytest.mark.parametrize("damage", ["payload = '{'", "kind = 'letter'"])
+async def test_a_damaged_message_to_skip_a_step_parks_the_run(place: Place, damage: str) -> None:
+    """Without it the step would be called, and with half of it the workflow would get another outcome than the person
+    has given. The run is parked again, and goes on with the next message."""
+    engine = await quarantined(place, skipping, "bad")
+    await engine.__aexit__(None, None, None)
+    async with place.engine(worker=False) as client:
+        await client.skip_step("run-1", result="lost")
+        change(place, f"UPDATE t_inbox SET {damage} WHERE kind = 'skip'")
+    async with place.engine() as engine:
+        run = engine.get("run-1")
+
+        async def is_refused() -> bool:
+            return "nothing was skipped: message" in (await run.info()).reason
+
+        await until(is_refused)
+        assert [] == stage.calls
+        await run.skip_step(result="given")
+        assert ["before", "given", "after"] == await in_time(run.result())
+
+
+@pytest.mark.parametrize("damage", ["payload = '{'", "kind = 'letter'"])
+async def test_a_damaged_message_to_cancel_cancels(place: Place, damage: str) -> None:
+    """All that it says is said by its kind, or by its key."""
+    async with place.engine() as engine:
+        await waits(await engine.start(damaged_row, "a", id="run-1"))
+    async with place.engine(worker=False) as client:
+        await client.cancel("run-1", reason="enough")
+        change(place, f"UPDATE t_inbox SET {damage}")
+    async with place.engine() as engine:
+        with pytest.raises(RunCancelled, match="enough"):
+            await in_time(engine.get("run-1").result())
+
+
+@outlive.workflow
+async def hears_of_the_end() -> str:
+    other = await outlive.start(damaged_row, "a", detached=True, id="other")
+    return await other.result()
+
+
+@pytest.mark.parametrize("damage", ["ended = '{'", "kind = 'letter'"])
+async def test_the_end_of_a_run_is_heard_of_although_the_message_is_damaged(place: Place, damage: str) -> None:
+    """The row of that run says the same; without it the run that started it would wait for ever."""
+    async with place.engine() as engine:
+        await waits(await engine.start(hears_of_the_end, id="run-1"))
+        await waits(engine.get("other"))
+    async with place.engine(registry=registry_of(damaged_row)) as engine:
+        await engine.signal("other", "go", "on")
+        await in_time(engine.get("other").result())
+    change(place, f"UPDATE t_inbox SET {damage}")
+    async with place.engine() as engine:
+        assert "a before on" == await in_time(engine.get("run-1").result())
 
 
 async def test_a_damaged_worker_is_listed(place: Place) -> None:

@@ -16,6 +16,7 @@ from outlive._model import Limits, Run, RunFilter
 from outlive._model.recovery import Recovery
 from outlive._runtime.bell import Bell
 from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.damaged_mail import read_damaged
 from outlive._runtime.fact import end_of
 from outlive._runtime.found import Found, blob_ids
 from outlive._runtime.live import LiveRun
@@ -277,7 +278,7 @@ class Claimer:
     async def _read(self, hot: dict[int, LiveRun | None]) -> Found:
         cold = [journal for journal, live in hot.items() if live is None]
         journals = await self._store.read_journals(cold) if cold else {}
-        mail = await self._store.read_inbox(list(hot))
+        mail = await self._read_mail(list(hot))
         return Found(journals, mail, await self._read_blobs(journals.values(), mail.values()))
 
     def _hand_over(self, claims: list[Claim], hot: dict[int, LiveRun | None], found: Found) -> None:
@@ -314,9 +315,15 @@ class Claimer:
         journals = [journal for journal in found if self._worker.takes_mail(journal)]
         if not journals:
             return
-        mail = await self._store.read_inbox(journals)
+        mail = await self._read_mail(journals)
         blobs = await self._read_blobs((), mail.values())
         await _in_callback(partial(self._deliver, mail, blobs))
+
+    async def _read_mail(self, journals: list[int]) -> dict[int, list[Inbound]]:
+        mail = await self._store.read_inbox(journals)
+        if any(message.fault for messages in mail.values() for message in messages):
+            return await read_damaged(mail, self._store.find_runs)
+        return mail
 
     def _deliver(self, mail: dict[int, list[Inbound]], blobs: dict[str, bytes]) -> None:
         for journal, messages in mail.items():

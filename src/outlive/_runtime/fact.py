@@ -46,7 +46,8 @@ _STATUS: dict[type, RunStatus] = {
 
 def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
     """What a message of the inbox says."""
-    if message.fault:
+    # What some kinds say is said by the kind.
+    if message.fault and message.kind not in (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP):
         return _fact_of_damage(message, at=at)
     match message.kind:
         case MessageKind.SIGNAL:

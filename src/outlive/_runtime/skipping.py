@@ -53,6 +53,9 @@ def skips_of(
     steps = [command for command in asked if type(command) is RunStep]
     skips: list[Skip] = []
     for wish in wishes:
+        if wish.fault:
+            told = f"message {wish.id} in its inbox is damaged: {wish.fault}"
+            raise SkipRefused(f"nothing was skipped: {told}; skip the step again, resume the run, or cancel it")
         command = _chosen(wish, steps, {(skip.command.run, skip.command.call) for skip in skips}, root_id)
         if command is not None:
             skips.append(Skip(command, _result_of(wish, command, unpack)))

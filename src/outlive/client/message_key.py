@@ -6,6 +6,15 @@ two signals for one event: neither may swallow the other, and neither may pass f
 
 from __future__ import annotations
 
+from outlive._store.contract import MessageKind
+
+_KINDS = {
+    "@cancel": MessageKind.CANCEL,
+    "@skip": MessageKind.SKIP,
+    "@decision": MessageKind.DECISION,
+    "@ended": MessageKind.ENDED,
+}
+
 
 def key_of_signal(run_id: str, name: str, key: str | None) -> str:
     """The key of a signal; empty if its sender gave none. A run id has no '/'."""
@@ -44,6 +53,17 @@ def key_of_end(run_id: str, nonce: int, *, generation: int = 0, forgotten: int =
     if forgotten:
         return f"{key}/{generation}/{forgotten}"
     return f"{key}/{generation}" if generation else key
+
+
+def kind_in(message_key: str) -> MessageKind | None:
+    """What kind of message has this key; None if that cannot be told. The key of a signal begins with a run id, which
+    has no '@'."""
+    return _KINDS.get(message_key.partition("/")[0])
+
+
+def ended_in(message_key: str) -> str:
+    """The run that a message with the key of an end is about. A run id has no '/'."""
+    return message_key.removeprefix("@ended/").partition("/")[0]
 
 
 def sender_key(message_key: str, name: str) -> str:
