@@ -9,7 +9,7 @@ import pytest
 
 from outlive._define.inside import start, wait_for_signal
 from outlive._define.workflow import Workflow
-from outlive._journal.event import MessageSetAside, RunParked, RunResumed
+from outlive._journal.event import MessageSetAside, RunClaimed, RunParked, RunResumed
 from outlive._replay.asking import Received
 from tests.replay.define import START_AT, Code, created, plain, signal, step, workflow
 from tests.replay.driver import live
@@ -289,6 +289,15 @@ def test_code_that_cannot_read_what_older_code_has_read_is_parked() -> None:
     with fed(Code(typed), life.journal[:-1]) as execution:
         assert execution.is_parked
     assert "signal 'number' cannot be read as int" in (live(typed, journal=life.journal[:-1]).park or "")
+
+
+def test_code_that_cannot_read_what_older_code_has_just_read_is_parked_too() -> None:
+    """The worker was lost while steps ran that older code had called because of the signal: nothing of that is in the
+    journal, and to set the signal aside would call others in their place."""
+    life = live(typed_loosely, inject={2: [signal("number", "12")]})
+    journal = [*life.journal[:3], RunClaimed(at=START_AT, worker="another", epoch=2, interrupted=True)]
+
+    assert "signal 'number' cannot be read as int" in (live(typed, code=Code(typed), journal=journal).park or "")
 
 
 @pytest.mark.parametrize(("of", "status"), [(typed_loosely, "succeeded"), (typed, "waiting")])

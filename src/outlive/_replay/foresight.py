@@ -31,7 +31,7 @@ wrote it had come to rest beyond every event before."""
 class Foresight:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
-    __slots__ = ("last", "patches", "seen", "set_aside")
+    __slots__ = ("last", "passed", "patches", "seen", "set_aside")
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.patches = {(event.run, event.call) for event in events if isinstance(event, PatchTaken)}
@@ -48,6 +48,10 @@ class Foresight:
         self.seen = first + _lived_through(events, last)
         """The number of the last event that older code has lived through, with all that it does after it: what code
         does from there on, it does for the first time."""
+        is_followed = self.seen == self.last and len(events) - 1 > last
+        self.passed = self.last if is_followed else self.last - 1
+        """The number of the last event that has another one behind it, be it only a claim: what older code could read
+        there, it has read."""
 
 
 def _first_seen(events: Sequence[AnyEvent]) -> int:

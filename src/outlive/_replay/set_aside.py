@@ -50,7 +50,7 @@ def read_or_set_aside(
         try:
             return (read(data),)
         except UnreadableError as error:
-            if tree.events < tree.foresight.last:
+            if tree.events <= tree.foresight.passed:
                 raise
             fact = MessageSetAside(
                 at=0,
