@@ -33,7 +33,7 @@ def fields(record: logging.LogRecord) -> tuple[object, ...]:
     return tuple(getattr(record, name) for name in ("levelname", "run_id", "workflow", "step", "attempt"))
 
 
-@outlive.step(retry=outlive.Retry(attempts=3, first=60, factor=1, jitter=0))
+@outlive.step(name="log_flaky", retry=outlive.Retry(attempts=3, first=60, factor=1, jitter=0))
 async def flaky(good: int) -> int:
     if outlive.current_step().attempt < good:
         raise ConnectionError("refused")
@@ -70,8 +70,8 @@ async def test_a_failed_attempt_is_logged_with_the_next_one(caplog: pytest.LogCa
         await (await engine.start(tries, 3, id="a")).result()
 
     first, second = lines(caplog)
-    assert ("INFO", "a", "tries", "flaky", 1) == fields(first)
-    assert ("INFO", "a", "tries", "flaky", 2) == fields(second)
+    assert ("INFO", "a", "tries", "log_flaky", 1) == fields(first)
+    assert ("INFO", "a", "tries", "log_flaky", 2) == fields(second)
     assert "ConnectionError: refused" in first.getMessage()
     assert "attempt 2 is due at" in first.getMessage()
 
@@ -83,7 +83,7 @@ async def test_a_failed_run_is_a_warning_with_the_traceback_of_the_code(caplog: 
             await (await engine.start(tries, 9, id="a")).result()
 
     last, ended = lines(caplog)[-2:]
-    assert ("INFO", "a", "tries", "flaky", 3) == fields(last)
+    assert ("INFO", "a", "tries", "log_flaky", 3) == fields(last)
     assert "no other attempt" in last.getMessage()
     assert ("WARNING", "a", "tries", None, None) == fields(ended)
     assert "ConnectionError: refused" in ended.getMessage()

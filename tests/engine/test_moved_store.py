@@ -78,7 +78,9 @@ async def test_the_worker_gives_up_its_session_and_says_so_once(
             await until(lambda: _has("a is cancelled"))
             with pytest.raises(StoreMovedError):
                 await in_time(engine.start(two_steps, "b"))
-        assert 1 == len([record for record in caplog.records if SAID in record.getMessage()])
+        lost = [record for record in caplog.records if record.getMessage().startswith("this worker has lost its lease")]
+        assert 1 == len(lost)
+        assert SAID in lost[0].getMessage()
         stage.gate("a").open()
         aside.rename(path)
         assert "after" == await in_time(engine.get("a").result())

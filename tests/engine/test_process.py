@@ -63,7 +63,8 @@ def test_a_roll_back_goes_on_where_a_process_was_killed(tmp_path: Path) -> None:
         assert -signal.SIGKILL == live(tmp_path, "", "saga_program").returncode
     last = live(tmp_path, "", "saga_program")
 
-    assert ("run run-1 failed: ValueError: planned", "") == (last.stdout.strip(), last.stderr)
+    assert last.stdout.strip() == "run run-1 failed: ValueError: planned"
+    assert last.stderr.startswith("run run-1 failed:\nTraceback"), "the log says so too"
     done = (tmp_path / "ledger").read_text().splitlines()
     assert [f"book {name}" for name in reversed(names)] == [line for line in done if line.startswith("book")]
     assert [f"undo {name}" for name in names] == [line for line in done if line.startswith("undo")]
