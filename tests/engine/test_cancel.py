@@ -81,7 +81,7 @@ async def is_cancelled(run: Any, reason: str = "enough") -> None:
 
 
 async def test_a_cancel_reaches_a_running_step(engine: outlive.Engine) -> None:
-    """The step is cancelled, the `finally` block runs with its steps and timers, then the run has ended."""
+    """The step is cancelled, the `finally` block runs with its steps and timers, then the run has ended. [FB-R17]"""
     run = await engine.start(cancelled_in_step, "a")
     await stage.gate("a").reached()
     await run.cancel(reason="enough")
