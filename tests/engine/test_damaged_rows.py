@@ -138,6 +138,25 @@ async def test_one_damaged_run_is_told_by_every_verb_and_repaired(
         assert f"{bad} before on" == await in_time(engine.get(bad).result())
 
 
+async def test_a_run_with_another_nonce_than_its_journal_is_not_claimed_and_can_be_repaired(place: Place) -> None:
+    """Checksums hang on the nonce: a claim by what the row says would damage the journal, which nothing repairs."""
+    async with place.engine() as engine:
+        for name in ("good", "bad"):
+            await waits(await engine.start(damaged_row, name, id=name))
+    change(place, "UPDATE t_runs SET nonce = nonce - 1 WHERE id = 'bad'")
+    async with place.engine() as engine:
+        counted = engine.counters.rows_damaged
+        for name in ("bad", "good"):
+            await engine.signal(name, "go", "on")
+        assert "good before on" == await in_time(engine.get("good").result())
+        assert counted + 1 == engine.counters.rows_damaged
+
+        problems = [problem async for problem in Checker(engine._store, repair=True).problems()]
+        assert problems
+        assert all(problem.is_repaired for problem in problems)
+        assert "bad before on" == await in_time(engine.get("bad").result())
+
+
 # -- What hangs on runs ------------------------------------------------------------------------------------------------
 
 

@@ -6,9 +6,11 @@ row that is not the fold of its journal is damage.
 
 from __future__ import annotations
 
+from outlive._journal.codec import Row, is_sealed, nonce_in
 from outlive._journal.event import AnyEvent, RunClaimed
 from outlive._journal.fold import Fold
 from outlive._model import Run
+from outlive.telemetry import damaged_rows
 
 
 def claim_of(root: Run, *, worker_id: str, at: int) -> tuple[RunClaimed, Run]:
@@ -23,3 +25,13 @@ def root_after(root: Run, event: AnyEvent) -> Run:
     fold.runs[0] = root
     fold.apply(event)
     return fold.root
+
+
+def has_other_nonce(run: Run, first: Row) -> bool:
+    """Whether the row of a run has another nonce than its journal, which begins with `first`: what is sealed with it
+    would damage the journal."""
+    own = nonce_in(first)
+    if own is None or own == run.nonce or not is_sealed(first, nonce=own):
+        return False
+    damaged_rows.add("run", run.id, f"its nonce is {run.nonce}, and that of its journal {own}")
+    return True

@@ -93,6 +93,22 @@ def checksum(seq: int, format_: int, body: bytes, salt: int) -> int:
     return crc32(body, crc32(b"%d/%d/" % (seq, format_), salt))
 
 
+def is_sealed(row: Row, *, nonce: int) -> bool:
+    """Whether the checksum of a row is right for a tree with this nonce."""
+    seq, format_, crc, body = row
+    return crc == checksum(seq, format_, body, salt_of(nonce))
+
+
+def nonce_in(row: Row) -> int | None:
+    """The nonce that the first event of a journal brings; None if it cannot be read. Nothing is verified."""
+    try:
+        body = msgspec.json.decode(row[3])
+        nonce = body.get("created", body)["nonce"]
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+        return None
+    return nonce if isinstance(nonce, int) and 0 <= nonce < 2**64 else None
+
+
 def open_journal(rows: Iterable[Row], *, nonce: int, run_id: str) -> list[AnyEvent]:
     """Read a whole journal from its first row on; a gap is damage too."""
     return list(open_rows(rows, nonce=nonce, run_id=run_id))

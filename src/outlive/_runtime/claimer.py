@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from outlive._journal.claiming import has_other_nonce
 from outlive._journal.codec import Row
 from outlive._model import Limits, Run, RunFilter
 from outlive._model.recovery import Recovery
@@ -252,6 +253,7 @@ class Claimer:
             if run.owner == self._worker.id
             and (run.journal, run.epoch) == (unheld[run.id].journal, unheld[run.id].epoch)
             and not self._worker.moves(run.id)
+            and not has_other_nonce(run, journals[run.journal][0])
         ]
         outcomes = await self._store.commit([change for change, _ in wanted_again]) if wanted_again else []
         return [

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import asyncpg
 
-from outlive._journal.claiming import claim_of
-from outlive._journal.codec import salt_of, seal
+from outlive._journal.claiming import claim_of, has_other_nonce
+from outlive._journal.codec import is_sealed, salt_of, seal
 from outlive._model import RunStatus
 from outlive._store.contract import Change, Claim, Claims, WorkerInfo
 from outlive._store.postgres.batch import Batch
@@ -132,7 +132,12 @@ async def _take_over(
         root = to_run(tuple(row))
         if root.status is RunStatus.DAMAGED or row["tail"] is None:
             continue  # It must not keep the others from being claimed.
-        seq = row["tail"] + 1
+        tail = tuple(row["tail"])
+        if not is_sealed(tail, nonce=root.nonce):
+            (first,) = await session.fetch("read_rows", root.journal, -1, 1)
+            if has_other_nonce(root, tuple(first)):
+                continue
+        seq = tail[0] + 1
         event, run = claim_of(root, worker_id=worker_id, at=now)
         claimed = [seal(event, salt=salt_of(run.nonce), seq=seq)]
         batch.add(Change(journal=root.journal, after=seq - 1, rows=claimed, runs=[run]))

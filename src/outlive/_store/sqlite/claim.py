@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from outlive._journal.claiming import claim_of
-from outlive._journal.codec import salt_of, seal
+from outlive._journal.claiming import claim_of, has_other_nonce
+from outlive._journal.codec import is_sealed, salt_of, seal
 from outlive._model import RunStatus
 from outlive._store.contract import Change, Claim, Claims, WorkerInfo
 from outlive._store.sqlite.batch import Batch
@@ -20,8 +20,8 @@ from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.rows import (
     Lease,
     WorkerRow,
+    decode_events,
     decode_leases,
-    decode_pairs,
     decode_runs,
     decode_streams,
     decode_workers,
@@ -155,12 +155,17 @@ def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) ->
     """Make these trees the worker's, in this order; a tree that is damaged is left out."""
     found = decode_runs(session.fetch_json("get_runs", to_json(keys), "[]"))
     roots = {key: run for key, run in found if run.status is not RunStatus.DAMAGED}
-    tails = dict(decode_pairs(session.fetch_json("find_tails", to_json(keys))))
+    ((numbers, bodies),) = session.execute("find_tails", to_json(keys))
+    tails = dict(decode_events(numbers, bodies))
     claims, changes = [], []
     for key in keys:
         if key not in tails or key not in roots:
             continue
-        seq = tails[key] + 1
+        if not is_sealed(tails[key], nonce=roots[key].nonce):
+            first: Any = session.fetch("read_rows", key, -1, 1)
+            if has_other_nonce(roots[key], first):
+                continue
+        seq = tails[key][0] + 1
         event, run = claim_of(roots[key], worker_id=worker_id, at=now)
         rows = [seal(event, salt=salt_of(run.nonce), seq=seq)]
         changes.append(Change(journal=key, after=seq - 1, rows=rows, runs=[run]))

@@ -15,12 +15,12 @@ from outlive._store.contract import Inbound, ItemResult
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.query import Value
 from outlive._store.sqlite.rows import (
+    decode_events,
     decode_items,
     decode_mail,
     decode_numbers,
     decode_page,
     decode_pages,
-    decode_rows,
     decode_runs,
 )
 from outlive._store.tables.rows import to_json, to_json_or_null
@@ -70,11 +70,8 @@ def _read_page(session: Session, journals: list[int], *, after: int, limit: int)
     except apsw.TooBigError:
         return _read_page_by_row(session, journals, after=after, limit=limit)
     found: dict[int, list[Row]] = {}
-    start = 0
-    for journal, seq, format_, crc, length in decode_rows(numbers):
-        end = start + length
-        found.setdefault(journal, []).append((seq, format_, crc, bodies[start:end]))
-        start = end
+    for journal, row in decode_events(numbers, bodies):
+        found.setdefault(journal, []).append(row)
     for rows in found.values():
         rows.sort(key=itemgetter(0))
     return found

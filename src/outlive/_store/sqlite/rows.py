@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from outlive._journal.codec import Row
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Inbound, ItemResult, MessageKind, WorkerInfo
 from outlive._store.sqlite.query import Value
@@ -163,7 +164,6 @@ def as_text(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
-decode_pairs = msgspec.json.Decoder(list[tuple[int, int]]).decode
 decode_streams = msgspec.json.Decoder(list[list[tuple[int, int]]]).decode
 _decode_pages = msgspec.json.Decoder(list[list[tuple[int, str, int]]]).decode
 _decode_page = msgspec.json.Decoder(list[tuple[int, str, int]]).decode
@@ -181,4 +181,14 @@ def decode_page(text: str | bytes) -> list[tuple[int, str, int]]:
 
 decode_strings = msgspec.json.Decoder(list[str]).decode
 decode_numbers = msgspec.json.Decoder(list[int]).decode
-decode_rows = msgspec.json.Decoder(list[tuple[int, int, int, int, int]]).decode
+_decode_events = msgspec.json.Decoder(list[tuple[int, int, int, int, int]]).decode
+
+
+def decode_events(numbers: str, bodies: bytes) -> list[tuple[int, Row]]:
+    """What read_journals.sql and find_tails.sql give, with the journals."""
+    found: list[tuple[int, Row]] = []
+    start = 0
+    for journal, seq, format_, crc, length in _decode_events(numbers):
+        found.append((journal, (seq, format_, crc, bodies[start : start + length])))
+        start += length
+    return found

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import msgspec
 
-from outlive._journal.codec import Row
+from outlive._journal.codec import Row, nonce_in
 from outlive._model import RunStatus, WaitKind
 from outlive._store.contract import Store, WorkerInfo
 from outlive._store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
 from outlive.client.fsck.checkpoints import find_damaged_checkpoints
 from outlive.client.fsck.problem import REPAIRABLE, Kind, Problem
-from outlive.client.fsck.reading import Reading, checksum_of, nonce_in
+from outlive.client.fsck.reading import Reading, checksum_of
 from outlive.client.fsck.verdict import differences, judge, root_id_of, root_row
 from outlive.errors import StoreUnavailableError
 

@@ -155,13 +155,3 @@ class Reading:
 def checksum_of(outcome: Payload | Failure | None) -> int:
     """An outcome of an item, to be compared with another one."""
     return 0 if outcome is None else crc32(msgspec.json.encode(outcome)) or 1
-
-
-def nonce_in(row: Row) -> int | None:
-    """The nonce that the first event of a journal brings; None if it cannot be read. Nothing is verified."""
-    try:
-        body = msgspec.json.decode(row[3])
-        nonce = body.get("created", body)["nonce"]
-    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
-        return None
-    return nonce if isinstance(nonce, int) and 0 <= nonce < 2**64 else None

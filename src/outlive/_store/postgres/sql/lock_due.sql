@@ -1,13 +1,13 @@
--- The first $5 of the runs $4 that are still due and free at $1, locked, with where their journals end. Locked ones are
--- somebody else's by now. They are all orphans (of owners who have not been alive for $7 microseconds) if $6, else
--- nobody's runs.
+-- The first $5 of the runs $4 that are still due and free at $1, locked, with the last events of their journals. Locked
+-- ones are somebody else's by now. They are all orphans (of owners who have not been alive for $7 microseconds) if $6,
+-- else nobody's runs.
 --
 -- Columns are wrapped (`+ 0`, `|| ''`) so that no index but that of the keys fits: the planner likes to combine it with
 -- the index of claiming, and walks over all runs that are asleep for that.
 SELECT
     {run_columns},
     (
-        SELECT CASE WHEN NOT event.is_last THEN event.seq END
+        SELECT CASE WHEN NOT event.is_last THEN (event.seq, event.format, event.crc, event.body) END
         FROM {schema}.events AS event
         WHERE event.journal = run.key
         ORDER BY event.seq DESC

@@ -1,5 +1,7 @@
--- Where these journals end; those that nothing can follow are left out.
-SELECT json_group_array(json_array(tail.journal, tail.seq))
+-- The last events of these journals, in the form of read_journals.sql; those that nothing can follow are left out.
+SELECT
+    json_group_array(json_array(last.journal, last.seq, last.format, last.crc, length(last.body))),
+    CAST(group_concat(CAST(last.body AS TEXT), '') AS BLOB)
 FROM (
     SELECT
         wanted.value AS journal,
