@@ -22,7 +22,7 @@ SMALL = {
     # `outlive fsck --repair` only, which has looked at everything before.
     "delete_tags": ["SCAN outlive_tags"],
 }
-PARTS = {"connect", "wanted", "read_identity", "read_version"}
+PARTS = {"as_bytes", "connect", "wanted", "read_identity", "read_version"}
 NAMES = sorted(file.stem for file in SQL.glob("*.sql") if file.stem not in PARTS)
 
 
