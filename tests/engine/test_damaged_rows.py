@@ -276,14 +276,14 @@ def worker(store: Store, name: str) -> WorkerInfo:
 
 
 @outlive.step
-async def double(number: int) -> int:
+async def damaged_double(number: int) -> int:
     return number * 2
 
 
 async def test_a_damaged_item_fails_alone(place: Place) -> None:
     """The others of its batch are given."""
     async with place.engine() as engine:
-        batch = await engine.start_batch(double, range(3))
+        batch = await engine.start_batch(damaged_double, range(3))
         await in_time(batch.result())
         change(place, "UPDATE t_items SET result = '{' WHERE \"index\" = 1")
         items = [item async for item in batch.items()]

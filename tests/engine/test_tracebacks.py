@@ -23,7 +23,7 @@ def reach_the_bank(attempt: int) -> None:
 
 
 @outlive.step
-async def charge(attempt: int) -> None:
+async def charge_card(attempt: int) -> None:
     reach_the_bank(attempt)
 
 
@@ -47,7 +47,7 @@ async def hangs() -> None:
 @outlive.workflow
 async def buys(attempt: int) -> None:
     try:
-        await charge(attempt)  # the line of the workflow
+        await charge_card(attempt)  # the line of the workflow
     except Exception:
         SEEN.append(traceback.format_exc())
         raise
@@ -97,7 +97,11 @@ async def test_the_lines_of_the_step_are_in_what_is_printed(attempt: int) -> Non
         assert f'File "{__file__}", line' in text
         assert ", in reach_the_bank" in text
         assert "# the line of the step" in text if attempt == 1 else 'ConnectionError("reset")' in text
-        assert text.index("# the line of the workflow") < text.index(", in charge") < text.index(", in reach_the_bank")
+        assert (
+            text.index("# the line of the workflow")
+            < text.index(", in charge_card")
+            < text.index(", in reach_the_bank")
+        )
     assert 1 == len(SEEN)
     assert "outlive/_define" not in printed.partition("The above exception")[0]
 
@@ -123,8 +127,8 @@ async def test_step_failed_names_the_step() -> None:
         of_workflow = (await failing(engine, fails_itself)).__cause__
 
     assert isinstance(of_step, outlive.StepFailed)
-    assert ("charge", f"{__name__}.DeclinedError") == (of_step.step, of_step.type_name)
-    assert f"charge: {__name__}.DeclinedError: declined 1" == str(of_step)
+    assert ("charge_card", f"{__name__}.DeclinedError") == (of_step.step, of_step.type_name)
+    assert f"charge_card: {__name__}.DeclinedError: declined 1" == str(of_step)
     assert isinstance(of_workflow, outlive.StepFailed)
     assert ("", f"{__name__}.DeclinedError: by the workflow") == (of_workflow.step, str(of_workflow))
 

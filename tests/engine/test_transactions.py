@@ -105,7 +105,7 @@ async def test_what_a_step_wrote_is_there_with_its_outcome(place: Place) -> None
     """Async and sync functions; and the journal knows nothing of the first argument."""
     async with place.engine() as engine:
         assert RESULT == await in_time((await engine.start(ledger_crediting)).result())
-        assert 4 == engine.counters.transactions
+    assert 4 == engine.counters.transactions
     assert LEDGER == await entries(place)
 
 

@@ -18,7 +18,7 @@ import outlive
 from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
 from outlive._runtime import station
-from outlive.testing.kill.process import say, until_asked_to_stop
+from outlive.testing.kill.process import log_to_stderr, say, until_asked_to_stop
 
 CONTROL = "FLEET_CONTROL"
 """The port at which a test hears of steps."""
@@ -157,4 +157,5 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    log_to_stderr()
     asyncio.run(main(parse(sys.argv[1:])))

@@ -217,7 +217,7 @@ class World:
         problems = await check_store(store)
         await store.close()
         assert [] == problems
-        assert [] == [worker.last_words() for worker in self.workers if "Traceback" in worker.last_words(1000)]
+        assert [] == [surprise for worker in self.workers for surprise in worker.surprises()]
 
 
 def _beat_for_the_last_time(beat: Beat) -> None:

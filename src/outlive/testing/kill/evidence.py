@@ -19,7 +19,7 @@ from outlive.testing.kill.acks import Ack
 from outlive.testing.kill.effects import Effect
 from outlive.testing.kill.lines import read
 from outlive.testing.kill.places import opened, read_ledger
-from outlive.testing.kill.process import FURTHER_LINE
+from outlive.testing.kill.process import tracebacks_in
 from outlive.testing.kill.supervisor import Freeze, Kill, Supervisor, Trial
 from outlive.testing.kill.tally import Tally
 
@@ -123,10 +123,7 @@ def _find_tracebacks(folder: Path) -> list[str]:
     has failed is a message."""
     found: Counter[str] = Counter()
     for log in sorted(folder.glob("*.log")):
-        lines = log.read_text("utf-8", "replace").splitlines(keepends=True)
-        surprises = "".join(line for line in lines if not line.startswith(FURTHER_LINE))
-        _, *traces = surprises.split("Traceback (most recent call last):\n")
-        for trace in traces:
+        for trace in tracebacks_in(log.read_text("utf-8", "replace")):
             # Frames are indented; the first line that is not says which exception it was.
             raised = next((line for line in trace.splitlines() if not line.startswith(" ")), "cut off by a kill")
             if "in spawn_main" in trace and raised.startswith("EOFError"):

@@ -36,6 +36,13 @@ def log_to_stderr() -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
 
 
+def tracebacks_in(text: str) -> list[str]:
+    """What a log has behind the first line of each traceback that is no part of a message."""
+    lines = text.splitlines(keepends=True)
+    kept = "".join(line for line in lines if not line.startswith(FURTHER_LINE))
+    return kept.split("Traceback (most recent call last):\n")[1:]
+
+
 class ChildProcess:
     """A Python module that runs in a process of its own."""
 
@@ -71,6 +78,10 @@ class ChildProcess:
     def last_words(self, lines: int = 30) -> str:
         """The end of what it wrote to its standard error."""
         return "\n".join(self._log.read_text("utf-8", "replace").splitlines()[-lines:])
+
+    def surprises(self) -> list[str]:
+        """The tracebacks in its log that are no part of a message."""
+        return tracebacks_in(self._log.read_text("utf-8", "replace"))
 
     def read_line(self) -> bytes:
         """Wait for a line of its standard output; empty if it is gone."""
