@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutation.__main__ import ROOT, all_mutants, equivalents
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.trial import Copy, Fate, Notes
+from tests.mutation.trial import IN_CHILDREN, PACKAGE, Copy, Fate, Notes
 
 SOURCE = '''
 """A module."""
@@ -89,6 +89,18 @@ def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -
     for file, line in (("read.py", 2), ("sql/find.sql", 7)):
         mutant = Mutant(f"src/outlive/_store/x/{file}", line, "", "", "")
         assert notes.tests_of(tmp_path, mutant) == ["quick", "slow"]
+
+
+def test_what_runs_in_a_child_is_tried_with_the_tests_that_start_one(tmp_path: Path) -> None:
+    """No process but that of the tests is watched."""
+    ((file, (starter, text)),) = IN_CHILDREN.items()
+    (number,) = [
+        number for number, line in enumerate((ROOT / PACKAGE / starter).read_text().splitlines(), 1) if text in line
+    ]
+    notes = {"tests": [("starts one", 0.1), ("other", 0.1)], "lines": {starter: {str(number): [0], "1": [1]}}}
+    (tmp_path / "1.json").write_text(json.dumps(notes))
+
+    assert Notes(tmp_path).tests_of(ROOT, Mutant(str(PACKAGE / file), 100, "", "", "")) == ["starts one"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,10 @@ SLOWNESS = 4
 """How much longer the tests may take with a mutant before it counts as one that hangs."""
 
 
+IN_CHILDREN = {"_runtime/process_child.py": ("_runtime/processes.py", "target=serve")}
+"""What runs in processes that are not watched: by file, where in another file such a process is started."""
+
+
 class Fate(Enum):
     """What became of a mutant."""
 
@@ -65,19 +69,21 @@ class Notes:
         return sum(self._seconds[test] for test in tests)
 
     def _places(self, root: Path, mutant: Mutant) -> list[tuple[str, int]]:
+        package = root / PACKAGE
         file = Path(mutant.file).relative_to(PACKAGE)
+        if (starter := IN_CHILDREN.get(str(file))) is not None:
+            return [(str(file), mutant.line), *_naming(package, package / starter[0], starter[1])]
         if file.suffix == ".py":
             return [(str(file), mutant.line)]
         # A statement is run where it is named.
-        found = []
-        for source in sorted((root / PACKAGE / file.parent.parent).glob("*.py")):
-            lines = source.read_text("utf-8").splitlines()
-            found += [
-                (str(source.relative_to(root / PACKAGE)), number)
-                for number, text in enumerate(lines, 1)
-                if f'"{file.stem}"' in text
-            ]
-        return found
+        sources = sorted((package / file.parent.parent).glob("*.py"))
+        return [place for source in sources for place in _naming(package, source, f'"{file.stem}"')]
+
+
+def _naming(package: Path, source: Path, text: str) -> list[tuple[str, int]]:
+    """The lines of a source that contain a text."""
+    lines = source.read_text("utf-8").splitlines()
+    return [(str(source.relative_to(package)), number) for number, line in enumerate(lines, 1) if text in line]
 
 
 def record(root: Path, folder: Path, tests: list[str], *, jobs: int) -> None:
@@ -86,7 +92,8 @@ def record(root: Path, folder: Path, tests: list[str], *, jobs: int) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.recording", "-p", "no:cacheprovider"]
     # Tests are slower while they are watched.
     command += ["--timeout=300", f"-n{jobs}", "--dist=loadfile", *tests]
-    environment = os.environ | {"OUTLIVE_MUTATION_NOTES": str(folder), "PYTHONPATH": str(root)}
+    path = os.pathsep.join([str(root / "src"), str(root)])  # This checkout, whichever one is installed.
+    environment = os.environ | {"OUTLIVE_MUTATION_NOTES": str(folder), "PYTHONPATH": path}
     subprocess.run(command, cwd=root, env=environment, check=False)
 
 
