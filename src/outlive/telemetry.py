@@ -7,10 +7,27 @@ publish them (the HTTP API, a benchmark) reads them as they are.
 from __future__ import annotations
 
 import logging
+import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 log = logging.getLogger("outlive")
+_handle = log.handle
+
+
+def _handle_safely(record: logging.LogRecord) -> None:
+    """Give a record to the handlers of the application. One that raises is reported as `logging` reports its own: it
+    was called in the middle of moving runs, and none of them may be lost for it."""
+    try:
+        _handle(record)
+    except Exception:
+        if logging.raiseExceptions:
+            with suppress(Exception):
+                traceback.print_exc()
+
+
+log.handle = _handle_safely  # type: ignore[method-assign]  # Whatever class the application has chosen for loggers.
 
 
 def run_fields(

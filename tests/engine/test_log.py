@@ -64,6 +64,29 @@ async def too_long() -> None:
     await outlive.wait_for_signal("never")
 
 
+class Broken(logging.Handler):
+    """A handler of an application, whose other end is away."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise ConnectionError("the server of logs is away")
+
+
+async def test_a_handler_that_raises_harms_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is called when something is durable and before anybody hears of it: all of them still do."""
+    broken = Broken()
+    logging.getLogger("outlive").addHandler(broken)
+    try:
+        async with TestEngine() as engine:
+            assert 2 == await (await engine.start(tries, 2)).result()
+            with pytest.raises(outlive.RunFailed):
+                await (await engine.start(tries, 9)).result()
+            with pytest.raises(outlive.RunParkedError):
+                await (await engine.start(opens_a_thread)).result()
+    finally:
+        logging.getLogger("outlive").removeHandler(broken)
+    assert "the server of logs is away" in capsys.readouterr().err
+
+
 async def test_a_failed_attempt_is_logged_with_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
     """Each failed attempt is a line with its error and when the next one comes."""
     async with TestEngine() as engine:
