@@ -9,7 +9,8 @@ import pytest
 import outlive
 from outlive import RunParkedError
 from outlive.testing import TestEngine
-from tests.engine.support import Place, in_time, parks, stage, waits
+from tests.engine.faults import FaultyStore, faulty, unavailable
+from tests.engine.support import Place, hold, in_time, parks, stage, until, waits
 
 
 @outlive.workflow
@@ -154,6 +155,30 @@ async def test_who_waits_for_a_batch_with_a_parked_chunk_is_told() -> None:
         stage.values["open"] = True
         await engine.resume(caught.value.run_id)
         assert [1, 2, 3] == await in_time(batch.results())
+
+
+@outlive.step
+async def holds_an_item(number: int) -> int:
+    return int(await hold(str(number)))
+
+
+async def test_who_waits_for_a_batch_waits_for_a_store_that_is_away() -> None:
+    """As who waits for a run does: looking for parked chunks is no reason to give up."""
+    place = Place(None)
+    stores: list[FaultyStore] = []
+    async with place.engine() as engine, place.engine(worker=False, wrap=faulty(stores)) as client:
+        await engine.start_batch(holds_an_item, [1], id="b")
+        await stage.gate("1").reached()
+        faults = stores[0].before["find_runs"]
+        faults.extend(unavailable() for _ in range(6))
+        waiting = asyncio.ensure_future(client.get_batch("b").result())
+
+        async def is_back() -> bool:
+            return not faults
+
+        await until(is_back)
+        stage.gate("1").open()
+        assert {"total": 1, "succeeded": 1, "failed": 0} == await in_time(waiting)
 
 
 async def test_a_test_engine_says_that_a_run_is_parked() -> None:

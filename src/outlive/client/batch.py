@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -28,7 +29,7 @@ from outlive._tasks import own_task
 from outlive.client.cutting import CHUNK_ITEMS_MAX
 from outlive.client.handle import RunHandle
 from outlive.client.why import is_stopped
-from outlive.errors import RunExistsError, RunFailed, RunParkedError
+from outlive.errors import RunExistsError, RunFailed, RunParkedError, StoreUnavailableError
 
 R = TypeVar("R")
 
@@ -157,6 +158,7 @@ class Batch(Generic[R]):
         waits for the batch must hear of that."""
         ending = own_task(self.run.result(timeout), name="outlive-batch-end")
         watching = own_task(self._watch_chunks(), name="outlive-batch-watch")
+        watching.add_done_callback(_look_at)  # If both are done, the end counts.
         try:
             await asyncio.wait([ending, watching], return_when=asyncio.FIRST_COMPLETED)
             return await (ending if ending.done() else watching)
@@ -172,13 +174,17 @@ class Batch(Generic[R]):
         """
         reader = self._reader
         pause = reader.new_pause()
-        chunks = _Chunks(self.id, await reader.plan_of(await self.run.info()))
+        chunks: _Chunks | None = None
         while True:
-            rows = await reader.store.find_runs(chunks.ids())
-            _refuse_parked(rows.values())
-            for run in rows.values():
-                if run.status.is_terminal:
-                    chunks.close(run.id)
+            # A store that is away is waited for: so does who waits for the end.
+            with suppress(StoreUnavailableError):
+                if chunks is None:
+                    chunks = _Chunks(self.id, await reader.plan_of(await self.run.info()))
+                rows = await reader.store.find_runs(chunks.ids())
+                _refuse_parked(rows.values())
+                for run in rows.values():
+                    if run.status.is_terminal:
+                        chunks.close(run.id)
             await pause()
 
     async def results(self) -> list[R | BaseException]:
@@ -227,6 +233,11 @@ class Batch(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<batch {self.id}>"
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 def _refuse_parked(runs: Iterable[Run]) -> None:
