@@ -94,13 +94,16 @@ async def test_a_text_that_is_no_text_any_more_damages_its_row_only(tmp_path: Pa
     store = place.store()
     await store.open()
     await hire(store, "worker-a")
-    for name in ("good", "bad-reason", "bad-id"):
+    for name in ("good", "bad-reason", "bad-id", "bad-owner", "bad-workflow"):
         await begin(store, name)
     change(place, "UPDATE t_runs SET reason = CAST(x'61ff' AS TEXT) WHERE id = 'bad-reason'")
     change(place, "UPDATE t_runs SET id = CAST(x'61ff' AS TEXT) WHERE id = 'bad-id'")
+    change(place, "UPDATE t_runs SET owner = CAST(x'61ff' AS TEXT) WHERE id = 'bad-owner'")
+    change(place, "UPDATE t_runs SET workflow = CAST(x'61ff' AS TEXT) WHERE id = 'bad-workflow'")
 
     runs = {run.id: run.status for run in await store.list_runs(RunFilter())}
-    assert {"good": RunStatus.PENDING, "bad-reason": RunStatus.DAMAGED, "a\ufffd": RunStatus.DAMAGED} == runs
+    damaged = dict.fromkeys(("bad-reason", "a\ufffd", "bad-owner", "bad-workflow"), RunStatus.DAMAGED)
+    assert damaged | {"good": RunStatus.PENDING} == runs
     assert ["good"] == await claim(store, "worker-a", limit=100)
     await store.close()
 
