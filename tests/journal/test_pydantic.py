@@ -289,3 +289,25 @@ def test_what_would_change_is_refused_when_it_is_written(annotation: Any, value:
     """With the place, and what would come back."""
     with pytest.raises(UnserialisableError, match=place):
         codec_for(annotation).encode(value, "the value")
+
+
+class Login(BaseModel):
+    """Something that a validator refuses as a whole."""
+
+    user: str
+    password: str
+
+    @pydantic.model_validator(mode="after")
+    def _refuse(self) -> Login:
+        raise ValueError("the user is unknown")
+
+
+@pytest.mark.parametrize("annotation", [Login, list[Login], Login | Rounding])
+def test_what_a_validator_refuses_is_not_in_the_reason(annotation: Any) -> None:
+    """Reasons are stored as they are, in journals and rows, and logged; the value itself may be encrypted there."""
+    plain = b'{"user": "ann", "password": "hunter2"}'
+
+    with pytest.raises(UnreadableError, match="the user is unknown") as caught:
+        codec_for(annotation).decode(b"[%s]" % plain if annotation == list[Login] else plain, "a signal")
+
+    assert "hunter2" not in str(caught.value)

@@ -50,7 +50,10 @@ def write_model(value: Any) -> Any:
 
 def read_model(cls: Any, plain: Any) -> Any:
     """The model again; its own validators may raise anything."""
-    return cls.model_validate(from_plain(plain), strict=False, **_either_name())
+    try:
+        return cls.model_validate(from_plain(plain), strict=False, **_either_name())
+    except sys.modules["pydantic"].ValidationError as error:
+        raise _without_values(error) from error
 
 
 class Adapter:
@@ -68,7 +71,17 @@ class Adapter:
 
     def read(self, plain: Any) -> Any:
         """The value again."""
-        return self._adapter.validate_python(from_plain(plain), strict=False, **_either_name())
+        try:
+            return self._adapter.validate_python(from_plain(plain), strict=False, **_either_name())
+        except sys.modules["pydantic"].ValidationError as error:
+            raise _without_values(error) from error
+
+
+def _without_values(error: Any) -> ValueError:
+    """What is wrong and where, and not with which values: reasons are kept in the open and logged, and the values may
+    be encrypted where they are stored."""
+    faults = [(".".join(str(part) for part in fault["loc"]), fault["msg"]) for fault in error.errors()]
+    return ValueError("; ".join(f"{place}: {told}" if place else told for place, told in faults))
 
 
 def _either_name() -> dict[str, Any]:
