@@ -355,3 +355,18 @@ async def test_store_that_is_away_is_logged_once_while_it_is_away(caplog: pytest
         assert times_logged() == 1
         await be_away_for_looks(1)
         assert times_logged() == 2
+
+
+async def test_a_claim_that_fails_is_tried_again_after_a_pause(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever went wrong with it: asking again at once would fill the log and the machine."""
+    engine = TestEngine()
+    engine._watched.inner = store = FaultyStore(engine._watched.inner)
+    async with engine:
+        await engine.settle()
+        store.before["claim_runs"].extend(LookupError("a bug") for _ in range(3))
+        await engine.skip(seconds=60)
+        assert store.before["claim_runs"]
+
+        while store.before["claim_runs"]:
+            await engine.skip(seconds=60)
+    assert caplog.text.count("claiming failed; it is tried again") == 3

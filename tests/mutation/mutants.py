@@ -136,6 +136,8 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
                 yield node.value
         case ast.JoinedStr():
             return  # A message.
+        case ast.keyword(arg="strict"):
+            return  # An assertion, of `zip`.
         case ast.Raise():
             return
         case _:

@@ -29,6 +29,7 @@ class Thing:
         if at < LIMIT and not self.is_blind:
             self.seen = True
             self.note(at)
+        zip(self.seen, at, strict=True)
         return at is not None
 '''
 
@@ -48,6 +49,7 @@ def test_what_is_done_is_changed_and_what_is_said_is_not(tmp_path: Path) -> None
         ("self.seen = True", "pass"),
         ("True", "(False)"),
         ("self.note(at)", "pass"),
+        ("zip(self.seen, at, strict=True)", "pass"),
         ("at is not None", "(at is None)"),
     }
 
@@ -89,6 +91,20 @@ def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -
     for file, line in (("read.py", 2), ("sql/find.sql", 7)):
         mutant = Mutant(f"src/outlive/_store/x/{file}", line, "", "", "")
         assert notes.tests_of(tmp_path, mutant) == ["quick", "slow"]
+
+
+def test_what_is_kept_is_tried_with_the_tests_that_read_it(tmp_path: Path) -> None:
+    """All others would notice nothing, and there may be hundreds that are quicker."""
+    package = tmp_path / "src" / "outlive" / "_store"
+    package.mkdir(parents=True)
+    (package / "pool.py").write_text(
+        "def __init__(self):\n    self._kept = 1\ndef trim(self):\n    return self._kept\n"
+    )
+    notes = {"tests": [("quick", 0.1), ("slow", 2.0)], "lines": {"_store/pool.py": {"2": [0, 1], "4": [1]}}}
+    (tmp_path / "1.json").write_text(json.dumps(notes))
+
+    mutant = Mutant("src/outlive/_store/pool.py", 2, "self._kept = 1", "pass", "")
+    assert Notes(tmp_path).tests_of(tmp_path, mutant) == ["slow"]
 
 
 def test_what_runs_in_a_child_is_tried_with_the_tests_that_start_one(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,9 @@ SLOWNESS = 4
 
 IN_CHILDREN = {"_runtime/process_child.py": ("_runtime/processes.py", "target=serve")}
 """What runs in processes that are not watched: by file, where in another file such a process is started."""
+
+
+ASSIGNMENT = re.compile(r"(?P<what>self\.\w+) [-+]?= ")
 
 
 class Fate(Enum):
@@ -55,6 +59,11 @@ class Notes:
         tests: set[str] = set()
         for file, line in self._places(root, mutant):
             tests |= self._lines.get((file, line), set())
+        if found := ASSIGNMENT.match(mutant.before):
+            # Who never reads what is kept here cannot miss it.
+            file = str(Path(mutant.file).relative_to(PACKAGE))
+            uses = set(_naming(root / PACKAGE, root / mutant.file, found["what"])) - {(file, mutant.line)}
+            tests = tests & {test for place in uses for test in self._lines.get(place, set())} or tests
         chosen: list[str] = []
         left = TESTS_SECONDS_MAX
         for test in sorted(tests, key=lambda test: (self._seconds[test], test)):

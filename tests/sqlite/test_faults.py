@@ -191,6 +191,47 @@ async def test_file_that_is_gone_stops_the_beat(path: Path, store: SqliteStore, 
     beat.close()
 
 
+async def test_beat_that_meets_a_broken_disk_says_so_and_goes_on_with_another_connection(
+    on_disk: SqliteStore, disk: WatchedDisk, clock: ManualClock
+) -> None:
+    """What the first one believes about the file can no longer be trusted."""
+    await hire(on_disk, "worker-a")
+    beat = on_disk.open_beat("worker-a")
+    assert beat.renew(lease_seconds=LEASE_SECONDS)
+    opened = disk.opened
+    clock.advance(seconds=1)
+    disk.fail = failing("write wal", apsw.IOError("disk I/O error"))
+    with pytest.raises(StoreUnavailableError, match="disk I/O error"):
+        beat.renew(lease_seconds=LEASE_SECONDS)
+
+    disk.fail = nothing_fails
+    assert beat.renew(lease_seconds=LEASE_SECONDS)
+    assert disk.opened == opened + 1
+    beat.close()
+
+
+async def test_beat_that_finds_the_file_locked_says_so_and_keeps_its_connection(
+    on_disk: SqliteStore, disk: WatchedDisk, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is wrong with it."""
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.01)
+    await hire(on_disk, "worker-a")
+    beat = on_disk.open_beat("worker-a")
+    assert beat.renew(lease_seconds=LEASE_SECONDS)
+    neighbour = apsw.Connection(str(path))
+    neighbour.execute("BEGIN IMMEDIATE")
+    opened = disk.opened
+
+    with pytest.raises(StoreUnavailableError, match="another process"):
+        beat.renew(lease_seconds=LEASE_SECONDS)
+    neighbour.execute("ROLLBACK")
+    neighbour.close()
+    assert beat.renew(lease_seconds=LEASE_SECONDS)
+
+    assert disk.opened == opened
+    beat.close()
+
+
 async def test_beat_gets_through_while_the_writer_is_busy(store: SqliteStore, clock: ManualClock) -> None:
     """A lease is renewed between two commits of the same process."""
     await hire(store, "worker-a")

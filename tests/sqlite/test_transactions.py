@@ -359,3 +359,18 @@ async def test_others_are_written_between_two_transactions(store: SqliteStore) -
 
     assert await (await third).handle.fetchval("SELECT 1") == 1
     await third.result().rollback()
+
+
+async def test_row_is_compared_by_its_values_and_knows_its_columns(store: SqliteStore) -> None:
+    """As a row of PostgreSQL does it, so that a step can be written for both."""
+    step = await store.begin()
+    first, other, same = await step.handle.fetch("SELECT 1 AS a, 2 AS b UNION ALL SELECT 1, 3 UNION ALL SELECT 1, 2")
+    await step.rollback()
+
+    assert first == same
+    assert first == (1, 2)
+    assert first != other
+    assert first != (1, 3)
+    assert first != "(1, 2)"
+    assert "a" in first
+    assert "c" not in first

@@ -48,10 +48,6 @@ class StepHandle:
         """Run a statement and say what it did."""
         return str(await self._do("execute", query, *args))
 
-    async def executemany(self, query: str, args: Any, /) -> None:
-        """Run a statement once for each set of arguments."""
-        await self._do("executemany", query, args)
-
     async def fetch(self, query: str, /, *args: Any) -> Any:
         """All rows that a statement gives."""
         return await self._do("fetch", query, *args)
@@ -91,10 +87,6 @@ class SyncStepHandle:
     def execute(self, query: str, /, *args: Any) -> str:
         """Run a statement and say what it did."""
         return str(self._wait(self._handle.execute(query, *args)))
-
-    def executemany(self, query: str, args: Any, /) -> None:
-        """Run a statement once for each set of arguments."""
-        self._wait(self._handle.executemany(query, args))
 
     def fetch(self, query: str, /, *args: Any) -> Any:
         """All rows that a statement gives."""

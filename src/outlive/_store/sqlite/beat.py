@@ -27,7 +27,6 @@ class SqliteBeat:
             is_ours = session.connection.changes() == 1
             session.check_file()
         except apsw.Error as error:
-            session.roll_back()
             if is_connection_lost(error):
                 session.close()
             raise StoreUnavailableError(str(session.path), str(translate(error, session.path))) from error

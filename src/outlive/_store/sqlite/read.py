@@ -84,8 +84,6 @@ def _read_page_by_row(session: Session, journals: list[int], *, after: int, limi
         if rows:
             found[journal] = rows
             limit -= len(rows)
-        if limit <= 0:
-            break
     return found
 
 
