@@ -285,6 +285,29 @@ async def test_a_workflow_that_catches_it_may_go_on_as_a_new_run(engine: outlive
     assert 1 == await in_time(run.result())
 
 
+@outlive.workflow(name="caught.stubborn")
+async def stubborn(number: int) -> None:
+    try:
+        await outlive.wait_for_signal("go")
+    except asyncio.CancelledError:
+        if number:
+            raise
+        outlive.continue_as_new(number + 1)
+
+
+async def test_the_next_generation_can_be_cancelled_too(engine: outlive.Engine) -> None:
+    """It keeps the messages and the keys of the one before it, and that one has caught a cancel."""
+    run = await cancelled(engine, stubborn, 0)
+
+    async def has_gone_on() -> bool:
+        return 1 == (await run.history())[0].generation  # type: ignore[union-attr]
+
+    await until(has_gone_on)
+    await waits(run)
+    await run.cancel(reason="enough, I said")
+    await ends_as(run, RunStatus.CANCELLED)
+
+
 @outlive.workflow(name="caught.goes_on")
 async def goes_on() -> str:
     try:

@@ -94,7 +94,7 @@ def _record_of(live: DraftedRun, command: Record) -> AnyEvent:
             kind=MessageKind.CANCEL,
             at=at,
             name="cancelled by its starter",
-            key=key_of_cancel(0),
+            key=key_of_cancel(0, live.execution.nonce, call=command.call),
         )
         live.open_draft().change.messages.append(message)
     return fact_of_record(command, at=at, payload=payload)

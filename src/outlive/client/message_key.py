@@ -21,13 +21,15 @@ def key_of_signal(run_id: str, name: str, key: str | None) -> str:
     return f"{run_id}/{name}/{key}" if key else ""
 
 
-def key_of_cancel(number: int, nonce: int = 0) -> str:
+def key_of_cancel(number: int, nonce: int, *, call: str = "") -> str:
     """One key for every cancel of a run: asking twice is asking once.
 
-    A run keeps its keys when it goes on as a new generation, and the same number is another child then: the nonce of
-    the tree tells them apart.
+    With the nonce of its tree, as a run keeps its keys when it goes on as a new generation: that one may be cancelled
+    although its ancestor has caught a cancel, and the same number is another child then. A run that cancels one which
+    it has started does not know that nonce; it gives its own, and its call.
     """
-    return f"@cancel/{number}/{nonce:x}" if number else "@cancel/0"
+    key = f"@cancel/{number}/{nonce:x}"
+    return f"{key}/{call}" if call else key
 
 
 def key_of_skip(number: int, *, nonce: int, epoch: int, call: str) -> str:
