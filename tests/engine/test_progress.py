@@ -151,7 +151,9 @@ async def test_heartbeats_in_quick_succession_cost_few_events(engine: outlive.En
     assert ["done", "after"] == await in_time(run.result())
     events = await run.history()
     succeeded = next(index for index, event in enumerate(events) if isinstance(event, StepSucceeded))
-    assert all(index < succeeded for index, event in enumerate(events) if isinstance(event, StepProgressed))
+    saved = [index for index, event in enumerate(events) if isinstance(event, StepProgressed)]
+    assert 1 <= len(saved) <= 2
+    assert saved[-1] < succeeded
 
 
 async def test_a_heartbeat_without_progress_saves_nothing(engine: outlive.Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -10,7 +11,12 @@ import pytest
 
 import outlive
 from outlive._lease.process import this_process
+from outlive._runtime.rescuer import LOOK_SECONDS, Rescuer
 from outlive._store.contract import Store
+from outlive.errors import StoreMovedError
+from outlive.telemetry import Counters
+from tests.engine.faults import unavailable
+from tests.engine.hand_clock import HandClock
 from tests.engine.support import DAY, Place, hold, in_time, note, stage, until, waits
 
 
@@ -184,3 +190,46 @@ def test_empty_name_is_refused() -> None:
     """It would be everybody's."""
     with pytest.raises(outlive.errors.ConfigurationError, match="a name of its own"):
         outlive.Engine("memory:", name=" ")
+
+
+class Away:
+    """Leases that answer a look with what is planned for it."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self.answers = list(answers)
+
+    async def find_lost(self, worker_id: str) -> list[Any]:
+        """As planned."""
+        del worker_id
+        if (error := self.answers.pop(0)) is not None:
+            raise error
+        return []
+
+
+def looking(leases: Any) -> tuple[Rescuer, HandClock]:
+    """One who looks for the dead, and the clock that says when."""
+    clock = HandClock()
+    worker: Any = SimpleNamespace(id="worker-a", name="a")
+    return Rescuer(leases, worker, clock=clock, counters=Counters(), is_named=False), clock
+
+
+async def test_a_look_that_fails_is_logged_once_while_the_store_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    """Not with every look; and again when it is away again."""
+    rescuer, clock = looking(Away(unavailable(), unavailable(), None, unavailable()))
+
+    logged = []
+    for _ in range(4):
+        await rescuer.look_when_due()
+        await rescuer.look_when_due()  # It is not time yet.
+        clock.at += 2 * LOOK_SECONDS
+        logged.append(caplog.text.count("nobody can be seen to have died"))
+
+    assert logged == [1, 1, 1, 2]
+
+
+async def test_a_look_at_a_store_that_has_moved_ends_the_session() -> None:
+    """It will never be back."""
+    rescuer, _ = looking(Away(StoreMovedError("the store")))
+
+    with pytest.raises(StoreMovedError):
+        await rescuer.look_when_due()

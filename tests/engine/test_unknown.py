@@ -8,7 +8,7 @@ from outlive._runtime.unknown import find_outcome
 from outlive._store.contract import Change, Forgotten, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import Writer, begin, new_tree, stepped
+from outlive.testing.conformance.builders import Writer, begin, created, new_tree, stepped
 from outlive.testing.conformance.forgetting import forget, snapshot
 
 
@@ -51,6 +51,13 @@ async def test_somebody_else_was_first(store: MemoryStore) -> None:
     await forget(tree)
 
     assert await find_outcome(store, change) == (Outcome.CONFLICT, tree.journal)
+
+
+async def test_somebody_else_has_begun_under_the_id(store: MemoryStore) -> None:
+    """There is no journal of ours, and theirs is none of our business."""
+    await store.commit([Writer(store, "run-1").change(created(store, nonce="theirs"))])
+
+    assert await find_outcome(store, new_tree(store, "run-1")) == (Outcome.CONFLICT, 0)
 
 
 async def test_a_tree_that_was_created_has_forgotten_how(store: MemoryStore) -> None:
