@@ -165,7 +165,11 @@ async def test_a_run_with_another_nonce_than_its_journal_is_not_claimed_and_can_
 
 @pytest.mark.parametrize(
     ("damage", "told"),
-    [("payload = '{'", "Input data was truncated"), ("kind = 'letter'", "no message is of the kind 'letter'")],
+    [
+        ("payload = '{'", "Input data was truncated"),
+        ("payload = '{', run = 77", "Input data was truncated"),
+        ("kind = 'letter'", "no message is of the kind 'letter'"),
+    ],
 )
 async def test_a_damaged_message_is_set_aside(place: Place, damage: str, told: str) -> None:
     """The run takes it out of its inbox, says so, and goes on with the next one."""

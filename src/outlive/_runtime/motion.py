@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
+import msgspec
+
 from outlive._journal.event import (
     AnyEvent,
     PatchTaken,
@@ -185,6 +187,8 @@ class MovingRun(DraftedRun):
         """Turn a message of the inbox into a fact; the row goes in the same transaction."""
         if self.is_over:
             return
+        if message.fault and message.run not in self.fold.runs:
+            message = msgspec.structs.replace(message, run=0)  # It is for none of its runs: that is damage too.
         event = fact_of_message(message, at=self.clock.now())
         self.happen(event)
         self.open_draft().change.consumed.append(message.id)
