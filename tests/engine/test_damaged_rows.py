@@ -41,6 +41,7 @@ def change(place: Place, statement: str) -> None:
             server.execute(statement.replace("t_", "place.").encode())
         return
     connection = apsw.Connection(str(place.path))
+    connection.set_busy_timeout(10_000)  # The engine may be writing.
     connection.execute(statement.replace("t_", "outlive_"))
     connection.close()
 

@@ -428,6 +428,11 @@ async def test_observers_hear_of_each_state_once_over_snapshots(place: Place) ->
     recorder.clear()
     first = await place.engine().__aenter__()
     await waits(await first.start(heard, Data(), id="heard"))
+
+    async def has_asked() -> bool:
+        return "ASK" in recorder.states("heard")
+
+    await until(has_asked)  # Observers hear of a change a moment after it is durable.
     await crash(first)
     async with place.engine() as second:
         run = second.get("heard")
