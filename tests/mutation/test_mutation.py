@@ -119,13 +119,9 @@ def test_what_runs_in_a_child_is_tried_with_the_tests_that_start_one(tmp_path: P
     assert Notes(tmp_path).tests_of(ROOT, Mutant(str(PACKAGE / file), 100, "", "", "")) == ["starts one"]
 
 
-@pytest.mark.parametrize(
-    ("tests", "fate"),
-    [(["tests/test_answer.py"], Fate.KILLED), (["tests/test_other.py"], Fate.SURVIVED), ([], Fate.UNSEEN)],
-    ids=["killed", "survived", "not covered"],
-)
-def test_mutant_is_killed_by_a_test_that_fails_with_it(tmp_path: Path, tests: list[str], fate: Fate) -> None:
-    """Only the copy is damaged, and it is whole again afterwards."""
+@pytest.fixture
+def damaged(tmp_path: Path) -> tuple[Copy, Mutant]:
+    """A copy of a small program, and a defect for it."""
     root, copy = tmp_path / "root", tmp_path / "copy"
     for name in ("src", "tests", "docs", "examples"):
         (root / name).mkdir(parents=True)
@@ -136,7 +132,28 @@ def test_mutant_is_killed_by_a_test_that_fails_with_it(tmp_path: Path, tests: li
     (root / "tests" / "test_answer.py").write_text("from answer import answer\ndef test(): assert answer() == 42\n")
     (root / "tests" / "test_other.py").write_text("def test(): pass\n")
     (mutant,) = mutants_of(root, "src/answer.py")
+    return Copy(root, copy), mutant
 
-    assert Copy(root, copy).try_mutant(mutant, tests, seconds=1) is fate
 
-    assert (copy / "src" / "answer.py").read_text() == "def answer(): return 42\n"
+@pytest.mark.parametrize(
+    ("tests", "fate"),
+    [(["tests/test_answer.py"], Fate.KILLED), (["tests/test_other.py"], Fate.SURVIVED), ([], Fate.UNSEEN)],
+    ids=["killed", "survived", "not covered"],
+)
+def test_mutant_is_killed_by_a_test_that_fails_with_it(
+    damaged: tuple[Copy, Mutant], tests: list[str], fate: Fate
+) -> None:
+    """Only the copy is damaged, and it is whole again afterwards."""
+    copy, mutant = damaged
+
+    assert copy.try_mutant(mutant, tests, seconds=1) is fate
+
+    assert (copy.folder / "src" / "answer.py").read_text() == "def answer(): return 42\n"
+
+
+def test_a_test_that_is_gone_kills_nothing(damaged: tuple[Copy, Mutant]) -> None:
+    """The notes are older than the tests: every mutant would seem to be noticed."""
+    copy, mutant = damaged
+
+    with pytest.raises(LookupError, match="--again"):
+        copy.try_mutant(mutant, ["tests/test_gone.py"], seconds=1)

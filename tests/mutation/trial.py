@@ -13,6 +13,8 @@ from collections import defaultdict
 from enum import Enum
 from pathlib import Path
 
+import pytest
+
 from tests.mutation.mutants import Mutant
 
 PACKAGE = Path("src") / "outlive"
@@ -127,6 +129,8 @@ class Copy:
             code = self._run(tests, seconds=seconds * SLOWNESS + START_SECONDS)
         finally:
             shutil.copy(self._root / mutant.file, place)
+        if code == pytest.ExitCode.USAGE_ERROR and self._run(tests, seconds=START_SECONDS) == code:
+            raise LookupError(f"a test is gone since the lines were noted; note them again with --again: {tests}")
         return Fate.TIMED_OUT if code is None else Fate.KILLED if code else Fate.SURVIVED
 
     def _run(self, tests: list[str], *, seconds: float) -> int | None:
