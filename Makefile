@@ -19,8 +19,8 @@ STORE ?= sqlite
 # What is not said on the command line: a storm is longer than a kill trial, and over both stores.
 CHAOS_KILLS = $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300)
 CHAOS_STORE = $(if $(filter command line environment,$(origin STORE)),$(STORE),both)
-# Processes at once. One more than a small machine has cores: most of the time tests wait.
-JOBS ?= 3
+# Processes at once. Each reads all tests before it runs its share of them, so more than two cost more than they give.
+JOBS ?= 2
 ARGS ?=
 UV_VERSION := 0.13.7
 

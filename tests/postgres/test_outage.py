@@ -14,7 +14,7 @@ from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
 from tests.postgres.support import through
 
-OPEN = 50
+OPEN = 20
 CPU_SHARE_MAX = 0.10
 """Near zero: what polling for the database's return may take of one core."""
 BACK_SECONDS_MAX = 5.0

@@ -109,8 +109,8 @@ async def test_checkpoint_that_fails_is_made_later_and_delays_nobody(
     disk.log.clear()
 
     disk.fail = nothing_fails
-    await tree.step()
-    await tree.step()
+    for _ in range(4):  # A checkpoint comes behind the answer, and a new connection counts its pages from 0.
+        await tree.step()
 
     assert "sync db" in disk.log
     assert len(await read_events(tree)) == 5
