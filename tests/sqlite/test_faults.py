@@ -113,7 +113,7 @@ async def test_checkpoint_that_fails_is_made_later_and_delays_nobody(
         await tree.step()
 
     assert "sync db" in disk.log
-    assert len(await read_events(tree)) == 5
+    assert len(await read_events(tree)) == 7
 
 
 async def test_neighbour_that_keeps_the_lock_is_told(
