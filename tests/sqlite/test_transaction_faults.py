@@ -28,6 +28,12 @@ def writer_of(store: SqliteStore) -> Writer:
     return store._writer
 
 
+@pytest.fixture(autouse=True)
+def a_writer_that_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer leaves its connection alone once it has answered, so that a test may use it from its own thread."""
+    monkeypatch.setattr(Writer, "rest", lambda self, *, is_busy: None)
+
+
 async def in_time(wanted: Awaitable[T]) -> T:
     """The outcome of something that must happen."""
     async with asyncio.timeout(PATIENCE_SECONDS):
