@@ -119,6 +119,22 @@ async def test_checkpoint_that_fails_is_made_later_and_delays_nobody(
     assert len(await read_events(tree)) == 7
 
 
+async def test_writer_lives_on_when_it_fails_between_two_jobs(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Everybody waits for this thread: if it ended, every verb would hang."""
+
+    def fail(self: writer.Writer, *, is_busy: bool) -> None:
+        raise RuntimeError("planned")
+
+    monkeypatch.setattr(writer.Writer, "rest", fail)
+    tree = await begin(store)
+    async with asyncio.timeout(10):
+        await tree.step()
+
+    assert "RuntimeError: planned" in caplog.text
+
+
 async def test_neighbour_that_keeps_the_lock_is_told(
     path: Path, open_store: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

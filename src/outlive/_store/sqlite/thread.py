@@ -103,7 +103,10 @@ class Lane:
                 for job in jobs:
                     job.error = InternalError(f"the store's thread failed: {error!r}")
             self._call(_settle, jobs)
-            self.rest(is_busy=not self._queue.empty())
+            try:
+                self.rest(is_busy=not self._queue.empty())
+            except Exception:  # For the same reason.
+                log.exception("the store's thread %s failed between two jobs", self._name)
 
     def _take_jobs(self, *, at_once: bool = False) -> tuple[list[Job], bool]:
         """Everything that is queued, waiting for the first; False when the lane is to end after it.
