@@ -72,6 +72,6 @@ class Alarms:
             at, _, live = heapq.heappop(self._heap)
             if self._next.get(live) == at:
                 del self._next[live]
-            self._ring(live)
+                self._ring(live)
         if self._heap:
             self._arm(self._heap[0][0])

@@ -29,8 +29,8 @@ class Holdings:
         """How many of all these have an id: somebody may begin what is in motion already, and will be refused."""
         self._cached: OrderedDict[int, LiveRun] = OrderedDict()
         self._unsaved: dict[int, bool] = {}
-        """Trees that have taken messages which still lie in the inbox, as that is not durable; and whether somebody
-        came with more meanwhile."""
+        """Trees that have taken messages which still lie in the inbox, as that is not durable, or that are about to be
+        let go of; and whether somebody came with more meanwhile."""
 
     def __len__(self) -> int:
         """How many are in motion, or about to be."""
@@ -106,10 +106,11 @@ class Holdings:
 
     def takes_mail(self, journal: int) -> bool:
         """Whether a tree is in motion and its inbox shows only what it has not taken yet."""
-        if journal in self._unsaved:
+        live = self._active.get(journal)
+        if journal in self._unsaved or (live is not None and live.is_over):
             self._unsaved[journal] = True
             return False
-        return journal in self._active
+        return live is not None
 
     def mail_taken(self, live: LiveRun) -> None:
         """A tree has taken messages; until that is durable nobody may read its inbox for it."""

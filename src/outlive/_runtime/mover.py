@@ -356,6 +356,7 @@ class Mover:
             self._executor.cancel_rest(live)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
+        self._mail_saved(live)  # What came while it was on its way out has made it due.
         self._holdings.remove(live)
         if status.is_terminal:
             live.is_lost = True

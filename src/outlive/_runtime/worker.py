@@ -269,7 +269,7 @@ class Worker:
     def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
         """Give messages to a tree in motion; one that is not here any more is woken by the store."""
         live = self._holdings.find(journal)
-        if live is None or live.is_over or live.is_lost:
+        if live is None or live.is_lost or not self._holdings.takes_mail(journal):
             return
         live.add_blobs(blobs)
         with self._mover.guarding(live):
