@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+import pytest
+
+from outlive._runtime import held
 from outlive._runtime.committer import Committer
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
@@ -178,6 +181,28 @@ async def test_start_that_is_held_by_its_own_lost_commit_is_known_again() -> Non
     await until_told(told, 1)
 
     assert told.answers == [("mine", Outcome.COMMITTED)]
+
+
+async def test_log_says_once_which_ids_have_been_held_for_long(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first few by their names, for whoever has forgotten to end a transaction."""
+    monkeypatch.setattr(held, "PAUSE_FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(held, "PAUSE_MAX_SECONDS", 0.002)
+    monkeypatch.setattr(held, "PAUSE_SECONDS_PER_CHANGE", 0.0)
+    store, told = Holding(), Told()
+    committer = new_committer(store)
+    store.ids = {f"held-{number}" for number in range(7)}
+    for number in range(7):
+        committer.submit(new_tree(store, f"held-{number}"), partial(told, f"{number}"))
+    await until_looked(store, 6)
+    store.ids = set()
+    await until_told(told, 7)
+
+    (text,) = [record.getMessage() for record in caplog.records]
+    names = ", ".join(f"held-{number}" for number in range(5))
+    assert text == f"7 changes wait for ids held by open transactions: {names}"
+    assert committer.is_idle
 
 
 async def test_store_that_cannot_look_forgets_nobody() -> None:

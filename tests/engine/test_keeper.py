@@ -151,3 +151,34 @@ async def test_keeper_that_has_stopped_says_nothing_more(
     assert said == ["it stood still"] * is_given_up
     assert is_given_up == ("lost its lease" in caplog.text)
     assert not keeper.is_trusted() or not is_given_up
+
+
+class GivenUpBeat(OverBeat):
+    """A store that renews the lease; but before it answers, something happens."""
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """It is renewed."""
+        super().renew(lease_seconds=lease_seconds)
+        return True
+
+
+async def test_renewal_of_a_session_that_was_given_up_meanwhile_is_worth_nothing() -> None:
+    """Whoever gave it up wants others to go on: nothing begins here any more, though the store has said yes."""
+    lost: list[str] = []
+    clock, beat, trust = DeafClock(), GivenUpBeat(), Trust()
+    keeper = Keeper(beat, clock=clock, trust=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append)
+    keeper.start()
+    assert keeper.is_trusted()
+    beat.happens = partial(keeper.give_up, "the loop stands still")
+
+    clock.tick()
+
+    assert not keeper.is_trusted()
+    assert trust.until <= 0.0
+    await asyncio.sleep(0)
+    assert lost == ["the loop stands still"]
+
+
+def test_nothing_is_trusted_before_there_is_a_lease() -> None:
+    """Not even at the first instant of a clock that begins at nought."""
+    assert Trust().until <= 0.0
