@@ -2,7 +2,7 @@
 
 A mutant is a file with one change. In Python a comparison is flipped, a condition negated, `and` and `or` exchanged, a
 number or a truth value changed, a statement deleted; in SQL a predicate is dropped. What only a reader sees (log lines,
-assertions, types, docstrings) is left alone, and so are the figures at the head of a module.
+assertions, types, docstrings, `del` of a name) is left alone, and so are the figures at the head of a module.
 """
 
 from __future__ import annotations
@@ -102,6 +102,10 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
             return
         case ast.Expr(value=ast.Constant()):
             return
+        case ast.Raise(exc=ast.Call(func=ast.Name(id="AssertionError"))):
+            return
+        case ast.Delete(targets=[*names]) if all(isinstance(it, ast.Name) for it in names):
+            return  # It says that a name is not used.
         case ast.Compare(ops=[operator]):
             yield node, _with(node, ops=[FLIPS[type(operator)]()])
         case ast.BoolOp():

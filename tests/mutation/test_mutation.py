@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutation.__main__ import ROOT, all_mutants, equivalents
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.trial import IN_CHILDREN, PACKAGE, Copy, Fate, Notes
+from tests.mutation.trial import IN_CHILDREN, PACKAGE, STARTERS, Copy, Fate, Notes
 
 SOURCE = '''
 """A module."""
@@ -30,7 +30,11 @@ class Thing:
             self.seen = True
             self.note(at)
         zip(self.seen, at, strict=True)
-        return at is not None
+        del at
+        del self.seen
+        if self.seen:
+            raise AssertionError("never")
+        raise ValueError
 '''
 
 
@@ -50,7 +54,9 @@ def test_what_is_done_is_changed_and_what_is_said_is_not(tmp_path: Path) -> None
         ("True", "(False)"),
         ("self.note(at)", "pass"),
         ("zip(self.seen, at, strict=True)", "pass"),
-        ("at is not None", "(at is None)"),
+        ("del self.seen", "pass"),
+        ("self.seen", "(not self.seen)"),
+        ("raise ValueError", "pass"),
     }
 
 
@@ -117,6 +123,19 @@ def test_what_runs_in_a_child_is_tried_with_the_tests_that_start_one(tmp_path: P
     (tmp_path / "1.json").write_text(json.dumps(notes))
 
     assert Notes(tmp_path).tests_of(ROOT, Mutant(str(PACKAGE / file), 100, "", "", "")) == ["starts one"]
+
+
+def test_what_no_test_runs_is_tried_with_those_whose_children_may(tmp_path: Path) -> None:
+    """Only those that start children in the same room, and only if no test runs the line itself."""
+    ((room, (name, *_)),) = STARTERS.items()
+    starter = f"tests/{Path(room).name}/test_{name}.py::test"
+    assert (ROOT / starter.partition("::")[0]).exists()
+    notes = {"tests": [(starter, 0.1), ("other", 0.1)], "lines": {f"{room}/lock.py": {"1": [1]}}}
+    (tmp_path / "1.json").write_text(json.dumps(notes))
+
+    for file, line, tests in ((f"{room}/lock.py", 1, "other"), (f"{room}/lock.py", 2, starter), ("x/lock.py", 2, "")):
+        mutant = Mutant(str(PACKAGE / file), line, "", "", "")
+        assert Notes(tmp_path).tests_of(ROOT, mutant) == [tests] * bool(tests)
 
 
 @pytest.fixture

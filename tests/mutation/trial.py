@@ -29,6 +29,9 @@ SLOWNESS = 4
 IN_CHILDREN = {"_runtime/process_child.py": ("_runtime/processes.py", "target=serve")}
 """What runs in processes that are not watched: by file, where in another file such a process is started."""
 
+STARTERS = {"_store/sqlite": ["fork", "faults", "liveness", "migrations"]}
+"""By room, the tests whose children do what no test does itself; tried for lines that no test runs."""
+
 
 ASSIGNMENT = re.compile(r"(?P<what>self\.\w+) [-+]?= ")
 
@@ -66,6 +69,7 @@ class Notes:
             file = str(Path(mutant.file).relative_to(PACKAGE))
             uses = set(_naming(root / PACKAGE, root / mutant.file, found["what"])) - {(file, mutant.line)}
             tests = tests & {test for place in uses for test in self._lines.get(place, set())} or tests
+        tests = tests or {test for test in self._seconds if test.startswith(_starters(mutant))}
         chosen: list[str] = []
         left = TESTS_SECONDS_MAX
         for test in sorted(tests, key=lambda test: (self._seconds[test], test)):
@@ -89,6 +93,12 @@ class Notes:
         # A statement is run where it is named.
         sources = sorted((package / file.parent.parent).glob("*.py"))
         return [place for source in sources for place in _naming(package, source, f'"{file.stem}"')]
+
+
+def _starters(mutant: Mutant) -> tuple[str, ...]:
+    """How the names of tests begin that start children which run this room."""
+    room = str(Path(mutant.file).relative_to(PACKAGE).parent)
+    return tuple(f"tests/{Path(room).name}/test_{name}.py" for name in STARTERS.get(room, ()))
 
 
 def _naming(package: Path, source: Path, text: str) -> list[tuple[str, int]]:

@@ -10,7 +10,7 @@ import pytest
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import ERRORS, is_lost, translate
+from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_last_word, is_lost, is_useless, translate
 from outlive._store.postgres.place import Place
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.testing.conformance.builders import begin, new_tree, stepped
@@ -105,3 +105,77 @@ def test_every_error_of_the_driver_has_a_meaning() -> None:
             explained = translate(kind("trouble"), Place("postgresql://host/db"), is_write=True)
             assert isinstance(explained, StoreError)
             assert isinstance(explained, CommitUnknownError) == is_lost(kind("trouble")), kind
+
+
+GONE = "lost, cut, useless, last word"
+NO_MORE = "no more connections allowed (max_client_conn)"
+MEANINGS: list[tuple[BaseException, str, type[StoreError]]] = [
+    (ConnectionResetError("cut"), "lost, cut, useless", CommitUnknownError),
+    (TimeoutError(), "lost, useless", CommitUnknownError),
+    (asyncpg.InternalClientError("torn"), "lost, cut, useless", CommitUnknownError),
+    (asyncpg.ConnectionDoesNotExistError("gone"), GONE, CommitUnknownError),
+    (asyncpg.AdminShutdownError("bye"), GONE, CommitUnknownError),
+    (asyncpg.ProtocolViolationError(NO_MORE), f"{GONE}, full", CommitUnknownError),
+    (asyncpg.TooManyConnectionsError("sorry"), "full", StoreUnavailableError),
+    (asyncpg.ReadOnlySQLTransactionError("no"), "useless", StoreUnavailableError),
+    (asyncpg.InvalidSQLStatementNameError("what?"), "useless", StoreUnavailableError),
+    (asyncpg.DiskFullError("no room"), "", StoreUnavailableError),
+    (asyncpg.LockNotAvailableError("held"), "", StoreUnavailableError),
+    (asyncpg.UndefinedTableError("gone"), "", StoreUnavailableError),
+    (asyncpg.InterfaceError("closed before anything was sent"), "", StoreUnavailableError),
+    (asyncpg.ClientConfigurationError("one of the values"), "", StoreError),
+    (asyncpg.ProgramLimitExceededError("too large"), "", StoreError),
+    (asyncpg.UniqueViolationError("twice"), "", StoreError),
+    (asyncpg.PostgresError("a server without a name for it"), "", StoreError),
+]
+
+
+@pytest.mark.parametrize(("error", "what", "told"), MEANINGS, ids=lambda it: type(it).__name__)
+def test_what_an_error_says_of_its_connection_and_of_a_write(
+    error: BaseException, what: str, told: type[StoreError]
+) -> None:
+    """Who may be asked again, who has no room for us, and whether what was written is known."""
+    said = {
+        "lost": is_lost(error),
+        "cut": is_cut(error),
+        "useless": is_useless(error),
+        "last word": is_last_word(error),
+        "full": is_full(error),
+    }
+
+    assert ", ".join(name for name, is_so in said.items() if is_so) == what
+    assert type(translate(error, Place("postgresql://host/db"), is_write=True)) is told
+    assert type(translate(error, Place("postgresql://host/db"), is_write=False)) is not CommitUnknownError
+
+
+def test_no_error_is_not_a_full_server() -> None:
+    """A connection that was never asked for was not refused."""
+    assert not is_full(None)
+
+
+@pytest.mark.parametrize(
+    ("severities", "is_last"),
+    [
+        ({"severity_en": "FATAL", "severity": "FATAL"}, True),
+        ({"severity_en": "ERROR", "severity": "FEHLER"}, False),
+        ({"severity": "ERROR"}, False),
+        ({"severity": "FATAL"}, True),
+    ],
+)
+def test_failed_statement_about_another_server_is_not_the_end_of_the_session(
+    severities: dict[str, str], *, is_last: bool
+) -> None:
+    """As dblink says it of a server that it asks; a server may say it in another language."""
+    error = asyncpg.ConnectionDoesNotExistError("gone")
+    vars(error).update(severities)
+
+    assert is_last_word(error) is is_last
+
+
+def test_reason_says_what_to_do() -> None:
+    """The words of the server, or what there is instead of them, and the remedy."""
+    place = Place("postgresql://host/db")
+
+    assert "no room; make room on its disk" in str(translate(asyncpg.DiskFullError("no room"), place, is_write=False))
+    assert "no answer in time" in str(translate(TimeoutError(), place, is_write=False))
+    assert "ConnectionResetError" in str(translate(ConnectionResetError(), place, is_write=False))

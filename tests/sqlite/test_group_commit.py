@@ -6,15 +6,31 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import apsw
 import pytest
 
+from outlive._journal.event import RunSucceeded
 from outlive._store.contract import Change, Delivery, Outcome
-from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite import SqliteStore, thread
+from outlive._store.sqlite import writer as lanes
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.writer import WriteVerb
-from outlive.testing.conformance.builders import Writer, begin, claim, get_run, hire, message, new_tree, send, stepped
+from outlive.errors import CommitUnknownError, InternalError
+from outlive.testing.conformance.builders import (
+    Writer,
+    begin,
+    claim,
+    get_run,
+    hire,
+    message,
+    new_tree,
+    send,
+    stepped,
+    value,
+)
+from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
 
 
 @contextmanager
@@ -117,6 +133,79 @@ async def test_conflict_of_one_caller_is_not_that_of_another(store: SqliteStore)
 
     assert [outcome for outcome, _ in first] == [Outcome.COMMITTED, Outcome.CONFLICT]
     assert [outcome for outcome, _ in second] == [Outcome.COMMITTED] * 2
+
+
+async def test_disk_that_fails_when_a_group_is_taken_apart_fails_only_who_writes(
+    on_disk: SqliteStore, disk: WatchedDisk
+) -> None:
+    """A conflict makes everybody write alone: one is told that nobody knows, the other that it came too late."""
+    trees = [await begin(on_disk, f"run-{number}") for number in range(2)]
+    late = trees[1].twin()
+    await trees[1].step()
+    disk.fail = failing("write wal", apsw.IOError("disk I/O error"))
+    with writer_held(on_disk):
+        jobs = asyncio.gather(
+            on_disk.commit([trees[0].change(stepped(on_disk))]),
+            on_disk.commit([late.change(stepped(on_disk))]),
+            return_exceptions=True,
+        )
+        await asyncio.sleep(0)
+
+    unknown, conflict = await jobs
+    disk.fail = nothing_fails
+
+    assert isinstance(unknown, CommitUnknownError)
+    assert conflict == [(Outcome.CONFLICT, late.journal)]
+    assert len(await on_disk.read_journal(trees[0].journal)) == 1
+    await trees[0].step()
+
+
+async def test_more_jobs_than_a_thread_takes_at_once_are_all_done(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest is taken next."""
+    monkeypatch.setattr(thread, "JOBS_MAX", 2)
+    with writer_held(store):
+        jobs = asyncio.gather(*(begin(store, f"run-{number}") for number in range(5)))
+        await asyncio.sleep(0)
+
+    async with asyncio.timeout(10):
+        await jobs
+        await begin(store, "run-5")
+
+    assert len(await store.find_runs([f"run-{number}" for number in range(6)])) == 6
+
+
+async def test_failure_that_nobody_foresaw_is_told_to_whoever_waits(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And the thread lives on for the others."""
+
+    def fail(self: lanes.Writer, jobs: list[thread.Job]) -> None:
+        raise RuntimeError("planned")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lanes.Writer, "work", fail)
+        async with asyncio.timeout(10):
+            with pytest.raises(InternalError, match="planned"):
+                await begin(store, "run-1")
+
+    assert "outlive-sqlite-writer failed" in caplog.text
+    await begin(store, "run-1")
+
+
+async def test_tree_whose_row_is_gone_takes_no_change_of_it(store: SqliteStore, path: Path) -> None:
+    """Events that no row shows would never be seen; what is written beside it in one commit is."""
+    tree, other = await begin(store, "run-1"), await begin(store, "run-2")
+    neighbour = apsw.Connection(str(path))
+    neighbour.execute("DELETE FROM outlive_runs WHERE id = 'run-1'")
+    neighbour.close()
+    ended = RunSucceeded(at=store.now(), result=value("done"))
+
+    outcomes = await store.commit([tree.change(ended), other.change(ended)])
+
+    assert [outcome for outcome, _ in outcomes] == [Outcome.CONFLICT, Outcome.COMMITTED]
+    assert len(await store.read_journal(tree.journal)) == 1
 
 
 async def test_caller_that_gives_up_does_not_stop_its_job(store: SqliteStore) -> None:

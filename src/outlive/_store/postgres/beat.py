@@ -83,12 +83,9 @@ class PostgresBeat:
 
     async def _close(self) -> None:
         session, self._session = self._session, None
-        if session is None:
-            return
-        try:
-            await session.connection.close(timeout=CLOSE_SECONDS)
-        except ERRORS:
-            session.connection.terminate()
+        if session is not None:
+            with suppress(*ERRORS):  # One that does not close in time is aborted by the driver.
+                await session.connection.close(timeout=CLOSE_SECONDS)
 
 
 def _run(loop: asyncio.AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from outlive._store.postgres.connection import CONNECT_SECONDS, Session, connect
@@ -26,6 +26,9 @@ from outlive.errors import StoreUnavailableError
 
 BACKOFF_FIRST_SECONDS = 0.05
 BACKOFF_MAX_SECONDS = 2.0
+SPREAD_STEPS = 16
+SPREAD_STEP = 1 / 32
+"""By how much of a pause the process with the next number waits longer."""
 
 T = TypeVar("T")
 Verb = Callable[..., Coroutine[Any, Any, T]]
@@ -45,7 +48,7 @@ class Pool:
         self._free: list[Session] = []
         self._taken: set[Session] = set()
         self._slots = asyncio.Semaphore(size)
-        self._failures = 0
+        self._pause = BACKOFF_FIRST_SECONDS
         self._not_before = 0.0
         self._is_closed = False
         self._washing: set[asyncio.Task[None]] = set()
@@ -176,10 +179,8 @@ class Pool:
             session.connection.terminate()
         free, self._free = self._free, []
         for session in free:
-            try:
+            with suppress(*ERRORS):  # One that does not close in time is aborted by the driver.
                 await session.connection.close(timeout=CONNECT_SECONDS)
-            except ERRORS:
-                session.connection.terminate()
 
     async def _connect(self) -> Session:
         loop = asyncio.get_running_loop()
@@ -191,12 +192,11 @@ class Pool:
             connection = await connect(self._place, settings=self._settings)
         except BaseException:
             # Spread by the process, so that the workers of a fleet do not come back in step.
-            spread = 1 + os.getpid() % 16 / 32
-            pause = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2**self._failures) * spread
-            self._failures = min(self._failures + 1, 16)
-            self._not_before = loop.time() + pause
+            spread = 1 + os.getpid() % SPREAD_STEPS * SPREAD_STEP
+            self._not_before = loop.time() + self._pause * spread
+            self._pause = min(BACKOFF_MAX_SECONDS, self._pause * 2)
             raise
-        self._failures, self._not_before = 0, 0.0
+        self._pause, self._not_before = BACKOFF_FIRST_SECONDS, 0.0
         session = Session(connection, self._place)
         self.pids.add(session.pid)
         return session

@@ -184,9 +184,8 @@ class Batch:
 
     def _forget(self, journal: int, forgotten: Forgotten) -> None:
         self._session.execute("forget_events", journal, forgotten.before)
-        if forgotten.below > 1:
-            for verb in ("forget_items", "forget_messages", "forget_tags", "forget_runs"):
-                self._session.execute(verb, journal, forgotten.below)
+        for verb in ("forget_items", "forget_messages", "forget_tags", "forget_runs"):
+            self._session.execute(verb, journal, forgotten.below)
 
     def _put_tree_rows(self) -> None:
         self._put_roots()
@@ -213,8 +212,7 @@ class Batch:
         for (journal, _), run in self._children.items():
             values += birth_of(run, key=None, journal=journal)
         try:
-            if self._put("put_children", values) != len(self._children):
-                raise Conflict
+            self._put("put_children", values)
         except apsw.ConstraintError as error:
             raise Conflict from error
 

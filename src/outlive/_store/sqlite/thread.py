@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +38,7 @@ class Job:
     error: BaseException | None = None
 
 
-class Lane:
+class Lane(ABC):
     """A thread with a connection of its own that works through a queue."""
 
     def __init__(self, session: Session, *, name: str) -> None:
@@ -72,11 +73,11 @@ class Lane:
         """Seconds that only go forward: the event loop's, which any thread may ask for."""
         return self._loop.time()
 
+    @abstractmethod
     def work(self, jobs: list[Job]) -> None:
         """Do these jobs and note the outcome of each."""
-        raise NotImplementedError
 
-    def rest(self, *, is_busy: bool) -> None:
+    def rest(self, *, is_busy: bool) -> None:  # noqa: B027 (only the writer has something to do then)
         """Do what can wait until the jobs have been answered."""
 
     def _live(self, prepare: Callable[[], None], ready: asyncio.Future[Any]) -> None:

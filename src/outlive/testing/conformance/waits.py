@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from outlive._journal.event import RunSuspended
 from outlive._model import RunStatus, Wait, WaitKind
-from outlive._store.contract import MessageKind, Store
+from outlive._store.contract import MessageKind, Outcome, Store
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
     DEFINITION,
@@ -18,6 +19,7 @@ from outlive.testing.conformance.builders import (
     read_message_ids,
     read_names,
     send,
+    stepped,
 )
 from outlive.testing.conformance.facet import Facet
 
@@ -106,6 +108,23 @@ class WaitsConformance(Facet):
 
         await send(store, message(store, "run-1"))
 
+        assert await claim(store, "worker-a") == ["run-1"]
+
+    async def test_run_that_is_let_go_of_with_mail_is_due_whatever_a_later_change_consumes(self, store: Store) -> None:
+        """Changes of one commit come out as if each was committed alone, one after the other."""
+        await hire(store, "worker-a")
+        tree = await begin(store, worker="worker-a")
+        await send(store, message(store, "run-1"))
+        suspended = RunSuspended(at=store.now(), waits=(), wake_at=None)
+        first, later = tree.change(suspended), tree.twin()
+        later.fold.apply(suspended)
+        later.seq += 1
+        second = later.change(stepped(store), consumed=await read_message_ids(store, tree))
+
+        outcomes = await store.commit([first, second])
+
+        assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED] * 2
+        assert await read_names(store, tree) == []
         assert await claim(store, "worker-a") == ["run-1"]
 
     async def test_message_to_a_child_wakes_its_root(self, store: Store) -> None:

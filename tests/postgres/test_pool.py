@@ -1,0 +1,466 @@
+"""A pool of connections: what failed is not used again, no place in the pool is lost, and a server is left in peace.
+
+The server here is made up, so that it fails at the very moment that a test is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from itertools import count
+
+import asyncpg
+import pytest
+
+from outlive._store.postgres import pool as pools
+from outlive._store.postgres.connection import USER_SETTINGS, Session
+from outlive._store.postgres.place import Place
+from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, Pool
+from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
+from tests.postgres.support import in_time
+
+PLACE = Place("postgresql://host/db")
+FULL = asyncpg.TooManyConnectionsError("sorry, too many clients already")
+
+
+class Line:
+    """A connection as the driver has it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.is_open = True
+        self.is_begun = False
+        self.failure: BaseException | None = None
+        """What the next statement, or closing it, raises."""
+        self.said_farewell = False
+
+    def get_server_pid(self) -> int:
+        return self.pid
+
+    def is_closed(self) -> bool:
+        return not self.is_open
+
+    def is_in_transaction(self) -> bool:
+        return self.is_begun
+
+    def terminate(self) -> None:
+        self.is_open = False
+
+    async def execute(self, _statement: str, *, timeout: float) -> None:
+        assert timeout > 0
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+
+    async def close(self, *, timeout: float) -> None:
+        assert timeout > 0
+        self.is_open = False
+        if self.failure is not None:
+            raise self.failure
+        self.said_farewell = True
+
+
+class Server:
+    """Gives connections, at most `limit` at a time, or none while it is away."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.settings: list[dict[str, str] | None] = []
+        self.limit = 1_000
+        self.away: BaseException | None = None
+        self.waits = asyncio.Event()
+        self.waits.set()
+        self._pids = count(1)
+
+    async def connect(self, _place: Place, *, settings: dict[str, str] | None) -> Line:
+        await self.waits.wait()
+        if self.away is not None:
+            raise self.away
+        if sum(line.is_open for line in self.lines) >= self.limit:
+            raise StoreUnavailableError("there", "full") from FULL
+        self.settings.append(settings)
+        self.lines.append(Line(next(self._pids)))
+        return self.lines[-1]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server that every pool of a test asks."""
+    server = Server()
+    monkeypatch.setattr(pools, "connect", server.connect)
+    return server
+
+
+@pytest.fixture
+async def pool(server: Server) -> AsyncIterator[Pool]:
+    """A pool of one: a place that is lost is missed at once."""
+    assert server.limit
+    pool = Pool(PLACE, size=1)
+    yield pool
+    await pool.close()
+
+
+def line_of(session: Session) -> Line:
+    """The made-up connection of a session."""
+    line = session.connection
+    assert isinstance(line, Line)
+    return line
+
+
+async def take_another(pool: Pool, instead_of: Session) -> None:
+    """The pool gives a new session, and knows the old one no more."""
+    session = await in_time(pool.take())
+    assert session is not instead_of
+    assert not instead_of.is_open
+    assert pool.pids == {session.pid}
+    pool.give(session)
+
+
+# -- Taking and giving back --------------------------------------------------------------------------------------------
+
+
+async def test_session_is_used_again(pool: Pool, server: Server) -> None:
+    """Nobody connects for each verb; a pool waits until what it has is given back."""
+    session = await pool.take()
+    waiting = asyncio.ensure_future(pool.take())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    pool.give(session)
+
+    assert await in_time(waiting) is session
+    pool.give(session)
+    assert len(server.lines) == 1
+
+
+@pytest.mark.parametrize("what", ["closed", "in a transaction"])
+async def test_session_that_is_not_as_it_was_is_not_used_again(pool: Pool, what: str) -> None:
+    """The next one would read or write in somebody else's transaction."""
+    session = await pool.take()
+    line_of(session).is_open = what != "closed"
+    line_of(session).is_begun = what == "in a transaction"
+
+    pool.give(session)
+
+    await take_another(pool, session)
+
+
+async def test_session_that_dies_while_nobody_uses_it_is_replaced(pool: Pool) -> None:
+    """The server has restarted at night."""
+    session = await pool.take()
+    pool.give(session)
+    line_of(session).is_open = False
+
+    await take_another(pool, session)
+
+
+async def test_place_of_a_caller_that_gave_up_connecting_is_free_again(pool: Pool, server: Server) -> None:
+    """A timeout of the caller's, while the server does not answer."""
+    server.waits.clear()
+    waiting = asyncio.ensure_future(pool.take())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    server.waits.set()
+
+    pool.give(await in_time(pool.take()))
+
+
+async def test_settings_are_asked_for(server: Server) -> None:
+    """What a user's statements need is not what ours need."""
+    steps = Pool(PLACE, size=1, settings=USER_SETTINGS)
+
+    steps.give(await steps.take())
+
+    assert server.settings == [USER_SETTINGS]
+    await steps.close()
+
+
+# -- Washing -----------------------------------------------------------------------------------------------------------
+
+
+async def test_washed_session_is_used_again(pool: Pool) -> None:
+    """And not before it is clean."""
+    session = await pool.take()
+    pool.wash(session)
+    waiting = asyncio.ensure_future(pool.take())
+
+    assert await in_time(waiting) is session
+    pool.give(session)
+
+
+@pytest.mark.parametrize(
+    "failure", [ConnectionResetError("cut"), TimeoutError(), asyncio.CancelledError()], ids=["cut", "late", "cancelled"]
+)
+async def test_session_that_cannot_be_washed_is_thrown_away(pool: Pool, failure: BaseException) -> None:
+    """The next step must not find what this one has set."""
+    session = await pool.take()
+    line_of(session).failure = failure
+
+    pool.wash(session)
+
+    await take_another(pool, session)
+
+
+async def test_lost_session_is_not_washed(pool: Pool) -> None:
+    """It is replaced at once."""
+    session = await pool.take()
+    line_of(session).is_open = False
+
+    pool.wash(session)
+
+    await take_another(pool, session)
+
+
+async def test_session_of_a_pooler_is_left_as_it_is(server: Server) -> None:
+    """The pooler washes it; for us it may be another one at every statement."""
+    pool = Pool(Place("postgresql://host/db", pgbouncer=True), size=1)
+    session = await pool.take()
+    line_of(session).failure = ConnectionResetError("a statement was sent")
+
+    pool.wash(session)
+
+    assert await in_time(pool.take()) is session
+    assert len(server.lines) == 1
+    pool.give(session)
+
+
+# -- Verbs -------------------------------------------------------------------------------------------------------------
+
+
+class Verb:
+    """Fails as often as there are errors, then answers."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self._errors = list(errors)
+        self.sessions: list[Session] = []
+
+    async def __call__(self, session: Session, question: str) -> str:
+        self.sessions.append(session)
+        if self._errors:
+            raise self._errors.pop(0)
+        return f"{question} answered"
+
+
+async def test_verb_whose_line_is_cut_is_asked_once_more(pool: Pool) -> None:
+    """Over another line."""
+    verb = Verb(ConnectionResetError("cut"))
+
+    assert await in_time(pool.do_repeatable(verb, "first", is_write=False)) == "first answered"
+
+    assert len(verb.sessions) == 2
+    await take_another(pool, verb.sessions[0])
+
+
+@pytest.mark.parametrize(
+    ("errors", "told", "times", "is_kept"),
+    [
+        ([ConnectionResetError("cut")] * 2, StoreUnavailableError, 2, False),
+        ([TimeoutError()], StoreUnavailableError, 1, False),
+        ([asyncpg.AdminShutdownError("bye")] * 2, StoreUnavailableError, 2, False),
+        ([asyncpg.ReadOnlySQLTransactionError("no")], StoreUnavailableError, 1, False),
+        ([asyncpg.DiskFullError("no room")], StoreUnavailableError, 1, True),
+        ([asyncpg.ProgramLimitExceededError("too large")], StoreError, 1, True),
+        ([ValueError("a bug")], ValueError, 1, True),
+    ],
+    ids=["cut twice", "late", "shut down", "replica", "disk full", "too large", "not the server's"],
+)
+async def test_verb_that_fails_is_repeated_only_after_a_cut(
+    pool: Pool, errors: list[BaseException], told: type[Exception], times: int, *, is_kept: bool
+) -> None:
+    """A server that is late or has said no is not asked again; a session is thrown away if another may do better."""
+    verb = Verb(*errors)
+
+    with pytest.raises(told) as caught:
+        await in_time(pool.do_repeatable(verb, "?", is_write=False))
+
+    assert type(caught.value) is told
+    assert len(verb.sessions) == times
+    assert verb.sessions[-1].is_open is is_kept
+    pool.give(await in_time(pool.take()))  # Its place is free in any case.
+
+
+@pytest.mark.parametrize(("is_doubtful", "told"), [(True, CommitUnknownError), (False, StoreUnavailableError)])
+async def test_write_that_is_cut_off_is_unknown_unless_nothing_was_on_its_way(
+    pool: Pool, told: type[Exception], *, is_doubtful: bool
+) -> None:
+    """A transaction that was not being committed is rolled back; to read it back would cost for nothing."""
+
+    async def write(session: Session) -> None:
+        assert session.is_doubtful
+        session.is_doubtful = is_doubtful
+        raise ConnectionResetError("cut")
+
+    with pytest.raises(StoreUnavailableError) as caught:
+        await pool.do(write, is_write=True)
+
+    assert type(caught.value) is told
+
+
+async def test_doubt_of_one_verb_is_not_left_to_the_next(pool: Pool) -> None:
+    """A session that was sure of itself may be asked for a write that is not."""
+
+    async def be_sure(session: Session) -> None:
+        session.is_doubtful = False
+
+    await pool.do(be_sure, is_write=True)
+
+    with pytest.raises(CommitUnknownError):
+        await pool.do(Verb(ConnectionResetError("cut")), "?", is_write=True)
+
+
+# -- A server that is away ---------------------------------------------------------------------------------------------
+
+
+class Patience:
+    """How long the pools of one process wait before they try again; no time passes."""
+
+    def __init__(self, server: Server, monkeypatch: pytest.MonkeyPatch, *, pid: int) -> None:
+        self._server = server
+        self.pauses: list[float] = []
+        self.time = 100.0
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: self.time)
+        monkeypatch.setattr(asyncio, "sleep", self._sleep)
+        monkeypatch.setattr(os, "getpid", lambda: pid)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.time += seconds
+
+    async def try_often(self, pool: Pool, times: int) -> list[float]:
+        """Ask a server that is away; the pauses before the tries."""
+        self._server.away = StoreUnavailableError("there", "away")
+        self.pauses.clear()
+        for _ in range(times):
+            with pytest.raises(StoreUnavailableError):
+                await pool.take()
+        return self.pauses.copy()
+
+
+async def test_tries_to_connect_become_rarer_and_then_begin_at_once_again(
+    pool: Pool, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is starting is not met by a storm; one that has been back is not kept waiting."""
+    growing = [BACKOFF_FIRST_SECONDS * 2**n for n in range(6)]
+    with monkeypatch.context() as patch:
+        patience = Patience(server, patch, pid=0)
+
+        assert await patience.try_often(pool, 10) == pytest.approx([*growing, *[BACKOFF_MAX_SECONDS] * 3])
+        server.away = None
+        for _ in range(2):
+            pool.drop(await pool.take())
+        assert len(patience.pauses) == 10
+        assert await patience.try_often(pool, 3) == pytest.approx(growing[:2])
+        patience.time += BACKOFF_MAX_SECONDS
+        assert await patience.try_often(pool, 1) == []
+
+
+async def test_processes_of_a_fleet_do_not_try_in_step(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits a little longer than the one before it, and none of them much longer."""
+    pauses = []
+    for pid in range(pools.SPREAD_STEPS):
+        with monkeypatch.context() as patch:
+            pauses += await Patience(server, patch, pid=pid).try_often(Pool(PLACE, size=1), 2)
+
+    assert pauses[0] == pytest.approx(BACKOFF_FIRST_SECONDS)
+    assert pauses == sorted(set(pauses))
+    assert pauses[-1] < 1.5 * BACKOFF_FIRST_SECONDS
+
+
+async def test_session_that_is_given_back_during_the_pause_is_taken(server: Server) -> None:
+    """Before anybody asks a server again that was away a moment ago."""
+    pool = Pool(PLACE, size=2)
+    session = await pool.take()
+    server.away = StoreUnavailableError("there", "away")
+    with pytest.raises(StoreUnavailableError):
+        await pool.take()
+    waiting = asyncio.ensure_future(pool.take())
+    await asyncio.sleep(0)
+
+    pool.give(session)
+
+    assert await in_time(waiting) is session
+    pool.give(session)
+    await pool.close()
+
+
+# -- A server that is full ---------------------------------------------------------------------------------------------
+
+
+async def test_pool_that_gets_no_more_connections_uses_those_that_it_has(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And has its full size again when the server has room."""
+    monkeypatch.setattr(pools, "BACKOFF_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(pools, "BACKOFF_MAX_SECONDS", 0.001)
+    pool = Pool(PLACE, size=2)
+    server.limit = 1
+    first = await pool.take()
+    waiting = asyncio.ensure_future(pool.take())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    pool.give(first)
+    assert await in_time(waiting) is first
+
+    server.limit = 2
+    second = await in_time(pool.take())
+
+    assert pool.pids == {first.pid, second.pid}
+    pool.give(first)
+    pool.give(second)
+    await pool.close()
+
+
+async def test_pool_without_a_connection_is_given_what_others_can_spare(server: Server) -> None:
+    """They keep what they need themselves, and what is in use."""
+    mine, theirs = Pool(PLACE, size=2), Pool(PLACE, size=4, kept=1)
+    mine.others = [theirs]
+    sessions = [await theirs.take() for _ in range(4)]
+    for session in sessions[:3]:
+        theirs.give(session)
+    server.limit = 4
+
+    got = await in_time(mine.take())
+
+    assert [session.is_open for session in sessions] == [True, False, False, True]
+    assert theirs.pids == {sessions[0].pid, sessions[3].pid}
+    assert mine.pids == {got.pid}
+    theirs.give(sessions[3])
+    mine.give(got)
+    await mine.close()
+    await theirs.close()
+
+
+async def test_pool_for_which_nothing_can_be_spared_says_so(pool: Pool, server: Server) -> None:
+    """Instead of asking for ever; and it works as soon as there is room."""
+    other = Pool(PLACE, size=1)
+    pool.others = [other]
+    server.limit = 0
+
+    with pytest.raises(StoreUnavailableError, match="full"):
+        await in_time(pool.take())
+
+    server.limit = 1
+    pool.give(await in_time(pool.take()))
+    await other.close()
+
+
+# -- The end -----------------------------------------------------------------------------------------------------------
+
+
+async def test_pool_that_is_closed_says_farewell_and_cuts_off_who_holds_on(server: Server) -> None:
+    """A server would keep the locks of a transaction that nobody ends; a line that fails while it is closed keeps
+    nobody."""
+    pool = Pool(PLACE, size=4)
+    held, idle, broken, dirty = [await pool.take() for _ in range(4)]
+    for session in (broken, idle):
+        pool.give(session)
+    pool.wash(dirty)
+    line_of(broken).failure = ConnectionResetError("cut")
+
+    await in_time(pool.close())
+
+    assert not any(line.is_open for line in server.lines)
+    assert [line_of(it).said_farewell for it in (held, idle, broken, dirty)] == [False, True, False, False]
+    pool.give(held)
+    assert not pool.pids & {held.pid}
