@@ -20,7 +20,7 @@ from tests.mutation.trial import Copy, Fate, Notes, record
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("src/outlive/_runtime", "src/outlive/_store", "src/outlive/_lease")
-FOLDERS = "engine store sqlite postgres lease limits machine checkpoints replay testing"
+FOLDERS = "engine store sqlite postgres lease limits machine checkpoints fsck replay testing"
 TESTS = [f"tests/{folder}" for folder in FOLDERS.split()]
 ETCD = "src/outlive/_lease/etcd"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.claim import CLAIM_TRIES_MAX
 from outlive._store.postgres.connection import Session
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import LEASE_SECONDS, begin, claim, get_run, hire
+from outlive.testing.conformance.builders import LEASE_SECONDS, Writer, begin, claim, get_run, hire
 from tests.postgres.support import in_time
 
 Hook = Callable[[], Awaitable[object]]
@@ -51,12 +52,14 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> Statements:
     return statements
 
 
-async def leave_an_orphan(store: PostgresStore, clock: ManualClock) -> None:
+async def leave_an_orphan(store: PostgresStore, clock: ManualClock) -> Writer:
     """A run of worker-a, whose lease has run out."""
     await hire(store, "worker-a")
-    await begin(store)
+    tree = await begin(store)
     assert await claim(store, "worker-a") == ["run-1"]
+    await tree.catch_up()
     clock.advance(seconds=LEASE_SECONDS + 1)
+    return tree
 
 
 async def test_owner_that_renews_while_others_look_keeps_its_run(
@@ -153,3 +156,37 @@ async def test_claimers_at_once_take_different_runs_and_never_conflict(
 
     assert (ours, theirs) == (names[:2], names[2:])
     assert statements.counts["find_due"] == 2
+
+
+async def test_owner_that_writes_while_it_is_taken_over_is_looked_at_again(
+    store: PostgresStore, clock: ManualClock, statements: Statements
+) -> None:
+    """It slept, and woke up for one more step: the take-over comes behind it."""
+    tree = await leave_an_orphan(store, clock)
+    await hire(store, "worker-b")
+    statements.counts.clear()
+
+    statements.before("commit_changes", tree.step)
+    assert await claim(store, "worker-b") == ["run-1"]
+
+    assert statements.counts["find_due"] == 2
+    assert len(await store.read_journal(tree.journal)) == 4
+
+
+async def test_owner_that_writes_all_the_time_is_left_alone(
+    store: PostgresStore, clock: ManualClock, statements: Statements
+) -> None:
+    """Nobody tries for ever to take over what moves."""
+    tree = await leave_an_orphan(store, clock)
+    await hire(store, "worker-b")
+    statements.counts.clear()
+
+    async def step_again() -> None:
+        statements.before("commit_changes", step_again)
+        await tree.step()
+
+    statements.before("commit_changes", step_again)
+    assert await claim(store, "worker-b") == []
+
+    assert statements.counts["find_due"] == CLAIM_TRIES_MAX
+    assert (await get_run(store, "run-1")).owner == "worker-a"

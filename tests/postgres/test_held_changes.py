@@ -11,10 +11,11 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from outlive._journal.event import RunSuspended
 from outlive._model import RunFilter
 from outlive._store.contract import Change, Delivery, Outcome
-from outlive._store.postgres import PostgresStore, transaction
-from outlive.errors import StoreUnavailableError
+from outlive._store.postgres import PostgresStore, held, transaction
+from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
     Writer,
@@ -245,3 +246,37 @@ async def test_held_ids_behind_a_pooler(pgbouncer_url: str, postgres_server: Any
     assert await outcomes_of(store, new_tree(store, "held")) == [Outcome.CONFLICT]
     await user.close()
     await store.close()
+
+
+async def test_ids_that_were_held_are_not_remembered_for_ever(
+    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that lives for years does not grow by one for every id that it once had to wait for."""
+    monkeypatch.setattr(held, "HELD_MAX", 2)
+    starts = [new_tree(store, f"held-{number}") for number in range(4)]
+    async with joined(store, postgres_url, *starts):
+        for number, start in enumerate(starts, 1):
+            assert await outcomes_of(store, start) == [Outcome.HELD]
+            assert len(store._writing.held) == (number if number <= 3 else 1)
+
+
+async def test_lock_of_an_administrator_is_an_outage_and_no_held_id(store: PostgresStore, postgres_url: str) -> None:
+    """Whoever waits for an id asks again and again; here there is none to wait for."""
+    tree, in_step = await begin(store), await begin(store, "run-2")
+    assert store._writer is not None
+    session = await store._writer.take()
+    await session.run("SET lock_timeout = '10ms'")
+    store._writer.give(session)
+    transaction = await store.begin()
+    await transaction.handle.execute("SET LOCAL lock_timeout = '10ms'")
+    suspended = RunSuspended(at=store.now(), waits=(), wake_at=None)
+    async with connected(postgres_url) as administrator, administrator.transaction():
+        await administrator.execute("LOCK TABLE place.runs IN EXCLUSIVE MODE")
+
+        for commit, writer in ((store.commit, tree), (transaction.commit, in_step)):
+            with pytest.raises(StoreUnavailableError) as caught:
+                await commit([writer.change(suspended)])
+            assert not isinstance(caught.value, CommitUnknownError)
+
+    for writer in (tree, in_step):
+        assert await writer.try_write(suspended) is Outcome.COMMITTED

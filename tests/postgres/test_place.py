@@ -98,6 +98,14 @@ def test_address_of_another_tool_does_not_show_its_password() -> None:
     assert "t@host" not in str(caught.value)
 
 
+def test_address_of_another_database_is_refused() -> None:
+    """It is named, and no password is shown."""
+    with pytest.raises(StoreUrlError, match=r"has the scheme .mysql.") as caught:
+        place_of("mysql://user:secret@host/db")
+
+    assert "secret" not in str(caught.value)
+
+
 def test_engine_makes_a_store_of_both_schemes() -> None:
     """As other tools write them."""
     for scheme in ("postgresql", "postgres"):

@@ -14,9 +14,12 @@ import asyncpg
 import pytest
 
 from outlive._store.postgres import pool as pools
+from outlive._store.postgres.checkpoints import append_checkpoint
+from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import USER_SETTINGS, Session
 from outlive._store.postgres.place import Place
 from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, Pool
+from outlive._store.postgres.transaction import PostgresTransaction
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from tests.postgres.support import in_time
 
@@ -34,6 +37,7 @@ class Line:
         self.failure: BaseException | None = None
         """What the next statement, or closing it, raises."""
         self.said_farewell = False
+        self.asked = 0
 
     def get_server_pid(self) -> int:
         return self.pid
@@ -47,8 +51,13 @@ class Line:
     def terminate(self) -> None:
         self.is_open = False
 
+    async def fetch(self, _statement: str, *_values: object, timeout: float) -> list[tuple[int]]:
+        await self.execute("", timeout=timeout)
+        return [(1,)]
+
     async def execute(self, _statement: str, *, timeout: float) -> None:
         assert timeout > 0
+        self.asked += 1
         await asyncio.sleep(0)
         if self.failure is not None:
             raise self.failure
@@ -103,7 +112,7 @@ async def pool(server: Server) -> AsyncIterator[Pool]:
 
 def line_of(session: Session) -> Line:
     """The made-up connection of a session."""
-    line = session.connection
+    line: object = session.connection
     assert isinstance(line, Line)
     return line
 
@@ -307,6 +316,100 @@ async def test_doubt_of_one_verb_is_not_left_to_the_next(pool: Pool) -> None:
 
     with pytest.raises(CommitUnknownError):
         await pool.do(Verb(ConnectionResetError("cut")), "?", is_write=True)
+
+
+# -- Transactions ------------------------------------------------------------------------------------------------------
+
+FAILURES = pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (ConnectionResetError("cut"), StoreUnavailableError),
+        (TimeoutError(), StoreUnavailableError),
+        (asyncio.CancelledError(), asyncio.CancelledError),
+    ],
+    ids=["cut", "late", "cancelled"],
+)
+
+
+def transaction_of(pool: Pool) -> PostgresTransaction:
+    """The transaction of a step."""
+
+    async def flush(_seconds_max: float | None) -> bool:
+        return True
+
+    return PostgresTransaction(PLACE, pool, Writing(lambda: None, None, []), flush=flush, end=lambda _pid: None)
+
+
+@FAILURES
+async def test_transaction_that_cannot_begin_gives_its_place_back(
+    pool: Pool, failure: BaseException, told: type[BaseException]
+) -> None:
+    """Nothing has happened, and nobody knows what the server makes of that session."""
+    session = await pool.take()
+    pool.give(session)
+    line_of(session).failure = failure
+
+    with pytest.raises(told) as caught:
+        await transaction_of(pool).begin(seconds_max=10)
+
+    assert type(caught.value) is told
+    await take_another(pool, session)
+
+
+@FAILURES
+async def test_transaction_that_cannot_be_rolled_back_gives_its_place_back(
+    pool: Pool, failure: BaseException, told: type[BaseException]
+) -> None:
+    """The server rolls back when the session is cut off; a caller that does not want anything of it hears nothing."""
+    transaction = await transaction_of(pool).begin(seconds_max=10)
+    session = transaction._session
+    assert session is not None
+    line_of(session).is_begun = True
+    line_of(session).failure = failure
+
+    if told is asyncio.CancelledError:
+        with pytest.raises(told):
+            await transaction.rollback()
+    else:
+        await transaction.rollback()
+
+    await take_another(pool, session)
+
+
+async def test_session_that_cannot_roll_back_is_cut_off(pool: Pool) -> None:
+    """What was wrong before is what the caller hears."""
+    session = await pool.take()
+
+    async def fail() -> None:
+        async with session.transaction():
+            line_of(session).is_begun = True
+            line_of(session).failure = TimeoutError()
+            raise ValueError("what was wrong before")
+
+    with pytest.raises(ValueError, match="what was wrong before"):
+        await fail()
+
+    pool.give(session)
+    await take_another(pool, session)
+
+
+@pytest.mark.parametrize(("failure", "sessions"), [(ConnectionResetError("cut"), 2), (TimeoutError(), 1)])
+async def test_checkpoint_is_sent_again_only_after_a_cut(
+    pool: Pool, server: Server, failure: Exception, sessions: int
+) -> None:
+    """A server that is late may be at it still: whoever sent it hears that nobody knows."""
+    session = await pool.take()
+    pool.give(session)
+    line_of(session).failure = failure
+
+    appending = append_checkpoint(pool, "run-1", (1, 1, 1, b"", None))
+    if sessions == 1:
+        with pytest.raises(CommitUnknownError):
+            await in_time(appending)
+    else:
+        assert await in_time(appending)
+
+    assert [line.asked for line in server.lines] == [1] * sessions
 
 
 # -- A server that is away ---------------------------------------------------------------------------------------------

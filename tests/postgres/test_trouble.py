@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from outlive._store.contract import Outcome
-from outlive._store.postgres import PostgresStore
+from outlive._store.postgres import PostgresStore, listen
+from outlive._store.postgres import beat as beats
 from outlive._store.postgres.beat import PostgresBeat
+from outlive._store.postgres.connection import connect
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
@@ -171,6 +176,68 @@ async def test_listener_listens_again_after_a_cut(proxy: Proxy, far: PostgresSto
     rung.clear()
     await store.commit([new_tree(store, "run-1")])
     await in_time(rung.wait())
+
+
+async def test_listener_notices_that_nobody_answers(
+    proxy: Proxy, far: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line that swallows everything is never cut: without asking, nothing would ever be heard again."""
+    monkeypatch.setattr(listen, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(listen, "CONNECT_SECONDS", 0.05)
+    rung, is_leaving = asyncio.Event(), asyncio.Event()
+
+    async def connect_again(*args: Any, **options: Any) -> Any:
+        if rung.is_set():
+            rung.clear()
+            is_leaving.set()
+        return await connect(*args, **options)
+
+    monkeypatch.setattr(listen, "connect", connect_again)
+    far.watch(rung.set)
+    await in_time(rung.wait())
+    proxy.go_deaf()
+
+    await in_time(is_leaving.wait())
+
+    proxy.come_back()
+    await in_time(rung.wait())
+
+
+async def test_beat_does_not_wait_for_a_driver_that_never_comes_back(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is looked up for minutes, say, in a call that knows no timeout."""
+    monkeypatch.setattr(beats, "SLACK_SECONDS", 0.01)
+    gate = threading.Event()
+
+    async def connect_never(*_args: object, **_options: object) -> None:
+        gate.wait()
+        raise StoreUnavailableError("there", "away")
+
+    monkeypatch.setattr(beats, "connect", connect_never)
+    beat = store.open_beat("worker-a")
+
+    with pytest.raises(StoreUnavailableError, match="no answer in time"):
+        await asyncio.to_thread(beat.renew, lease_seconds=0.01)
+
+    gate.set()
+    await asyncio.to_thread(beat.close)
+
+
+async def test_store_that_is_used_in_a_fork_says_so(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes would talk over one line; whatever the child does, the parent's lines are left alone."""
+    tree = await begin(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)
+        for verb in (store.open, lambda: store.find_run("run-1"), lambda: store.commit([tree.change(stepped(store))])):
+            with pytest.raises(StoreError, match="open it after the fork only"):
+                await verb()
+        with pytest.raises(StoreError, match="open it after the fork only"):
+            store.open_beat("worker-a")
+        await store.close()
+
+    await tree.step()
+    assert len(await store.read_journal(tree.journal)) == 2
 
 
 # -- The server --------------------------------------------------------------------------------------------------------
