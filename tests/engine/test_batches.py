@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -44,10 +45,14 @@ class Planned(MemoryStore):
         """Raised by the next reads of a journal."""
         self.is_open = asyncio.Event()
         self.is_open.set()
+        self.blocks_at = 0
+        """Which commit waits, as all do behind it."""
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """See `Store`."""
         self.sizes.append(len(changes))
+        if len(self.sizes) == self.blocks_at:
+            self.is_open.clear()
         await self.is_open.wait()
         if self.faults:
             raise self.faults.pop(0)
@@ -221,6 +226,28 @@ async def test_after_the_end_nothing_more_is_taken() -> None:
     assert [] == heard.answers
     assert [1] == store.sizes
     assert 1 == len(await store.read_journal(tree.journal))
+
+
+async def test_what_is_durable_is_told_though_the_engine_ends_while_the_next_batch_is_written() -> None:
+    """And the end of it is no error of anybody's."""
+    store, heard, errors = Planned(), Heard(), list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    committer = new_committer(store, overlaps=True)
+    for number in range(2 * BATCH_MIN):
+        committer.submit(new_tree(store, f"run-{number}"), heard.answer(f"{number}"))
+    store.blocks_at = 2
+
+    async def are_two() -> bool:
+        return len(store.sizes) == 2
+
+    await until(are_two)
+    committer.abandon()
+    await until_idle(committer)
+    gc.collect()
+
+    assert [(f"{number}", Outcome.COMMITTED) for number in range(BATCH_MIN)] == heard.answers
+    assert await store.find_run(f"run-{BATCH_MIN}") is None
+    assert [] == errors
 
 
 async def test_waiting_for_the_last_outcomes_ends_when_the_store_is_away_for_too_long(

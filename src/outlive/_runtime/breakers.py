@@ -50,7 +50,7 @@ class Breakers:
 
     async def ask(self, ticket: Ticket, breaker: Breaker) -> float | None:
         """None if an attempt may be made, which has a permit from now on; else after how many seconds to ask again."""
-        if (report := self._reports.get(breaker.name)) is not None:
+        if (report := self._reports.get(breaker.name)) is not None and not report.done():
             await asyncio.wait([report])
 
         def ask(state: BreakerState, now_at: int) -> tuple[BreakerState, tuple[Permit | Refusal, int]]:
@@ -83,11 +83,6 @@ class Breakers:
         after = self._reports.get(breaker.name)
         report = self._spawn(self._report(breaker, heard, is_repeatable=is_repeatable, after=after))
         self._reports[breaker.name] = report
-        report.add_done_callback(partial(self._reported, breaker.name))
-
-    def _reported(self, name: str, report: asyncio.Task[None]) -> None:
-        if self._reports.get(name) is report:
-            del self._reports[name]
 
     async def _report(
         self, breaker: Breaker, heard: StepOf[bool], *, is_repeatable: bool, after: asyncio.Task[None] | None

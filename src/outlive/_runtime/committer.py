@@ -135,7 +135,7 @@ class Committer:
         entries = [*earlier, (within.change, within.answer)]
         reason: Exception | None = None
         try:
-            outcomes = await self._commit_within(within.transaction, [change for change, _ in entries], behind)
+            outcomes = await self._commit_within(within, [change for change, _ in entries], behind)
         except StoreUnavailableError:
             outcomes = []
         except Exception as error:  # The database refuses what the step wrote, or its time was up.
@@ -143,14 +143,14 @@ class Committer:
         asyncio.get_running_loop().call_soon(self._end_within, within, entries, outcomes, reason)
 
     async def _commit_within(
-        self, transaction: Transaction, changes: list[Change], behind: Row | None
+        self, within: Within, changes: list[Change], behind: Row | None
     ) -> list[tuple[Outcome, int]]:
         try:
-            return await transaction.commit(changes, behind=behind)
+            return await within.transaction.commit(changes, behind=behind)
         except CommitUnknownError:
             self._counters.unknowns += 1
             # All of it is there or nothing is, so that the last one speaks for all.
-            found = await self._patience.read_back(changes, [len(changes) - 1])
+            found = await self._patience.read_back([within.change], [0])
             self._patience.say_well()
             if not found:
                 raise
@@ -257,8 +257,6 @@ class Committer:
                 # One turn of the loop: what the answers bring about joins the next batch.
                 await asyncio.sleep(0)
         finally:
-            if untold is not None:
-                loop.call_soon(self._tell, *untold)
             self._pump, self._batch = None, []
 
     def _size_of_batch(self, previous: int) -> int:

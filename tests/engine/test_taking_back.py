@@ -1,0 +1,81 @@
+"""An undo that is called inside the attempt of its step: whose failure is whose."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from outlive._define.unkept import UnkeptError
+from outlive._runtime.taking_back import take_back
+from outlive.errors import UndoFailedError
+
+
+class Trying:
+    """As much of an attempt as taking back needs."""
+
+    def __init__(self) -> None:
+        undo = SimpleNamespace(name="refund", kind=None, fn=lambda receipt: None)
+        self.command = SimpleNamespace(call="charge", options=SimpleNamespace(undo=undo))
+        self.is_wanted = True
+        self.is_left = False
+        self.undone = 0
+
+    def of_undo(self, undo: Any) -> Trying:
+        """What the undo knows of itself."""
+        return self
+
+
+UNKEPT = UnkeptError(TypeError("no stored form"), ("receipt",))
+
+
+async def taken_back(attempt: Any, error: BaseException | None, *, is_wanted: bool = True) -> None:
+    """Take back, with an undo that ends so."""
+
+    async def call(inside: Any, fn: Any) -> None:
+        inside.undone += 1
+        fn()
+        inside.is_wanted = is_wanted
+        if error is not None:
+            raise error
+
+    await take_back(attempt, UNKEPT, call)
+
+
+async def test_step_fails_with_what_is_wrong_with_its_result_when_it_is_undone() -> None:
+    """The effect is gone, and nothing is left."""
+    attempt = Trying()
+    with pytest.raises(TypeError, match="no stored form"):
+        await taken_back(attempt, None)
+    assert (1, False) == (attempt.undone, attempt.is_left)
+
+
+async def test_undo_that_fails_leaves_the_effect_and_says_so() -> None:
+    """A person has to look at it."""
+    attempt = Trying()
+    with pytest.raises(UndoFailedError, match=r"refund.*no money.*no stored form") as failed:
+        await taken_back(attempt, ValueError("no money"))
+    assert attempt.is_left
+    assert "no stored form" in str(failed.value.__cause__)
+    assert (1, [], ["charge"]) == (failed.value.attempts, list(failed.value.undone), list(failed.value.left))
+
+
+@pytest.mark.parametrize(("error", "is_wanted"), [(KeyboardInterrupt(), True), (ValueError("no money"), False)])
+async def test_interrupt_and_an_attempt_that_nobody_wants_are_no_failures_of_an_undo(
+    error: BaseException, *, is_wanted: bool
+) -> None:
+    """The person at the keyboard wants the process to end; and others run the step meanwhile."""
+    attempt = Trying()
+    with pytest.raises(type(error)):
+        await taken_back(attempt, error, is_wanted=is_wanted)
+    assert not attempt.is_left
+
+
+async def test_attempt_that_nobody_wants_any_more_undoes_nothing() -> None:
+    """Others may run the step meanwhile: it is theirs to take back."""
+    attempt = Trying()
+    attempt.is_wanted = False
+    with pytest.raises(TypeError):
+        await taken_back(attempt, None)
+    assert 0 == attempt.undone

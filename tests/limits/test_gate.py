@@ -1,0 +1,145 @@
+"""The gate before a step: which waits are short, what a store that does not answer means, and how it closes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Breaker, Retry, RunFailed
+from outlive._journal.event import StepDelayed
+from outlive.errors import CommitUnknownError
+from outlive.testing.watched_store import WatchedStore
+from tests.engine.support import events_of, stage, until
+from tests.limits.world import World, call, noted
+
+pytestmark = pytest.mark.parametrize("world", ["memory"], indirect=True)
+
+ONCE = Retry(attempts=1)
+
+
+async def gated(what: str) -> str:
+    """Fail if it is to."""
+    call(what)
+    if what == "broken":
+        raise ConnectionError(what)
+    return what
+
+
+@outlive.step(name="gate.soon", breaker=Breaker("gate soon", failures=1, reset=2), retry=ONCE)
+async def gated_soon(what: str) -> str:
+    return await gated(what)
+
+
+@outlive.step(name="gate.later", breaker=Breaker("gate later", failures=1, reset=2.5), retry=ONCE)
+async def gated_later(what: str) -> str:
+    return await gated(what)
+
+
+@outlive.step(name="gate.together", breaker=Breaker("gate together", failures=2, reset=60, shared=True), retry=ONCE)
+async def gated_together(what: str) -> str:
+    return await gated(what)
+
+
+GATED = {"soon": gated_soon, "later": gated_later, "together": gated_together}
+
+
+@outlive.workflow(name="gate.passing")
+async def gate_passing(step: str, what: str) -> str:
+    return await GATED[step](what)
+
+
+async def break_one(engine: Any, step: str) -> None:
+    """One call that fails."""
+    with pytest.raises(RunFailed):
+        await (await engine.start(gate_passing, step, "broken")).result()
+    await engine.settle()
+
+
+async def test_short_wait_is_in_memory_and_a_longer_one_in_the_journal(world: World) -> None:
+    """Two seconds are short. A longer wait is written down with its end and its reason, and counted."""
+    async with world.engine() as engine:
+        await break_one(engine, "soon")
+        run = await engine.start(gate_passing, "soon", "a")
+        assert "a" == await run.result()
+        assert [] == await events_of(run, StepDelayed)
+        assert 0 == engine.counters.steps_delayed
+        assert 2.0 == world.seconds
+
+        await break_one(engine, "later")
+        run = await engine.start(gate_passing, "later", "b")
+        assert "b" == await run.result()
+        (delayed,) = await events_of(run, StepDelayed)
+        assert "breaker gate later" == delayed.by
+        assert 2_500_000 == delayed.until_at - delayed.at
+        assert 1 == engine.counters.steps_delayed
+        assert 4.5 == world.seconds
+        assert 2 == engine.counters.breakers_opened
+
+
+class Silent(WatchedStore):
+    """A store that does the next changes of its cells and does not answer, or never comes to them."""
+
+    unanswered = 0
+    is_stuck = False
+
+    async def change_cell(self, name: str, change: Any) -> Any:
+        """As it is told."""
+        if self.is_stuck:
+            await asyncio.Event().wait()
+        answer = await self.inner.change_cell(name, change)
+        if self.unanswered:
+            self.unanswered -= 1
+            raise CommitUnknownError("the cells", "the line went dead")
+        return answer
+
+
+async def test_failure_that_a_shared_breaker_may_have_heard_of_is_not_told_twice(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two failures open it: one that counted twice would keep everybody out."""
+    engine = world.engine()
+    engine._store = engine._watched = silent = Silent(engine._watched.inner)
+    async with engine:
+        hanging = await engine.start(gate_passing, "together", "good")
+        assert "good" == await hanging.result()
+        await engine.settle()
+
+        original = silent.inner.change_cell
+        changes = 0
+
+        async def count(name: str, change: Any) -> Any:
+            nonlocal changes
+            changes += 1
+            if changes == 2:  # The first one is the question, the second one the news.
+                silent.unanswered = 1
+            return await original(name, change)
+
+        silent.inner.change_cell = count  # type: ignore[method-assign]
+        with caplog.at_level(logging.WARNING, "outlive"):
+            await break_one(engine, "together")
+        assert 2 == changes
+        assert "nobody knows whether breaker gate together has heard of an outcome" in caplog.text
+        assert "next" == await (await engine.start(gate_passing, "together", "next")).result()
+        assert 0 == engine.counters.breakers_opened
+    assert ["good", "broken", "next"] == [what for what, _ in noted()]
+
+
+async def test_engine_stops_though_the_store_never_answers_a_step_at_the_gate(world: World) -> None:
+    """Nothing of the gate goes on behind it."""
+    engine = world.engine(grace_seconds=0.01)
+    engine._store = engine._watched = silent = Silent(engine._watched.inner)
+    async with engine:
+        silent.is_stuck = True
+        await engine.start(gate_passing, "together", "never")
+
+        async def is_asked() -> bool:
+            return any(task.get_name() == "outlive-gate" for task in asyncio.all_tasks())
+
+        await until(is_asked)
+    await asyncio.sleep(0)
+    assert [] == [task for task in asyncio.all_tasks() if task.get_name() == "outlive-gate"]
+    assert [] == stage.calls
