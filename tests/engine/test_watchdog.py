@@ -62,6 +62,32 @@ async def test_session_is_given_up_after_a_lease(clock: HandClock, given_up: lis
     assert len(given_up) == 1
 
 
+async def test_loop_that_turned_in_time_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """A moment before the limit nothing is said; at the limit it is said and counted, once."""
+    clock, counters, reasons = HandClock(), Counters(), list[str]()
+    watchdog = Watchdog(clock=clock, counters=counters, patience_seconds=PATIENCE_SECONDS, give_up=reasons.append)
+    watchdog.start()
+    for _ in range(round(STALL_SECONDS / MARK_SECONDS) - 1):
+        assert clock.tick()
+    assert counters.stalls == 0
+    assert clock.tick()
+    assert clock.tick()
+    assert counters.stalls == 1
+    watchdog.stop()
+    assert 1 == sum("has not turned for 1.0 s" in record.getMessage() for record in caplog.records)
+    assert reasons == []
+
+
+async def test_look_that_came_a_little_late_says_what_it_sees(clock: HandClock, given_up: list[str]) -> None:
+    """Only one that came a whole limit late was stopped itself, and gives the loop its time."""
+    assert clock.tick(after=STALL_SECONDS)
+    for _ in range(round((PATIENCE_SECONDS - MARK_SECONDS) / MARK_SECONDS)):
+        assert clock.tick()
+    assert given_up == []
+    assert not clock.tick()
+    assert len(given_up) == 1
+
+
 async def test_process_that_was_stopped_as_a_whole_is_not_stalled(
     clock: HandClock, given_up: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
