@@ -21,6 +21,7 @@ from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed, StepProgressed
 from outlive.errors import DefinitionError, ProcessDiedError
 from tests.engine.support import Place, events_of, in_time, note, until
+from tests.interrupts import ignored_interrupts
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,6 +147,20 @@ def give_from_process(what: str) -> object:
 @outlive.workflow
 async def doubling_picture(picture: Picture) -> Picture:
     return await double_picture(picture)
+
+
+@outlive.step(process=True)
+def interrupts_itself_in_process() -> str:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        return "interrupted"
+    return "not interrupted"
+
+
+@outlive.workflow
+async def interrupting_process() -> str:
+    return await interrupts_itself_in_process()
 
 
 @outlive.workflow
@@ -518,6 +533,13 @@ async def test_ctrl_c_is_the_affair_of_the_script(play: Play, tmp_path: Path, wh
     await gone(processes)
     assert 1 == told.count("KeyboardInterrupt\n"), told
     assert "time.sleep" not in told
+
+
+async def test_process_of_a_step_can_be_interrupted_though_its_parent_ignores_that() -> None:
+    """A worker in the background of a shell inherits SIGINT as ignored; its steps count on KeyboardInterrupt."""
+    with ignored_interrupts():
+        async with Place(path=None).engine() as engine:
+            assert "interrupted" == await in_time((await engine.start(interrupting_process)).result())
 
 
 async def test_script_without_a_guard_is_told_what_it_lacks(play: Play, tmp_path: Path) -> None:
