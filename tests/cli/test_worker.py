@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
 import outlive
@@ -14,11 +15,14 @@ from outlive._journal.event import RunReleased, StepSucceeded
 from outlive.engine.url import shown
 from tests.cli import shop
 from tests.cli.conftest import Command, Ledger
+from tests.interrupts import ignored_interrupts
 
 Begin = Callable[..., Command]
 APP = str(Path(shop.__file__))
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ASKED = "claims nothing more"
+STOP_SECONDS_MAX = 5.0
+"""What docs/guides/worker.md promises: how much longer than its grace a worker takes to stop."""
 SLACK_SECONDS = 1.0
 """For a machine that has other things to do than this test."""
 
@@ -129,13 +133,37 @@ async def test_a_worker_waits_for_its_store(tmp_path: Path, command: Begin, ledg
     ledger.hears("begin a-1")
 
 
-def test_a_worker_that_waits_for_its_store_can_be_stopped(command: Begin) -> None:
-    """There is nothing to release, and nothing went wrong."""
-    worker = command("worker", APP, "--store", "postgresql://nobody@127.0.0.1:1/shop")
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda it: it.name)
+def test_a_worker_that_waits_for_its_store_can_be_stopped(number: signal.Signals, command: Begin) -> None:
+    """There is nothing to release, and nothing went wrong; also with SIGINT if a shell began it with that ignored."""
+    with ignored_interrupts():
+        worker = command("worker", APP, "--store", "postgresql://nobody@127.0.0.1:1/shop")
     worker.says("it is tried again")
+    worker.signal(number)
+
+    assert 0 == worker.ends()
+
+
+async def test_a_worker_whose_store_is_locked_stops_in_time(tmp_path: Path, command: Begin, ledger: Ledger) -> None:
+    """Another process keeps the file; the worker waits a little longer than its grace, and says what follows."""
+    url = f"sqlite:{tmp_path / 'shop.db'}"
+    await start(url)
+    worker = command("worker", APP, "--store", url, "--grace", "0.1")
+    worker.ready()
+    ledger.hears("begin a-1")
+    lock = apsw.Connection(str(tmp_path / "shop.db"))
+    lock.set_busy_timeout(5_000)
+    lock.execute("BEGIN IMMEDIATE")
+    ledger.open_gate()
+    ledger.hears("end a-1")
+    asked_at = time.monotonic()
     worker.signal(signal.SIGTERM)
 
     assert 0 == worker.ends()
+    assert time.monotonic() - asked_at < 0.1 + STOP_SECONDS_MAX + SLACK_SECONDS
+    assert "its lease will run out" in worker.log
+    assert "everything is released" not in worker.log
+    lock.close()
 
 
 async def test_a_named_worker_shows_its_name(url: str, command: Begin) -> None:

@@ -1,4 +1,4 @@
-"""An engine that stops lets go of everything at once, however much it owns."""
+"""An engine that stops lets go of everything at once, however much it owns; and stops, whatever its store does."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 import outlive
 from outlive._journal.event import RunReleased
 from outlive._store.contract import Change, Outcome
+from outlive.errors import EngineClosedError
 from tests.engine.faults import FaultyStore, faulty
+from tests.engine.jumping_loop import LoopClock, run_jumping
 from tests.engine.support import Place, events_of, hold, in_time, stage
 
 RUNS = 120
+STOP_SECONDS_MAX = 5.0
+"""What docs/guides/operating.md promises: how much longer than its grace an engine takes to stop."""
 
 
 @outlive.workflow
@@ -65,3 +71,60 @@ async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(pl
 
     async with place.engine():
         await stage.gate("given up").reached()
+
+
+@pytest.mark.parametrize("grace_seconds", [0.0, 20.0])
+@pytest.mark.parametrize("silent", ["claim_runs", "commit", "retire_worker", "find_mail"])
+def test_an_engine_stops_though_its_store_never_answers(
+    silent: str, grace_seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever it has asked the store for, it stops soon after its grace and says that its lease has to run out."""
+    seconds = run_jumping(stop_in_silence(silent, grace_seconds=grace_seconds))
+
+    assert grace_seconds <= seconds <= grace_seconds + STOP_SECONDS_MAX
+    assert "its lease will run out" in caplog.text
+
+
+async def stop_in_silence(silent: str, *, grace_seconds: float) -> float:
+    """Stop an engine with a step that runs, while a verb of its store never returns; how long that takes."""
+    stage.clear()
+    stores: list[FaultyStore] = []
+    place = Place(path=None, clock=LoopClock())
+    engine = await place.engine(grace_seconds=grace_seconds, wrap=faulty(stores)).__aenter__()
+    await engine.start(stops, "silence", id="run-1")
+    await stage.gate("silence").reached()
+    stores[0].gates[silent] = asyncio.Event()
+    if silent in {"claim_runs", "find_mail"}:
+        await stores[0].waiting[silent].wait()
+    loop = asyncio.get_running_loop()
+    began_at = loop.time()
+    await engine.__aexit__(None, None, None)
+    return loop.time() - began_at
+
+
+@pytest.mark.parametrize("how", ["left", "cancelled"])
+def test_a_client_leaves_though_its_store_never_answers(how: str) -> None:
+    """Soon; and a caller that waits for the start of a run hears that the engine has stopped."""
+    assert run_jumping(leave_in_silence(is_cancelled=how == "cancelled")) <= 0.05 + STOP_SECONDS_MAX
+
+
+async def leave_in_silence(*, is_cancelled: bool) -> float:
+    """Leave an engine whose commit is never answered; how long that takes."""
+    stage.clear()
+    stores: list[FaultyStore] = []
+    place = Place(path=None, clock=LoopClock())
+    engine = await place.engine(worker=False, wrap=faulty(stores)).__aenter__()
+    stores[0].gates["commit"] = asyncio.Event()
+    starting = asyncio.ensure_future(engine.start(stops, "silence", id="run-1"))
+    await stores[0].waiting["commit"].wait()
+    loop = asyncio.get_running_loop()
+    began_at = loop.time()
+    leaving = asyncio.ensure_future(engine.__aexit__(None, None, None))
+    if is_cancelled:
+        await asyncio.sleep(0)
+        leaving.cancel()
+    await asyncio.wait([leaving])
+    seconds = loop.time() - began_at
+    with pytest.raises(EngineClosedError):
+        await starting
+    return seconds

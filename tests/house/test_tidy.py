@@ -30,11 +30,13 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_runtime/committer.py", "asyncio.sleep"): "sleep(0) gives way to the event loop and takes no time",
     ("injected", "_runtime/calling.py", "asyncio.timeout"): "the timeout of an attempt is the event loop's to keep",
     ("injected", "_runtime/herald.py", "asyncio.timeout"): "the timeout of a hook too is the event loop's to keep",
+    ("injected", "_runtime/station.py", "asyncio.timeout"): "how long a stop may take is the event loop's to keep",
     ("injected", "engine/sync.py", "threading.Thread"): "the event loop of a program that has none",
     ("injected", "_store/postgres/pool.py", "asyncio.sleep"): "a store that is away is not asked all the time",
     ("injected", "_store/postgres/held.py", "asyncio.sleep"): "a server is not asked all the time who holds an id",
     ("injected", "_store/postgres/listen.py", "asyncio.sleep"): "a store that is away is not asked all the time",
     ("injected", "_store/tables/handle.py", "asyncio.sleep"): "sleep(0) gives way to the event loop and takes no time",
+    ("injected", "_store/sqlite/connection.py", "time.monotonic"): "the lock of a file is kept for real time by others",
     ("injected", "_store/sqlite/thread.py", "threading.Thread"): "the store's two threads touch no engine state",
 }
 

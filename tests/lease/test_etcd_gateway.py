@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -10,8 +12,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from outlive._lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
+from outlive._lease.etcd.leases import ASK_SECONDS, EtcdLeases
 from outlive._lease.etcd.place import place_of
 from outlive._lease.etcd.wire import Found, Granted, Heard
+from outlive._runtime.clock import SystemClock
+from outlive._store.memory import MemoryStore
 from outlive.errors import StoreUnavailableError
 
 
@@ -135,3 +140,21 @@ def test_name_that_cannot_be_one_is_an_endpoint_that_is_away(host: str) -> None:
     with pytest.raises(StoreUnavailableError, match="is unavailable"):
         gateway.ask("kv/range", {}, Found, seconds=5)
     gateway.close()
+
+
+async def test_leases_are_closed_while_etcd_is_silent() -> None:
+    """A worker that stops does not wait for the answer to what it has asked."""
+    clock = SystemClock()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        leases = EtcdLeases(MemoryStore(clock=clock.now), place_of(f"etcd://127.0.0.1:{port}"), clock=clock)
+        opening = asyncio.ensure_future(leases.open())
+        asked, _ = await asyncio.to_thread(silent.accept)
+        began_at = time.monotonic()
+        await leases.close()
+        seconds = time.monotonic() - began_at
+        asked.close()
+    with pytest.raises(StoreUnavailableError):
+        await opening
+
+    assert seconds < ASK_SECONDS - 1

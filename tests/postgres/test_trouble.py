@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from outlive._store.contract import Outcome
+from outlive._store.contract import CLOSE_SECONDS, Outcome
 from outlive._store.postgres import PostgresStore, listen
 from outlive._store.postgres import beat as beats
 from outlive._store.postgres.beat import PostgresBeat
@@ -161,6 +161,30 @@ async def test_beat_gives_up_in_time(proxy: Proxy, far: PostgresStore) -> None:
     proxy.cut_all()
     assert await asyncio.to_thread(beat.renew, lease_seconds=30)
     await asyncio.to_thread(beat.close)
+
+
+async def test_store_is_closed_in_time_though_its_server_is_silent(
+    proxy: Proxy, postgres_url: str, clock: ManualClock
+) -> None:
+    """Neither what it has asked for, nor the connections that it closes politely, keep it."""
+    store = PostgresStore(through(proxy, postgres_url), clock=clock)
+    await store.open()
+    tree = await begin(store)
+    await asyncio.gather(*(store.list_workers() for _ in range(4)))
+    proxy.go_deaf()
+    under_way = [
+        asyncio.ensure_future(verb) for verb in (tree.step(), hire(store, "worker-a"), store.find_run("run-1"))
+    ]
+    await asyncio.sleep(0)
+
+    began = time.monotonic()
+    await store.close()
+
+    assert time.monotonic() - began < CLOSE_SECONDS + 1
+    outcomes = await asyncio.gather(*under_way, return_exceptions=True)
+    assert all(isinstance(outcome, StoreError | asyncio.CancelledError) for outcome in outcomes), outcomes
+    proxy.come_back()
+    proxy.cut_all()
 
 
 async def test_listener_listens_again_after_a_cut(proxy: Proxy, far: PostgresStore, store: PostgresStore) -> None:

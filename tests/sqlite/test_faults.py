@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import subprocess
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -14,6 +17,7 @@ import pytest
 
 from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore, connection, place, writer
+from outlive._store.sqlite import store as store_module
 from outlive.errors import ConfigurationError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, claim, hire, read_events
@@ -154,6 +158,48 @@ async def test_neighbour_that_keeps_the_lock_is_told(
     neighbour.execute("ROLLBACK")
     await tree.step()
     neighbour.close()
+
+
+async def test_store_on_a_locked_file_is_closed_all_the_same(
+    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is queued is refused together, and not one after the other with all its patience."""
+    monkeypatch.setattr(store_module, "CLOSE_SECONDS", 0.05)
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    trees = [await begin(store, f"run-{number}") for number in range(3)]
+    await hire(store, "worker-a")
+    neighbour = apsw.Connection(str(path))
+    neighbour.execute("BEGIN IMMEDIATE")
+    under_way: list[asyncio.Future[Any]] = []
+    for tree in trees:  # Each in a transaction of its own, one after the other.
+        under_way.append(asyncio.ensure_future(tree.step()))
+        await asyncio.sleep(0)
+        under_way.append(asyncio.ensure_future(store.begin()))
+        await asyncio.sleep(0)
+
+    began_at = time.monotonic()
+    await store.close()
+
+    assert time.monotonic() - began_at < connection.BUSY_SECONDS
+    for each in under_way:
+        with pytest.raises(StoreUnavailableError, match="another process"):
+            await each
+    neighbour.close()
+
+
+def test_lock_is_waited_for_by_the_clock_and_not_by_the_number_of_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with much to do a short pause takes long; the message says 5 s, and that is true."""
+    clock = ManualClock(0)
+    monkeypatch.setattr(connection, "pause", lambda seconds: clock.advance(seconds=100 * seconds))
+    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: clock() / 1e6))
+    turn = connection.Turn()
+
+    tries = next(tries for tries in itertools.count() if not turn.wait(tries))
+
+    assert connection.BUSY_SECONDS == clock() / 1e6
+    assert turn.wait(0), "and the next one has as much time again"
+    assert tries > 1
 
 
 async def test_damaged_page_is_told(path: Path, clock: ManualClock) -> None:

@@ -17,6 +17,7 @@ must not find its place in a journal that somebody else has gone on with.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -210,9 +211,12 @@ class Committer:
         """Write whatever comes from now on in as few batches as it fits: nobody has anything to do meanwhile."""
         self._overlaps = False
 
-    async def drain(self, *, patience_seconds: float) -> bool:
+    async def drain(self, *, patience_seconds: float, silence_seconds: float = math.inf) -> bool:
         """Wait until everything submitted so far has its outcome, but for starts of runs whose id somebody else holds;
-        False if the store is away, or holds what a run has said, for longer than this."""
+        False if the store is away, or holds what a run has said, for longer than this, or does not even refuse for
+        `silence_seconds`."""
+        loop = asyncio.get_running_loop()
+        silent_at = loop.time() + silence_seconds
         while self._pump is not None or self._transactions or self._aside.has_trees:
             busy = [self._pump, self._aside.looking, *self._transactions]
             await asyncio.wait([task for task in busy if task is not None], timeout=DRAIN_LOOK_SECONDS)
@@ -220,6 +224,8 @@ class Committer:
             await asyncio.sleep(0)
             patience_seconds -= DRAIN_LOOK_SECONDS
             if (self.trouble or self._aside.has_trees) and patience_seconds <= 0:
+                return False
+            if loop.time() >= silent_at:
                 return False
         return True
 

@@ -25,7 +25,7 @@ from outlive._runtime.claimer import Claimer
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.gate import Gate
-from outlive._runtime.herald import Herald
+from outlive._runtime.herald import CANCEL_SECONDS, Herald
 from outlive._runtime.keeper import Keeper
 from outlive._runtime.live import LiveRun
 from outlive._runtime.reporter import Reporter
@@ -40,6 +40,9 @@ from outlive.telemetry import Counters, log
 
 SESSION_RETRY_SECONDS = 0.5
 GRACE_LOOK_SECONDS = 0.02
+STORE_SECONDS = 4.0
+"""How long after the grace a stop waits for the store: to release everything and to end the session."""
+SILENCE = "the store does not answer"
 STALLED_EXIT_CODE = 70
 """What a worker process says when its event loop stood still: EX_SOFTWARE, so that whoever runs it starts it again."""
 
@@ -217,45 +220,64 @@ class Station:
     async def stop(self, *, grace_seconds: float) -> None:
         """Claim nothing more, let steps finish for a while, release everything, end the session.
 
-        Whoever cancels it has no time for that: everything is dropped where it is, and the session ends all the same.
+        A store that does not answer is waited for until `STORE_SECONDS` after the grace and no longer, because a
+        supervisor that has sent SIGTERM sends SIGKILL before long. If this is cancelled there is no time for the grace:
+        everything is dropped where it is, and the session ends all the same.
         """
         self._is_stopping = True
+        graced_until = self._clock.monotonic() + grace_seconds
         try:
-            await self._stop_gently(grace_seconds)
+            async with asyncio.timeout(grace_seconds + STORE_SECONDS):
+                await self._stop_gently(graced_until)
+                await self._try_to_end_sessions()
+        except TimeoutError:
+            self.abandon()
+            self._say_not_ended(self._committer.trouble or SILENCE)
         except (Exception, asyncio.CancelledError):  # Not GeneratorExit: a coroutine that is thrown away cannot wait.
             self.abandon()
-            await self._try_to_end_sessions()
+            await self._end_sessions_at_once()
             raise
-        await self._try_to_end_sessions()
+        # Last, because no other worker waits for observers and breakers, as they do for the runs.
+        left_seconds = graced_until + STORE_SECONDS - self._clock.monotonic()
+        await self._herald.close(patience_seconds=min(grace_seconds, left_seconds - CANCEL_SECONDS))
+        await self._gate.close(patience_seconds=max(0.0, min(grace_seconds, left_seconds)))
+
+    async def _end_sessions_at_once(self) -> None:
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                await self._try_to_end_sessions()
+        except TimeoutError:
+            self._say_not_ended(SILENCE)
 
     async def _try_to_end_sessions(self) -> None:
         try:
             # More than one if it stops while a session that was lost is being followed by another.
             await self._end_sessions()
         except StoreUnavailableError as error:
-            log.warning("the session could not be ended (%s); its lease will run out", error)
+            self._say_not_ended(str(error))
 
-    async def _stop_gently(self, grace_seconds: float) -> None:
+    def _say_not_ended(self, reason: str) -> None:
+        log.warning("the session could not be ended (%s); its lease will run out", reason)
+
+    async def _stop_gently(self, graced_until: float) -> None:
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.wait([self._renewal])
         if self._claimer is not None:
             await self._claimer.stop()
         if (worker := self._worker) is not None:
-            await self._stop_worker(worker, grace_seconds)
-        await self._herald.close(patience_seconds=grace_seconds)
-        await self._gate.close(patience_seconds=grace_seconds)
+            await self._stop_worker(worker, graced_until)
 
-    async def _stop_worker(self, worker: Worker, grace_seconds: float) -> None:
+    async def _stop_worker(self, worker: Worker, graced_until: float) -> None:
         worker.stop()
-        await self._wait_for_steps(worker, grace_seconds)
+        await self._wait_for_steps(worker, graced_until)
         while worker.has_outcomes:
             # A step that has returned is not to be called again by whoever takes its run over.
             await Bell().sleep(GRACE_LOOK_SECONDS)
         if not self._committer.trouble:
             self._committer.gather()
             worker.release_all()
-            await self._committer.drain(patience_seconds=grace_seconds)
+            await self._committer.drain(patience_seconds=STORE_SECONDS)
         self._stop_beating()
         worker.close()
         self._worker = None
@@ -295,11 +317,10 @@ class Station:
             self._worker.close()
             self._worker = None
 
-    async def _wait_for_steps(self, worker: Worker, grace_seconds: float) -> None:
-        deadline = self._clock.monotonic() + grace_seconds
-        while worker.steps_running and self._clock.monotonic() < deadline:
+    async def _wait_for_steps(self, worker: Worker, graced_until: float) -> None:
+        while worker.steps_running and self._clock.monotonic() < graced_until:
             await Bell().sleep(GRACE_LOOK_SECONDS)
-        await self._committer.drain(patience_seconds=deadline - self._clock.monotonic())
+        await self._committer.drain(patience_seconds=graced_until - self._clock.monotonic())
 
     def _stop_beating(self) -> None:
         for beating in (self._keeper, self._watchdog):

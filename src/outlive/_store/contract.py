@@ -47,6 +47,7 @@ from outlive._store.examine import Examiner
 from outlive._store.handle import Tx
 
 __all__ = [
+    "CLOSE_SECONDS",
     "PAGE_SIZE_MAX",
     "TRANSACTION_SECONDS_MAX",
     "Beat",
@@ -67,6 +68,8 @@ __all__ = [
 ]
 
 PAGE_SIZE_MAX = 1_000
+CLOSE_SECONDS = 1.0
+"""How long it may take to close a store that is away."""
 TRANSACTION_SECONDS_MAX = 30.0
 
 
@@ -166,7 +169,8 @@ class Store(CellStore, CheckpointTable, Protocol):
         """
 
     async def close(self) -> None:
-        """Let go of everything; closing twice is fine. Verbs under way end first."""
+        """Let go of everything; closing twice is fine. Verbs under way end first; those of a store that is away
+        are given up after `CLOSE_SECONDS`."""
 
     def now(self) -> int:
         """The store's clock."""

@@ -1,7 +1,8 @@
 """`outlive worker`: one worker process of a fleet, and how it stops.
 
 The first SIGTERM or SIGINT asks: the worker claims nothing more, lets the steps that run finish within the grace,
-releases everything that it owns in one commit and exits with 0. The second one does not ask: the process is gone at
+releases everything that it owns in one commit and exits with 0. A store that is away keeps it for a few seconds more
+than the grace: its supervisor has less patience than an outage. The second one does not ask: the process is gone at
 once, with 128 + the signal, and whoever shares its machine sees that and goes on.
 
 A thread of its own hears them. A step that blocks the event loop keeps the loop from hearing anything, and Python's
@@ -81,7 +82,7 @@ def worker(
     is run on the store.
 
     SIGTERM or SIGINT: claims nothing more, lets steps finish within the grace, releases every run so that others go on
-    at once, exits with 0. Once more: exits at once.
+    at once, exits with 0; at most 5 seconds after the grace, even if the store is away. Once more: exits at once.
 
     While the store cannot be reached, the worker waits for it. One line, `ready: ...`, goes to standard output when it
     works; logs go to standard error.
@@ -195,7 +196,7 @@ class Stop:
 
 
 def leave_soon() -> None:
-    """End the process before long, whatever its threads do; everything is released, and nothing is left to do."""
+    """End the process before long, whatever its threads do; nothing is left to do."""
     # A thread of some library that waits for an answer would be waited for at the end of the interpreter, for ever.
     last = threading.Timer(LEFT_SECONDS, os._exit, [0])
     last.daemon = True
@@ -213,7 +214,7 @@ async def work(engine: Engine, stop: Stop) -> None:
     finally:
         await engine.__aexit__(None, None, None)
         leave_soon()
-    log.info("everything is released; %s ended here", counted(engine.counters.runs_ended, "run"))
+    log.info("this worker has stopped; %s ended here", counted(engine.counters.runs_ended, "run"))
 
 
 def _described(engine: Engine) -> str:

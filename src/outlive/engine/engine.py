@@ -27,7 +27,7 @@ from outlive._runtime.bell import Bell
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.committer import Answer, Committer
 from outlive._runtime.reporter import Reporter
-from outlive._runtime.station import Station
+from outlive._runtime.station import STORE_SECONDS, Station
 from outlive._store.contract import Store
 from outlive.client.birth import birth
 from outlive.client.client import Client
@@ -194,13 +194,15 @@ class Engine(EngineVerbs):
             check_loop(self._loop)
         self._loop = None
         client, self._client = self._client, None
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + self._grace_seconds + STORE_SECONDS
         try:
             if self._station is not None:
                 await self._station.stop(grace_seconds=self._grace_seconds)
             if self._waiters is not None:
                 self._waiters.close()
             if self._committer is not None:
-                await self._committer.drain(patience_seconds=0)
+                await self._committer.drain(patience_seconds=0, silence_seconds=ends_at - loop.time())
         except (Exception, asyncio.CancelledError):
             # What is left open would go on by itself, and nobody could end it.
             await self._close(client)

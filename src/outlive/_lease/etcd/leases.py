@@ -79,7 +79,9 @@ class EtcdLeases(StoreLeases):
             self._watch = None
         thread, self._thread = self._thread, None
         if thread is not None:
-            await asyncio.get_running_loop().run_in_executor(thread, self._gateway.close)
+            closing = asyncio.get_running_loop().run_in_executor(thread, self._gateway.close)
+            # An etcd that does not answer keeps the thread for longer; it closes the line when it is free.
+            await asyncio.wait([closing], timeout=HINT_SECONDS)
             thread.shutdown(wait=False)
 
     # -- Sessions --------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from outlive._store.postgres.connection import CONNECT_SECONDS, Session, connect
+from outlive._store.contract import CLOSE_SECONDS
+from outlive._store.postgres.connection import Session, connect
 from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_useless, translate
 from outlive._store.postgres.place import Place
 from outlive._tasks import own_task
@@ -169,18 +170,17 @@ class Pool:
                 session.connection.terminate()
         return await self.do(verb, *arguments, is_write=is_write)
 
-    async def close(self) -> None:
+    async def close(self, *, seconds: float = CLOSE_SECONDS) -> None:
         """Close everything. What somebody still holds is cut off: a step that nobody waits for any more may have it,
-        and would keep what its transaction has locked for as long as it likes."""
+        and would keep what its transaction has locked for as long as it likes. So is what cannot be closed in time."""
         self._is_closed = True
+        free, self._free = self._free, []
+        closing = asyncio.gather(*(_close(session, seconds) for session in free))
         if self._washing:
-            await asyncio.wait(self._washing)
+            await asyncio.wait(self._washing, timeout=max(0.0, seconds))
         for session in self._taken:
             session.connection.terminate()
-        free, self._free = self._free, []
-        for session in free:
-            with suppress(*ERRORS):  # One that does not close in time is aborted by the driver.
-                await session.connection.close(timeout=CONNECT_SECONDS)
+        await closing
 
     async def _connect(self) -> Session:
         loop = asyncio.get_running_loop()
@@ -200,3 +200,8 @@ class Pool:
         session = Session(connection, self._place)
         self.pids.add(session.pid)
         return session
+
+
+async def _close(session: Session, seconds: float) -> None:
+    with suppress(*ERRORS):  # One that does not close in time is aborted by the driver.
+        await session.connection.close(timeout=seconds)

@@ -23,6 +23,7 @@ from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
 from outlive._store.cell import CellChange
 from outlive._store.contract import (
+    CLOSE_SECONDS,
     PAGE_SIZE_MAX,
     Change,
     Claims,
@@ -127,11 +128,14 @@ class PostgresStore:
         listener, self._listener = self._listener, None
         if listener is not None:
             await listener.close()
+        loop = asyncio.get_running_loop()
+        closed_at = loop.time() + CLOSE_SECONDS
         if self._verbs:
-            await asyncio.wait(self._verbs)
+            await asyncio.wait(self._verbs, timeout=CLOSE_SECONDS)
         self._writer = self._shared = self._steps = None
-        for pool in pools:
-            await pool.close()
+        await asyncio.gather(*(pool.close(seconds=closed_at - loop.time()) for pool in pools))
+        for verb in self._verbs:
+            verb.cancel()  # It waits for a connection.
 
     def now(self) -> int:
         """See `Store`."""

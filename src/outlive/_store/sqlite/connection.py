@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import math
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,7 +44,7 @@ from outlive.telemetry import log
 
 SQLITE_VERSION_MIN = 3_051_003
 BUSY_SECONDS = 5.0
-"""How long to wait while others write, give or take."""
+"""How long to wait while others write."""
 BUSY_LOOK_SECONDS = 0.0005
 STATEMENTS_CACHED = 256
 APPLICATION_ID = 1_333_097_580
@@ -82,6 +84,7 @@ class Session:
     def __init__(self, path: Path, *, clock: Callable[[], int], role: Role) -> None:
         self.path = path
         self.clock = clock
+        self.turn = Turn()
         self.file: tuple[int, int] | None = None
         """Which file it is, whatever its name; the first connection says so, unless the store does."""
         self._role = role
@@ -97,7 +100,7 @@ class Session:
         if self._connection is None:
             if self.file is not None and self.file != find_file(self.path):
                 raise StoreMovedError(str(self.path))
-            self._connection = connect(self.path, self._role)
+            self._connection = connect(self.path, self._role, self.turn)
             self.file = self.file or file_of(self.path)
         return self._connection
 
@@ -187,9 +190,9 @@ def check_version() -> None:
         )
 
 
-def connect(path: Path, role: Role) -> apsw.Connection:
+def connect(path: Path, role: Role, turn: Turn) -> apsw.Connection:
     """Open a connection to a file that exists. Nothing is written."""
-    connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
+    connection = _open(path, apsw.SQLITE_OPEN_READWRITE, turn)
     if connection.readonly("main"):
         # SQLite makes do with what it can get; nothing of ours works without writing.
         connection.close(True)
@@ -210,7 +213,7 @@ def read_identity(path: Path) -> tuple[int, int, int]:
     """
     try:
         # Read-only, because a foreign database may have a transaction to roll back or a WAL to checkpoint.
-        connection = _open(path, apsw.SQLITE_OPEN_READONLY)
+        connection = _open(path, apsw.SQLITE_OPEN_READONLY, Turn())
         try:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             ((application_id, objects, ours),) = connection.execute(sql("read_identity"))
@@ -221,17 +224,34 @@ def read_identity(path: Path) -> tuple[int, int, int]:
     return application_id, objects, ours
 
 
-def wait_for_turn(tries: int) -> bool:
-    """Wait until the lock may be free; False when it is time to give up. SQLite asks when somebody else writes.
+class Turn:
+    """How a connection waits for the lock while another process writes.
 
     SQLite's own timeout looks ever more seldom, up to ten times a second, and between two commits of a busy process the
     lock is free for microseconds: it can starve for seconds. Looking often makes it a lottery that everybody wins soon.
     """
-    pause(BUSY_LOOK_SECONDS)
-    return tries * BUSY_LOOK_SECONDS < BUSY_SECONDS
+
+    def __init__(self) -> None:
+        self._began_at = 0.0
+        self._hurried_until = math.inf
+
+    def hurry(self, seconds: float) -> None:
+        """Wait for so long and then never again; any thread may say so."""
+        self._hurried_until = time.monotonic() + seconds
+
+    def wait(self, tries: int) -> bool:
+        """Wait until the lock may be free; False when it is time to give up. SQLite asks when somebody else writes."""
+        # By the clock and not by the tries: on a busy machine a short pause takes many times as long.
+        now = time.monotonic()
+        if not tries:
+            self._began_at = now
+        if now >= min(self._began_at + BUSY_SECONDS, self._hurried_until):
+            return False
+        pause(BUSY_LOOK_SECONDS)
+        return True
 
 
-def _open(path: Path, flags: int) -> apsw.Connection:
+def _open(path: Path, flags: int, turn: Turn) -> apsw.Connection:
     if _inherited and path.exists() and file_of(path) in _inherited:
         raise StoreError(
             f"{path} was open when process {os.getpid()} was forked, and SQLite's locks do not survive that; "
@@ -240,7 +260,7 @@ def _open(path: Path, flags: int) -> apsw.Connection:
     with opening():
         connection = apsw.Connection(str(path), flags, statementcachesize=STATEMENTS_CACHED)
     try:
-        connection.set_busy_handler(wait_for_turn)
+        connection.set_busy_handler(turn.wait)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         # A pragma that answers with a row stops there until the row is taken: fetch them all.

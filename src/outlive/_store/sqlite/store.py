@@ -16,6 +16,7 @@ from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
 from outlive._store.cell import CellChange
 from outlive._store.contract import (
+    CLOSE_SECONDS,
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
     Change,
@@ -94,6 +95,9 @@ class SqliteStore:
         writer, reader = self._writer, self._reader
         if writer is None or reader is None or self._process != os.getpid():
             return
+        # If another process keeps the file locked, all that is queued has so long together, not each for itself.
+        for lane in (writer, reader):
+            lane.session.turn.hurry(CLOSE_SECONDS)
         if self._locks.held:
             # A store that cannot even write this down has workers that look dead, and that is true enough.
             with suppress(StoreError):

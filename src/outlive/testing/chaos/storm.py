@@ -30,8 +30,9 @@ CUT_REQUESTS_MAX = 12
 """A line is cut after one of so many commits, from when that was decided on."""
 DEAF_SECONDS = (LEASE_SECONDS * 1.1, LEASE_SECONDS * 1.8)
 FULL_SECONDS = (1.0, LEASE_SECONDS * 1.5)
-STOP_SECONDS_MAX = 30.0
-"""How long a worker that was sent SIGTERM may take to stop; the grace of its steps is 5."""
+STOP_SECONDS_MAX = 20.0
+"""How long a worker that was sent SIGTERM may take to stop, whatever its store does: twice what is promised (a grace
+of 5, and 5 more for the store), because the machine is busy."""
 OUTAGE_PAUSE_SECONDS = (2.0, 6.0)
 """Between strikes while the store is away for long: processes are killed all the same, but there is little to see."""
 AT_WORK_SECONDS = 2.0
