@@ -11,19 +11,28 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from outlive._lease.etcd import EtcdLeases, keys
+from outlive._lease.etcd.beat import BACKSTOP_SECONDS_MIN, DUE_SHARE, EtcdBeat
 from outlive._lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
+from outlive._lease.etcd.keys import ENLIST_TRIES, enlist
 from outlive._lease.etcd.leases import ASK_SECONDS, EtcdLeases
 from outlive._lease.etcd.place import place_of
-from outlive._lease.etcd.wire import Found, Granted, Heard
+from outlive._lease.etcd.watch import PAUSE_SECONDS_MAX, Watch
+from outlive._lease.etcd.wire import Decided, Found, Granted, Heard
 from outlive._runtime.clock import SystemClock
+from outlive._store.contract import WorkerInfo
 from outlive._store.memory import MemoryStore
 from outlive.errors import StoreUnavailableError
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance import MemoryFactory
 
 
 class Stub(HTTPServer):
     """Answers everything the same."""
 
     status, kind, body = 200, "application/json", b""
+    missing = 0
+    """How many bytes of the answer are cut off."""
     tokens: list[str | None]
     """What each request said about who asks."""
 
@@ -48,8 +57,9 @@ class Handler(BaseHTTPRequestHandler):
             self.server.tokens.append(self.headers["Authorization"])
         self.send_response(200 if is_login else self.server.status)
         self.send_header("Content-Type", self.server.kind)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) + self.server.missing))
         self.end_headers()
+        self.close_connection = bool(self.server.missing)
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is the standard library's)
@@ -122,6 +132,173 @@ def test_token_that_a_stream_refuses_is_forgotten(stub: Stub) -> None:
 
     assert stub.tokens == ["abc"]
     assert gateway._token == ""
+
+
+def test_token_that_is_refused_again_is_not_asked_for_for_ever(stub: Stub) -> None:
+    """We say once more who we are, and then ask another endpoint, if there is one."""
+    stub.body = b'{"error":"etcdserver: invalid auth token","code":16}'
+    gateway = Gateway(place_of(stub.url.replace("://", "://me:secret@")), monotonic=time.monotonic)
+
+    with pytest.raises(StoreUnavailableError, match="invalid auth token"):
+        gateway.ask("kv/range", {}, Found, seconds=5)
+
+    assert stub.tokens == ["abc", "abc"]
+    gateway.close()
+
+
+def test_answer_that_is_cut_off_is_none(stub: Stub, gateway: Gateway) -> None:
+    """An endpoint that dies in the middle of it is away."""
+    stub.body, stub.missing = b'{"ID":"1"}', 10
+
+    with pytest.raises(StoreUnavailableError, match="is unavailable"):
+        gateway.ask("lease/grant", {}, Granted, seconds=5)
+
+
+def test_gateway_that_was_interrupted_asks_nobody(stub: Stub, gateway: Gateway) -> None:
+    """Whoever closes it does not wait for one more answer."""
+    stub.body = b'{"ID":"1"}'
+    gateway.interrupt()
+
+    with pytest.raises(StoreUnavailableError, match="interrupted"):
+        gateway.ask("lease/grant", {}, Granted, seconds=5)
+
+    assert stub.tokens == []
+
+
+def test_lease_that_runs_out_before_it_is_used_is_asked_for_again(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This process may stand still at any moment; but not every time."""
+    asked: list[str] = []
+    gone_leases = 1
+
+    def answer(path: str, _body: object, _kind: object, *, seconds: float) -> Granted | Decided:
+        assert seconds == 5
+        asked.append(path)
+        if path == "lease/grant":
+            return Granted(id=len(asked))
+        if len(asked) <= 2 * gone_leases:
+            raise LeaseGoneError("requested lease not found")
+        return Decided(succeeded=True)
+
+    monkeypatch.setattr(gateway, "ask", answer)
+    assert enlist(gateway, "place", "worker-a", lease_seconds=10, seconds=5) == 3
+
+    gone_leases = 100
+    asked.clear()
+    with pytest.raises(StoreUnavailableError, match="ran out before they were used"):
+        enlist(gateway, "place", "worker-a", lease_seconds=10, seconds=5)
+    assert len(asked) == 2 * ENLIST_TRIES
+
+
+async def test_watch_that_etcd_cancels_says_why_and_is_begun_again(
+    stub: Stub, gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An administrator has taken away the right to it, say."""
+    stub.body = b'{"result":{"canceled":true,"cancel_reason":"permission denied"}}'
+    pauses = 0
+
+    def close_at_the_second_pause() -> float:
+        nonlocal pauses
+        pauses += 1
+        if pauses == 2:
+            watch.close()
+        return -0.5  # No pause at all.
+
+    watch = Watch(gateway, lambda: None, random=close_at_the_second_pause)
+    await asyncio.to_thread(watch.run)
+
+    assert pauses == 2
+    assert "permission denied" in caplog.text
+    assert caplog.text.count("dead workers are noticed later") == 1
+
+
+async def test_watch_that_fails_for_a_reason_that_nobody_foresaw_takes_its_time(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is tried again, and not at once: it may fail for ever."""
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout)
+            self.set()
+            return True
+
+    pauses: list[float | None] = []
+    watch = Watch(gateway, lambda: None, random=lambda: 0.5)
+    monkeypatch.setattr(watch, "_stop", Stop())
+    monkeypatch.setattr(gateway, "listen", None)  # Not even a function.
+
+    watch.run()
+
+    assert pauses == [PAUSE_SECONDS_MAX]
+    assert "it is tried again" in caplog.text
+
+
+async def test_place_whose_id_changes_all_the_time_is_refused(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that cannot be found would be taken for dead at once."""
+    monkeypatch.setattr(keys, "identify", lambda *_args, **_options: "another")
+    monkeypatch.setattr(keys, "enlist", lambda *_args, **_options: None)
+    store = await MemoryFactory(clock=ManualClock()).open()
+    leases = EtcdLeases(store, gateway.place, clock=SystemClock())
+    await leases.open()
+    worker = WorkerInfo(id="worker-a", name="a", definitions=(), started_at=0, expires_at=0)
+
+    with pytest.raises(StoreUnavailableError, match="its id changes all the time"):
+        await leases.register(worker, lease_seconds=10)
+
+    assert await store.list_workers() == []
+    await leases.close()
+    await store.close()
+
+
+class Slow:
+    """The beat of a store that does not answer for a while."""
+
+    def __init__(self) -> None:
+        self.gate, self.closed = threading.Event(), threading.Event()
+        self.is_ours, self.was_waited_for = True, False
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """Wait, then answer."""
+        assert lease_seconds >= BACKSTOP_SECONDS_MIN
+        self.gate.wait()
+        return self.is_ours
+
+    def close(self) -> None:
+        """Note whether somebody still waits for an answer."""
+        self.was_waited_for = not self.gate.is_set()
+        self.closed.set()
+
+
+def test_store_that_takes_its_time_does_not_end_a_session_that_etcd_keeps(stub: Stub, gateway: Gateway) -> None:
+    """Its answer is heard by a later beat."""
+    stub.body = b'{"result":{"TTL":"10"}}'
+    slow, times = Slow(), iter([0.0, *[BACKSTOP_SECONDS_MIN * DUE_SHARE + 1] * 100])
+    beat = EtcdBeat(gateway, slow, 1, monotonic=lambda: next(times))
+
+    assert beat.renew(lease_seconds=0.1)
+    slow.is_ours = False
+    slow.gate.set()
+    assert not beat.renew(lease_seconds=10)
+    beat.close()
+
+
+def test_beat_of_the_store_is_closed_when_nobody_uses_it_any_more(stub: Stub, gateway: Gateway) -> None:
+    """By the thread that waits for its answer, for which whoever closes does not wait."""
+    stub.body = b'{"result":{"TTL":"10"}}'
+    slow, times = Slow(), iter([0.0, *[BACKSTOP_SECONDS_MIN * DUE_SHARE + 1] * 100])
+    beat = EtcdBeat(gateway, slow, 1, monotonic=lambda: next(times))
+    assert beat.renew(lease_seconds=0.1)
+
+    beat.close()
+
+    assert not slow.closed.wait(0.05)
+    slow.gate.set()
+    assert slow.closed.wait(10)
+    assert not slow.was_waited_for
 
 
 def test_stream_that_is_refused_says_why(stub: Stub, gateway: Gateway) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from outlive._lease import process
 from outlive._lease.process import is_gone, this_process
 
 PROGRAM = "from outlive._lease.process import this_process; print(this_process(), flush=True); input()"
@@ -88,3 +89,31 @@ def test_another_namespace_cannot_be_looked_at() -> None:
     boot, namespace, number, began = this_process().split("/")
 
     assert not is_gone(f"{boot}/{int(namespace) + 1}/{number}/{int(began) + 1}")
+
+
+@pytest.mark.parametrize("question", ["ask_for_process", "look_at_process"])
+def test_there_is_no_telling_of_a_process_that_the_system_does_not_show(
+    question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system that hides the processes of others, or has no room for an answer: the lease decides."""
+    name = this_process()
+
+    def refuse(_number: int) -> None:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(process, question, refuse)
+
+    assert not is_gone(name)
+
+
+def test_process_of_another_user_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may not be asked, but it can be seen, and has the right age."""
+    name = this_process()
+
+    def refuse(_number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(process, "ask_for_process", refuse)
+
+    assert not is_gone(name)
+    assert is_gone(f"{name}0")

@@ -6,7 +6,9 @@ The server here is made up, so that it fails at the very moment that a test is a
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import weakref
 from collections.abc import AsyncIterator
 from itertools import count
 
@@ -64,10 +66,10 @@ class Line:
 
     async def close(self, *, timeout: float) -> None:
         assert timeout > 0
-        self.is_open = False
+        was_open, self.is_open = self.is_open, False
         if self.failure is not None:
             raise self.failure
-        self.said_farewell = True
+        self.said_farewell = was_open
 
 
 class Server:
@@ -207,8 +209,10 @@ async def test_session_that_cannot_be_washed_is_thrown_away(pool: Pool, failure:
     line_of(session).failure = failure
 
     pool.wash(session)
+    (washing,) = asyncio.all_tasks() - {asyncio.current_task()}
 
     await take_another(pool, session)
+    assert washing.cancelled() is isinstance(failure, asyncio.CancelledError)
 
 
 async def test_lost_session_is_not_washed(pool: Pool) -> None:
@@ -232,6 +236,21 @@ async def test_session_of_a_pooler_is_left_as_it_is(server: Server) -> None:
     assert await in_time(pool.take()) is session
     assert len(server.lines) == 1
     pool.give(session)
+
+
+async def test_pool_keeps_nothing_of_a_session_that_is_gone(pool: Pool) -> None:
+    """A process that loses a connection every day for years does not grow."""
+    session = await pool.take()
+    pool.wash(session)
+    session = await in_time(pool.take())
+    await asyncio.sleep(0)
+    kept = weakref.ref(session)
+
+    pool.drop(session)
+
+    del session
+    gc.collect()
+    assert kept() is None
 
 
 # -- Verbs -------------------------------------------------------------------------------------------------------------
@@ -564,6 +583,7 @@ async def test_pool_that_is_closed_says_farewell_and_cuts_off_who_holds_on(serve
     await in_time(pool.close())
 
     assert not any(line.is_open for line in server.lines)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
     assert [line_of(it).said_farewell for it in (held, idle, broken, dirty)] == [False, True, False, False]
     pool.give(held)
     assert not pool.pids & {held.pid}

@@ -8,6 +8,7 @@ import pytest
 
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore, connection
+from outlive._store.postgres import transaction as transaction_module
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import TransactionOverError
 from outlive.testing.conformance.builders import begin, stepped
@@ -62,8 +63,11 @@ async def test_step_may_work_as_somebody_else(store: PostgresStore, postgres_url
     assert await transaction.commit([tree.change(stepped(store))]) == [(Outcome.COMMITTED, tree.journal)]
 
 
-async def test_transaction_whose_time_is_up_lets_go_of_its_locks(store: PostgresStore, postgres_url: str) -> None:
+async def test_transaction_whose_time_is_up_lets_go_of_its_locks(
+    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also in the middle of a statement, which the server would go on with for as long as it takes."""
+    monkeypatch.setattr(transaction_module, "SLACK_SECONDS", 60)  # The server ends it by itself only much later.
     async with connected(postgres_url) as other:
         transaction = await store.begin(seconds_max=0.2)
         with pytest.raises(TransactionOverError, match="took more than"):

@@ -44,8 +44,7 @@ class EtcdBeat:
         self._monotonic = monotonic
         self._stored_at = monotonic()
         self._thread: ThreadPoolExecutor | None = None
-        self._asked: Future[bool] | None = None
-        self._asked_at = 0.0
+        self._asked: tuple[float, Future[bool]] | None = None
         self._trouble = "no answer"
 
     def renew(self, *, lease_seconds: float) -> bool:
@@ -85,15 +84,15 @@ class EtcdBeat:
         if self._asked is None:
             if self._thread is None:
                 self._thread = ThreadPoolExecutor(1, "outlive-etcd-backstop")
-            self._asked_at = self._monotonic()
-            self._asked = self._thread.submit(self._store_beat.renew, lease_seconds=backstop)
+            self._asked = self._monotonic(), self._thread.submit(self._store_beat.renew, lease_seconds=backstop)
 
     def _hear_store(self, seconds: float) -> bool:
         """Whether the session stands, as far as the store has told by now."""
         if self._asked is None:
             return True
+        asked_at, answer = self._asked
         try:
-            is_ours = self._asked.result(seconds)
+            is_ours = answer.result(seconds)
         except TimeoutError:
             return True
         except StoreUnavailableError as error:
@@ -101,6 +100,6 @@ class EtcdBeat:
         else:
             if not is_ours:
                 return False
-            self._stored_at = self._asked_at
+            self._stored_at = asked_at
         self._asked = None
         return True

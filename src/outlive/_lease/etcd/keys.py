@@ -65,7 +65,7 @@ def list_alive(gateway: Gateway, place_id: str, *, seconds: float) -> set[str] |
     start = _worker_key(gateway, "")
     request = {
         "compare": [_is_place(gateway, place_id)],
-        "success": [{"request_range": {"key": start, "range_end": after_all(start), "keys_only": True}}],
+        "success": [{"request_range": {"key": start, "range_end": after_all(start)}}],
     }
     decided = gateway.ask("kv/txn", request, Decided, seconds=seconds)
     if not decided.succeeded:

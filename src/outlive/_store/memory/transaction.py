@@ -55,7 +55,7 @@ class Tables:
             try:
                 await turn
             except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
+                if not turn.cancelled():
                     self._call_next()
                 raise
         self._holder = MemoryTransaction(self, commit, seconds_max=seconds_max)

@@ -15,6 +15,7 @@ from outlive.testing.conformance.builders import (
     get_run,
     message,
     new_tree,
+    read_names,
     see_everything,
     send,
     stepped,
@@ -63,6 +64,23 @@ class StartsConformance(Facet):
         assert outcome is Outcome.COMMITTED
         assert await store.find_run("taken") == before
         assert (await store.find_runs(["never", "free"])).keys() == {"free"}
+
+    async def test_taken_id_is_a_conflict_also_beside_another_one(self, store: Store) -> None:
+        """Whatever else of a commit conflicts: a new tree whose id is taken writes nothing, starts nothing and sends
+        nothing, and each of the others has its own answer."""
+        tree = await begin(store)
+        late = tree.twin()
+        await tree.step()
+        await begin(store, "taken")
+        taken = new_tree(store, "taken")
+        taken.starts, taken.messages = [new_tree(store, "never")], [message(store, "run-1")]
+
+        outcomes = await store.commit([late.change(stepped(store)), taken, new_tree(store, "free")])
+
+        conflict = Outcome.CONFLICT
+        assert [outcome for outcome, _ in outcomes] == [conflict, conflict, Outcome.COMMITTED]
+        assert (await store.find_runs(["never", "free"])).keys() == {"free"}
+        assert await read_names(store, tree) == []
 
     # -- Other ids -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,43 @@
+"""Transactions of the memory store, where nothing happens between two awaits and so every order can be had."""
+
+from __future__ import annotations
+
+import asyncio
+
+from outlive._store.memory import MemoryStore
+from outlive.testing.clock import ManualClock
+
+
+async def test_turn_of_a_waiter_that_gave_up_goes_to_the_next_one() -> None:
+    """It gives up at the very moment at which it could have begun."""
+    store = MemoryStore(clock=ManualClock())
+    await store.open()
+    first = await store.begin()
+    quitter, next_one = asyncio.ensure_future(store.begin()), asyncio.ensure_future(store.begin())
+    await asyncio.sleep(0)
+
+    await first.rollback()
+    quitter.cancel()
+
+    async with asyncio.timeout(10):
+        await (await next_one).rollback()
+    assert quitter.cancelled()
+    await store.close()
+
+
+async def test_waiter_that_gave_up_before_its_turn_keeps_nobody() -> None:
+    """The next one in the line begins."""
+    store = MemoryStore(clock=ManualClock())
+    await store.open()
+    first = await store.begin()
+    quitter, next_one = asyncio.ensure_future(store.begin()), asyncio.ensure_future(store.begin())
+    await asyncio.sleep(0)
+
+    quitter.cancel()
+    await asyncio.wait([quitter])
+    assert not next_one.done()
+    await first.rollback()
+
+    async with asyncio.timeout(10):
+        await (await next_one).rollback()
+    await store.close()
