@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import socket
 import threading
 import time
@@ -11,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from outlive._lease.etcd import EtcdLeases, keys
+from outlive._lease.etcd import keys
 from outlive._lease.etcd.beat import BACKSTOP_SECONDS_MIN, DUE_SHARE, EtcdBeat
 from outlive._lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
 from outlive._lease.etcd.keys import ENLIST_TRIES, enlist
@@ -152,6 +153,19 @@ def test_answer_that_is_cut_off_is_none(stub: Stub, gateway: Gateway) -> None:
 
     with pytest.raises(StoreUnavailableError, match="is unavailable"):
         gateway.ask("lease/grant", {}, Granted, seconds=5)
+
+
+def test_stream_that_breaks_says_how(stub: Stub, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only that it has ended."""
+
+    def fail(_response: http.client.HTTPResponse) -> bytes:
+        raise ConnectionResetError("reset by peer")
+
+    stub.body = b"{}"
+    monkeypatch.setattr(http.client.HTTPResponse, "readline", fail)
+
+    with pytest.raises(AwayError, match="reset by peer"):
+        list(gateway.listen("watch", {}, Heard, seconds=5, silence=5))
 
 
 def test_gateway_that_was_interrupted_asks_nobody(stub: Stub, gateway: Gateway) -> None:

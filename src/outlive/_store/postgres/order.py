@@ -61,8 +61,6 @@ async def is_order_indifferent(session: Session, changes: Sequence[Change]) -> b
         return True
     parts = [part for change in changes for part in _parts_of(change, ())]
     movers = [part for part in parts if part.is_mover]
-    if not movers or len(parts) == 1:
-        return True
     ids: Ids = {}
     if any(_has_names_beside(mover, parts) for mover in movers):
         ids = await _find_ids(session, [run for mover in movers for run in mover.change.renames])
