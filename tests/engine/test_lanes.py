@@ -7,6 +7,8 @@ import contextvars
 import threading
 from collections.abc import Generator
 
+import pytest
+
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.lane import in_context
 from outlive._runtime.threads import ThreadLane
@@ -24,6 +26,50 @@ async def test_a_thread_that_is_free_is_used_again() -> None:
 
     together = threading.Barrier(2)
     await asyncio.gather(lane.run(together.wait), lane.run(together.wait))
+    lane.close()
+
+
+async def test_no_more_threads_than_the_limit_and_none_when_the_lane_is_closed() -> None:
+    """Calls beyond the limit wait in order; one that is cancelled while it waits is not made."""
+    lane = ThreadLane(SystemClock(), threads_max=1)
+    may_go, calls = threading.Event(), list[str]()
+
+    def first() -> threading.Thread:
+        assert may_go.wait(20)
+        calls.append("first")
+        return threading.current_thread()
+
+    running = asyncio.ensure_future(lane.run(first))
+    waiting = [asyncio.ensure_future(lane.run(lambda name=name: calls.append(name))) for name in ("second", "third")]  # type: ignore[misc]
+    await asyncio.sleep(0)
+    assert lane.busy == 3
+    waiting[0].cancel()
+    may_go.set()
+    thread = await running
+    await waiting[1]
+    assert ["first", "third"] == calls
+    assert lane.busy == 0
+    lane.close()
+    await asyncio.to_thread(thread.join, 20)
+    assert not thread.is_alive()
+
+
+async def test_what_a_call_raises_comes_back_and_the_thread_lives_on() -> None:
+    """Also what no future can carry."""
+    lane = ThreadLane(SystemClock(), threads_max=1)
+
+    def stop() -> None:
+        raise StopIteration(7)
+
+    def leave() -> None:
+        raise SystemExit(3)
+
+    thread = await lane.run(threading.current_thread)
+    with pytest.raises(RuntimeError, match=r"StopIteration\(7\)"):
+        await lane.run(stop)
+    with pytest.raises(SystemExit):
+        await lane.run(leave)
+    assert await lane.run(threading.current_thread) is thread
     lane.close()
 
 

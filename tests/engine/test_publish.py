@@ -13,7 +13,7 @@ import outlive
 from outlive import Limits
 from outlive._journal.event import RunPublished
 from outlive.errors import NotInRunError, PayloadTooLargeError, RunFailed
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, waits
+from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, until, waits
 
 WHEN = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -265,3 +265,32 @@ async def publishes_at_the_end() -> Any:
         return await outlive.wait_for_signal("never")
     finally:
         outlive.publish(left=True)
+
+
+@outlive.step
+async def tells_the_same_again() -> None:
+    outlive.publish(row=1)
+    await stage.gate("told").pass_through()
+    outlive.publish(row=1)
+    await stage.gate("again").pass_through()
+
+
+@outlive.workflow
+async def lets_a_step_repeat_itself() -> None:
+    await tells_the_same_again()
+
+
+async def test_what_is_shown_already_is_not_written_again(engine: outlive.Engine) -> None:
+    """A step may say it as often as it likes."""
+    run = await engine.start(lets_a_step_repeat_itself)
+    await stage.gate("told").reached()
+
+    async def is_shown() -> bool:
+        return await run.published() == {"row": 1}
+
+    await until(is_shown)
+    stage.gate("told").open()
+    await stage.gate("again").reached()
+    stage.gate("again").open()
+    await in_time(run.result())
+    assert 1 == len(await events_of(run, RunPublished))

@@ -233,3 +233,94 @@ async def test_a_look_at_a_store_that_has_moved_ends_the_session() -> None:
 
     with pytest.raises(StoreMovedError):
         await rescuer.look_when_due()
+
+
+class Fleet:
+    """Leases of a fleet, of which some have died."""
+
+    def __init__(self) -> None:
+        self.lost: list[Any] = []
+        self.workers: list[Any] = []
+        self.ended: list[str] = []
+        self.looks = 0
+        self.look_now: Any = None
+
+    def watch(self, look_now: Any) -> None:
+        """Call it when a session may have died."""
+        self.look_now = look_now
+
+    async def find_lost(self, worker_id: str) -> list[Any]:
+        """Those that are planned."""
+        self.looks += 1
+        lost, self.lost = self.lost, []
+        return lost
+
+    async def list_workers(self) -> list[Any]:
+        """All of them."""
+        return self.workers
+
+    async def release_all(self, worker_id: str) -> None:
+        """Note it."""
+        self.ended.append(worker_id)
+
+
+class FixedClock(HandClock):
+    """Chance is known."""
+
+    chance = 0.0
+
+    def random(self) -> float:
+        """As it is set."""
+        return self.chance
+
+
+def session(id: str, *, name: str = "a", started_at: int = 5, is_live: bool = True) -> Any:
+    """A session of a worker."""
+    return SimpleNamespace(id=id, name=name, started_at=started_at, is_live=is_live)
+
+
+async def test_the_dead_are_looked_for_about_once_a_second_and_when_somebody_may_have_died() -> None:
+    """Each of them is ended once and counted."""
+    fleet, clock, counters, rung = Fleet(), FixedClock(), Counters(), list[str]()
+    leases: Any = fleet
+    rescuer = Rescuer(leases, session("me"), clock=clock, counters=counters, is_named=False)
+    rescuer.watch(lambda: rung.append("rung"))
+    fleet.lost = [session("dead-1"), session("dead-2")]
+    await rescuer.look_when_due()
+    assert (["dead-1", "dead-2"], 2, 1) == (fleet.ended, counters.sessions_ended, fleet.looks)
+    for chance, share in ((0.5, 0.75), (0.9, 1.0), (0.0, 1.2)):
+        clock.chance = chance
+        looks = fleet.looks
+        clock.at += LOOK_SECONDS * share - 0.01
+        await rescuer.look_when_due()
+        assert looks == fleet.looks
+        clock.at += 0.02
+        await rescuer.look_when_due()
+        assert looks + 1 == fleet.looks
+    await rescuer.look_when_due()
+    assert 4 == fleet.looks
+    fleet.look_now()
+    assert ["rung"] == rung
+    await rescuer.look_when_due()
+    assert 5 == fleet.looks
+    assert 2 == counters.sessions_ended
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+async def test_named_worker_ends_its_former_lives_once(*, is_named: bool) -> None:
+    """Those that live, have its name, are not itself and did not begin after it; and only when it begins."""
+    fleet, clock, counters = Fleet(), FixedClock(), Counters()
+    fleet.workers = [
+        session("me"),
+        session("former", started_at=4),
+        session("twin", started_at=5),
+        session("later", started_at=6),
+        session("other", name="b", started_at=4),
+        session("ended", started_at=4, is_live=False),
+    ]
+    leases: Any = fleet
+    rescuer = Rescuer(leases, session("me"), clock=clock, counters=counters, is_named=is_named)
+    for _ in range(2):
+        await rescuer.look_when_due()
+        clock.at += 2 * LOOK_SECONDS
+    assert (["former", "twin"] if is_named else []) == fleet.ended

@@ -13,7 +13,7 @@ from outlive import Breaker, Retry, RunFailed
 from outlive._journal.event import StepDelayed
 from outlive.errors import CommitUnknownError
 from outlive.testing.watched_store import WatchedStore
-from tests.engine.support import events_of, stage, until
+from tests.engine.support import events_of, stage, turns_of_the_loop, until
 from tests.limits.world import World, call, noted
 
 pytestmark = pytest.mark.parametrize("world", ["memory"], indirect=True)
@@ -143,3 +143,60 @@ async def test_engine_stops_though_the_store_never_answers_a_step_at_the_gate(wo
     await asyncio.sleep(0)
     assert [] == [task for task in asyncio.all_tasks() if task.get_name() == "outlive-gate"]
     assert [] == stage.calls
+
+
+class Ordered(WatchedStore):
+    """A store that notes the changes of its cells, and lets one of them wait."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self.changes = 0
+        self.blocks_at = 0
+        self.may_go = asyncio.Event()
+
+    async def change_cell(self, name: str, change: Any) -> Any:
+        """In its turn."""
+        self.changes += 1
+        if self.changes == self.blocks_at:
+            await self.may_go.wait()
+        return await self.inner.change_cell(name, change)
+
+
+@outlive.step(name="gate.held", breaker=Breaker("gate held", failures=2, reset=60, shared=True), retry=ONCE)
+async def gated_held(what: str) -> str:
+    await stage.gate(what).pass_through()
+    return await gated(what)
+
+
+@outlive.workflow(name="gate.held_passing")
+async def gate_held_passing(what: str) -> str:
+    return await gated_held(what)
+
+
+async def test_shared_breaker_hears_of_outcomes_in_their_order(world: World) -> None:
+    """The first news is slow; the second, which is good, does not overtake it."""
+    engine = world.engine()
+    engine._store = engine._watched = store = Ordered(engine._watched.inner)
+    async with engine:
+        bad = await engine.start(gate_held_passing, "broken")
+        good = await engine.start(gate_held_passing, "good")
+        await stage.gate("broken").reached()
+        await stage.gate("good").reached()
+        assert 2 == store.changes
+        store.blocks_at = 3
+        stage.gate("broken").open()
+        with pytest.raises(RunFailed):
+            await bad.result()
+        assert 3 == store.changes
+        stage.gate("good").open()
+        assert "good" == await good.result()
+        await turns_of_the_loop(50)
+        assert 3 == store.changes
+        store.may_go.set()
+
+        async def are_told() -> bool:
+            return 4 == store.changes
+
+        await until(are_told)
+        await break_one(engine, "together")
+        assert 0 == engine.counters.breakers_opened
