@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import asyncpg
 from msgspec.structs import replace
@@ -25,6 +27,7 @@ END
 $$;
 CREATE TRIGGER stall BEFORE INSERT ON {schema}.events FOR EACH ROW EXECUTE FUNCTION {schema}.stall();
 """
+DROP = "DROP FUNCTION {schema}.stall() CASCADE"
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
@@ -35,8 +38,7 @@ async def test_writer_that_pauses_between_looking_and_writing_finds_no_hole(
     that event and the one that stands in its way: that one has to wait, and comes too late."""
     tree = await begin(store)
     late = tree.twin(other)
-    async with connected(postgres_url) as raw:
-        await raw.execute(STALL.format(schema=store._place.schema, lock=LOCK))
+    async with connected(postgres_url) as raw, stalling(raw, store._place.schema):
         await raw.execute(f"SELECT pg_advisory_lock({LOCK})")
         paused = asyncio.create_task(other.commit([guarded(late.change(stepped(store, "late")))]))
         await is_waiting(raw, 1)
@@ -48,6 +50,16 @@ async def test_writer_that_pauses_between_looking_and_writing_finds_no_hole(
         assert [outcome for outcome, _ in await in_time(paused)] == [Outcome.COMMITTED]
         assert await in_time(overtaking) is Outcome.CONFLICT
     assert [row[0] for row in await store.read_journal(tree.journal)] == [0, 1]
+
+
+@asynccontextmanager
+async def stalling(raw: asyncpg.Connection, schema: str) -> AsyncIterator[None]:
+    """Let writers of the event `late` wait for the lock; other tests use the same schema afterwards."""
+    await raw.execute(STALL.format(schema=schema, lock=LOCK))
+    try:
+        yield
+    finally:
+        await raw.execute(DROP.format(schema=schema))
 
 
 async def go_on_and_forget(tree: Writer) -> Outcome:
