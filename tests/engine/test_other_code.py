@@ -12,6 +12,7 @@ from outlive import RunStatus
 from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._replay.command import WorkflowSpec
+from outlive._runtime import worker as workers
 from tests.engine.support import DAY, Place, crash, hold, in_time, note, parks, registry_of, stage, until, waits
 
 
@@ -188,6 +189,27 @@ async def test_other_arguments_are_logged_once_and_counted_and_the_run_goes_on(
     (record,) = [record for record in caplog.records if "other arguments" in record.message]
     assert (record.levelname, record.run_id, record.workflow) == ("WARNING", "run-1", "old_code")  # type: ignore[attr-defined]
     assert "old_code@1 calls note with other arguments than event 1" in record.message
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+@pytest.mark.parametrize(("reported_max", "logged"), [(1, 2), (2, 1)])
+async def test_what_the_log_has_had_is_remembered_for_so_many_runs(
+    place: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, reported_max: int, logged: int
+) -> None:
+    """Beyond that it may have something twice; memory does not grow with the runs."""
+    monkeypatch.setattr(workers, "REPORTED_MAX", reported_max)
+    async with place.engine() as first:
+        for id in ("run-1", "run-2"):
+            await waits(await first.start(old_code, "a", id=id))
+    registry = deployed(new_argument, strict_arguments=False)
+    async with place.engine(registry=registry, limits=outlive.Limits(runs_cached_max=1)) as second:
+        for replayed, id in enumerate(("run-1", "run-2", "run-1"), 1):
+            await second.signal(id, "other", "x")
+            await until(lambda replayed=replayed: _has_replayed(second, replayed))  # type: ignore[misc]
+            await waits(second.get(id))
+    records = [record for record in caplog.records if "other arguments" in record.message]
+    assert logged == sum(record.run_id == "run-1" for record in records)  # type: ignore[attr-defined]
+    assert 1 == sum(record.run_id == "run-2" for record in records)  # type: ignore[attr-defined]
 
 
 async def _has_replayed(engine: outlive.Engine, runs: int) -> bool:

@@ -172,6 +172,24 @@ async def test_a_result_that_does_not_fit_is_refused(place: Place) -> None:
     await engine.__aexit__(None, None, None)
 
 
+@outlive.workflow
+async def skipping_a_dozen() -> list[str]:
+    return list(await asyncio.gather(*(poison(f"bad {number}") for number in range(12))))
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+async def test_reason_lists_the_first_of_many_steps_in_flight(place: Place) -> None:
+    """And says how many there are besides."""
+    engine = await quarantined(place, skipping_a_dozen, gates=tuple(f"bad {number}" for number in range(12)))
+    await engine.skip_step("run-1", result="given")
+
+    async def is_refused() -> bool:
+        return "10/poison and 2 more); name one with call=" in (await engine.get("run-1").info()).reason
+
+    await until(is_refused)
+    await engine.__aexit__(None, None, None)
+
+
 async def test_of_several_steps_one_must_be_named(place: Place) -> None:
     """The reason lists those in flight; the others are called again, the skipped one is not."""
     engine = await quarantined(place, skipping_many, gates=("bad", "good"))
