@@ -44,10 +44,10 @@ class Child:
     """A process that does as the test says."""
 
     pid = 1
-    exitcode = 1
 
     def __init__(self, world: World, options: dict[str, Any]) -> None:
         self._world = world
+        self.exitcode = world.exitcode
         self.options = options
         self.is_killed = False
 
@@ -75,6 +75,7 @@ class World:
 
     def __init__(self) -> None:
         self.fault: Exception | None = None
+        self.exitcode: int | None = 1
         self.is_starting = threading.Event()
         self.may_start = threading.Event()
         self.children: list[Child] = []
@@ -156,6 +157,40 @@ async def test_process_of_a_step_may_have_children_of_its_own(world: World) -> N
     lane.close()
     with pytest.raises(ProcessDiedError, match="ended by itself with exit code 1 before it could begin"):
         await in_time(borrowing)
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "told"),
+    [
+        (0, "ended by itself with exit code 0"),
+        (3, "ended by itself with exit code 3"),
+        (-9, r"was killed by SIGKILL \(out of memory, perhaps\)"),
+        (-11, "was killed by SIGSEGV"),
+        (-250, "was killed by signal 250"),
+        (None, "died"),
+    ],
+)
+async def test_error_says_how_the_process_ended(world: World, exitcode: int | None, told: str) -> None:
+    """So that a person knows where to look."""
+    lane = new_lane()
+    world.exitcode = exitcode
+    world.may_start.set()
+    borrowing = asyncio.ensure_future(borrow(lane))
+    await in_time(asyncio.to_thread(world.is_starting.wait, 20))
+    lane.close()
+    with pytest.raises(ProcessDiedError, match=f"{told} before it could begin"):
+        await in_time(borrowing)
+
+
+async def test_process_that_takes_too_long_to_begin_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And killed; its step hears of it."""
+    monkeypatch.setattr(processes, "BEGIN_SECONDS_MAX", 0.01)
+    lane = new_lane()
+    world.may_start.set()
+    with pytest.raises(ProcessDiedError, match=r"did not begin within 0\.01 s"):
+        await in_time(borrow(lane))
+    assert world.children[0].is_killed
+    lane.close()
 
 
 @outlive.step(process=True, retry=None)
