@@ -139,7 +139,7 @@ def stand_alone(parent_id: int) -> None:
 
 def kill_group(process_id: int) -> bool:
     """Kill a process and what it has started; False if it does not lead a group of its own yet, or any more."""
-    assert process_id, "0 would be our own group"
+    assert process_id > 1, "0 would be our own group, and 1 every process of the machine"
     try:
         os.killpg(process_id, signal.SIGKILL)
     except (AttributeError, OSError):  # Or there is no such thing here.
