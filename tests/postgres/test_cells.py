@@ -72,7 +72,10 @@ async def test_who_waits_for_a_cell_does_not_keep_others_from_reading(store: Pos
     async with connected(postgres_url) as blocker, connected(postgres_url) as looker:
         async with blocker.transaction():
             await blocker.fetchval(LOCK, "counter")
-            changes = [asyncio.ensure_future(store.change_cell("counter", add)) for _ in range(100)]
+            changes = []
+            for _ in range(100):
+                changes.append(asyncio.ensure_future(store.change_cell("counter", add)))
+                await asyncio.sleep(0)
             await until(lambda: is_waiting_for_lock(looker))
 
             assert await in_time(store.find_run("run-1")) is not None

@@ -280,3 +280,24 @@ async def test_lock_of_an_administrator_is_an_outage_and_no_held_id(store: Postg
 
     for writer in (tree, in_step):
         assert await writer.try_write(suspended) is Outcome.COMMITTED
+
+
+async def test_pauses_become_longer_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server is not asked all the time, and a transaction does not keep its locks for ever."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(held, "PAUSE_FIRST_SECONDS", 0.25)
+    monkeypatch.setattr(held, "PAUSE_MAX_SECONDS", 0.75)
+    pauses, endless = held.Pauses(1.5), held.Pauses()
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio, "sleep", sleep)
+        while not pauses.is_over:
+            await pauses.pause()
+        for _ in range(5):
+            await endless.pause()
+
+    assert slept == [0.25, 0.5, 0.75, 0.25, 0.5, 0.75, 0.75, 0.75]
+    assert not endless.is_over

@@ -32,6 +32,7 @@ class CellQueue:
         self._now = now
         self._wishes: list[Wish] = []
         self.is_busy = False
+        """Whether `run` is under way, or is about to be."""
 
     def add(self, name: str, change: CellChange[Any]) -> asyncio.Future[Any]:
         """Change a cell in the next transaction."""
@@ -41,7 +42,6 @@ class CellQueue:
 
     async def run(self) -> None:
         """Write until nobody waits."""
-        self.is_busy = True
         try:
             while self._wishes:
                 wishes, self._wishes = self._wishes, []
