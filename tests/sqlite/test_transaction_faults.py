@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite import SqliteStore, transaction
 from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
 from outlive._store.sqlite.writer import Refused, Writer
 from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError
@@ -174,6 +174,37 @@ async def test_transaction_that_cannot_begin_is_refused(store: SqliteStore, monk
         await store.begin()
 
     await (await store.begin()).rollback()
+
+
+async def test_transaction_that_waited_for_another_one_and_cannot_begin_is_refused(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stood in the line hears of it like whoever came first."""
+    first = await store.begin()
+    second = asyncio.ensure_future(store.begin())
+    await asyncio.sleep(0)
+    refuse_once(monkeypatch, store, BEGIN_WRITE, apsw.BusyError("database is locked"))
+
+    await first.rollback()
+
+    with pytest.raises(StoreUnavailableError, match="another process"):
+        await in_time(second)
+
+
+async def test_transaction_that_nobody_waits_for_any_more_keeps_nobody(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended as soon as it has begun, and not when its time is up."""
+    monkeypatch.setattr(transaction, "SECONDS_MAX", 1_000)
+    tree, first = await begin(store), await store.begin()
+    second = asyncio.ensure_future(store.begin(seconds_max=1_000))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait([second])
+
+    await first.rollback()
+
+    await in_time(tree.step())
 
 
 async def test_companions_are_written_when_the_database_refuses_the_step(store: SqliteStore) -> None:
