@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import threading
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import outlive
 from outlive._runtime import processes
 from outlive._runtime.clock import SystemClock
+from outlive._runtime.process_child import Ready, Returned, encode
 from outlive._runtime.processes import ProcessLane
 from outlive.errors import ProcessDiedError
 from outlive.telemetry import Counters
@@ -21,17 +23,31 @@ from tests.engine.support import in_time, until
 class Pipe:
     """One end of a pipe."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: World) -> None:
+        self._world = world
         self.is_closed = False
+        self._said: SimpleQueue[bytes] = SimpleQueue()
+        if world.talks:
+            self._said.put(encode(Ready()))
 
     def close(self) -> None:
         """Once is enough."""
         self.is_closed = True
 
     def poll(self, seconds: float = 0) -> bool:
-        """It never says anything."""
-        del seconds
-        return False
+        """Whether it has said something; after a moment, so that whoever waits for it does not spin."""
+        if self._said.empty():
+            threading.Event().wait(min(seconds, 0.002))
+        return not self._said.empty()
+
+    def recv_bytes(self) -> bytes:
+        """What it has said."""
+        return self._said.get()
+
+    def send_bytes(self, job: bytes) -> None:
+        """It does the job at once."""
+        self._world.jobs.append(job)
+        self._said.put(encode(Returned(b"7") if job else Ready()))
 
     def __enter__(self) -> Pipe:
         return self
@@ -77,6 +93,9 @@ class World:
     def __init__(self) -> None:
         self.fault: Exception | None = None
         self.exitcode: int | None = 1
+        self.talks = False
+        """Whether the processes are ready at once, and do what they are given."""
+        self.jobs: list[bytes] = []
         self.is_starting = threading.Event()
         self.may_start = threading.Event()
         self.children: list[Child] = []
@@ -84,7 +103,7 @@ class World:
 
     def Pipe(self) -> tuple[Pipe, Pipe]:  # noqa: N802
         """Two ends."""
-        self.pipes += [Pipe(), Pipe()]
+        self.pipes += [Pipe(self), Pipe(self)]
         return self.pipes[-2], self.pipes[-1]
 
     def Process(self, **options: Any) -> Child:  # noqa: N802
@@ -195,6 +214,29 @@ async def test_process_that_takes_too_long_to_begin_is_given_up(world: World, mo
 
 @outlive.step(process=True, retry=None)
 def lane_never_begins() -> None: ...
+
+
+@outlive.step(process=True)
+def lane_counts() -> int:
+    raise AssertionError("it is done elsewhere")
+
+
+@outlive.workflow
+async def lane_counting() -> int:
+    return await lane_counts() + await lane_counts()
+
+
+async def test_idle_process_is_used_again_and_ends_with_its_engine(world: World) -> None:
+    """It is asked whether it is still there before it is given the second job."""
+    world.talks = True
+    world.may_start.set()
+    async with outlive.Engine("memory:", tune=False) as engine:
+        assert 14 == await in_time((await engine.start(lane_counting)).result())
+        (child,) = world.children
+        assert not child.is_killed
+        assert [True, False, True] == [bool(job) for job in world.jobs]
+        assert 1 == engine.counters.processes_begun
+    assert child.is_killed
 
 
 @outlive.workflow
