@@ -12,6 +12,7 @@ import pytest
 import outlive
 from outlive import Limits, RunStatus, StepSkipped
 from outlive._journal.event import StepFailed, StepSucceeded
+from outlive._runtime.live import LiveRun
 from outlive.errors import RunNotFoundError, RunNotParkedError, UnserialisableError
 from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until
 
@@ -169,6 +170,34 @@ async def test_a_result_that_does_not_fit_is_refused(place: Place) -> None:
     assert [] == stage.calls
     await engine.skip_step("run-1", result={"cents": 5, "at": "2026-01-02T00:00:00Z"})
     assert 5 == (await in_time(engine.get("run-1").result())).cents
+    await engine.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+async def test_skip_that_goes_wrong_half_way_leaves_nothing_of_itself(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is parked again with the reason, as if nobody had skipped anything; and it can be tried again."""
+    follow_all, failures = LiveRun.follow_all, [RuntimeError("a bug")]
+
+    def follow_or_fail(live: LiveRun, commands: Any) -> None:
+        if failures:
+            raise failures.pop()
+        follow_all(live, commands)
+
+    engine = await quarantined(place, skipping, "bad")
+    before = len(await engine.get("run-1").history())
+    monkeypatch.setattr(LiveRun, "follow_all", follow_or_fail)
+    await engine.skip_step("run-1", result="given")
+
+    async def is_parked_again() -> bool:
+        return (await engine.get("run-1").info()).reason == "it could not be replayed: RuntimeError: a bug"
+
+    await until(is_parked_again)
+    assert before + 2 == len(await engine.get("run-1").history())  # It was claimed and parked.
+    assert [] == await events_of(engine.get("run-1"), StepFailed)
+    await engine.skip_step("run-1", result="given")
+    assert ["before", "given", "after"] == await in_time(engine.get("run-1").result())
     await engine.__aexit__(None, None, None)
 
 

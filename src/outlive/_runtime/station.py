@@ -240,7 +240,7 @@ class Station:
         # Last, because no other worker waits for observers and breakers, as they do for the runs.
         left_seconds = graced_until + STORE_SECONDS - self._clock.monotonic()
         await self._herald.close(patience_seconds=min(grace_seconds, left_seconds - CANCEL_SECONDS))
-        await self._gate.close(patience_seconds=max(0.0, min(grace_seconds, left_seconds)))
+        await self._gate.close(patience_seconds=min(grace_seconds, left_seconds))
 
     async def _end_sessions_at_once(self) -> None:
         try:
