@@ -269,6 +269,7 @@ async def test_waiting_for_the_last_outcomes_ends_when_the_store_is_away_for_too
     store.faults = [away()] * 1_000
     committer.submit(new_tree(store, "later"), heard.answer("later"))
     assert not await in_time(committer.drain(patience_seconds=0.03))
+    assert str(away()) == committer.trouble
     assert 1 == len(heard.answers)
     store.faults.clear()
     assert await in_time(committer.drain(patience_seconds=20))
@@ -296,6 +297,29 @@ async def test_log_says_once_that_the_store_is_away_and_once_that_it_is_back(
     assert first.endswith("it is down; 3 changes wait and will be tried again")
     assert "the store is back; nothing was lost" == last
     assert "" == committer.trouble
+
+
+async def test_trouble_without_a_text_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that nobody takes a store that fails silently for one that is well."""
+    monkeypatch.setattr(patience, "BACKOFF_FIRST_SECONDS", 0.001)
+    store, heard = Planned(), Heard()
+    committer = new_committer(store)
+    troubles: list[str] = []
+
+    class SilentError(StoreError):
+        def __str__(self) -> str:
+            return ""
+
+    class Noted(list[Exception]):
+        def pop(self, place: Any = -1) -> Exception:
+            troubles.append(committer.trouble)
+            return super().pop(place)
+
+    store.faults = Noted([SilentError(), SilentError()])
+    committer.submit(new_tree(store, "a"), heard.answer("a"))
+    await until_idle(committer)
+    assert ["", "SilentError()"] == troubles
+    assert [("a", Outcome.COMMITTED)] == heard.answers
 
 
 async def test_change_that_the_store_always_refuses_is_given_up_and_its_neighbours_are_not(

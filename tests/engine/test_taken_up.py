@@ -1,0 +1,57 @@
+"""What the journal of a claimed run says: whether it is new, and who lets it go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outlive._journal.event import RunClaimed, RunCreated, RunParked, RunReleased, RunSuspended, StepSucceeded
+from outlive._runtime.fact import is_new, resumed_by
+from outlive.testing.conformance.builders import value
+
+BY_CLIENT = RunCreated(at=1, workflow="w", version=1, input=value(1))
+BY_WORKER = RunCreated(at=1, workflow="w", version=1, input=value(1), worker="other")
+CLAIMED = RunClaimed(at=2, worker="me", epoch=1)
+TAKEN_OVER = RunClaimed(at=2, worker="me", epoch=1, interrupted=True)
+STEPPED = StepSucceeded(at=1, call="step", result=value(1))
+SUSPENDED = RunSuspended(at=1, waits=())
+RELEASED = RunReleased(at=1)
+PARKED = RunParked(at=1, reason="why not")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([BY_CLIENT, CLAIMED], True),
+        ([BY_WORKER, CLAIMED], False),
+        ([BY_CLIENT, STEPPED, CLAIMED], False),
+        ([BY_CLIENT], False),
+        ([STEPPED, CLAIMED], False),
+    ],
+)
+def test_run_is_new_that_was_created_and_never_moved(events: list[Any], *, expected: bool) -> None:
+    """Nobody has told its observers anything of it."""
+    assert expected == is_new(events)
+
+
+@pytest.mark.parametrize(
+    ("events", "has_wish", "expected"),
+    [
+        ([BY_WORKER, TAKEN_OVER], False, "worker"),
+        ([BY_CLIENT, CLAIMED], False, ""),
+        ([BY_CLIENT, STEPPED, TAKEN_OVER], False, "worker"),
+        ([BY_CLIENT, RELEASED, CLAIMED], False, "worker"),
+        ([BY_CLIENT, SUSPENDED, CLAIMED], False, ""),
+        ([BY_CLIENT, SUSPENDED, CLAIMED], True, ""),
+        ([BY_CLIENT, PARKED, CLAIMED], True, "person"),
+        ([BY_CLIENT, PARKED, CLAIMED], False, ""),
+        ([TAKEN_OVER], False, ""),
+        ([], True, ""),
+    ],
+)
+def test_run_goes_on_because_of_a_worker_or_a_person_or_has_only_slept(
+    events: list[Any], expected: str, *, has_wish: bool
+) -> None:
+    """Observers hear who it was."""
+    assert expected == resumed_by(events, has_wish=has_wish)
