@@ -54,9 +54,23 @@ async def claimed_progress() -> str:
     return "done"
 
 
+@outlive.step
+async def claimed_publishing() -> str:
+    await stage.gate("first").pass_through()
+    outlive.publish(done="nothing")
+    await stage.gate("second").pass_through()
+    outlive.publish(done="half")
+    return "done"
+
+
 @outlive.workflow
 async def claimed_telling() -> str:
     return await claimed_progress()
+
+
+@outlive.workflow
+async def claimed_telling_at_the_end() -> str:
+    return await claimed_publishing()
 
 
 async def started(place: Place, names: str) -> None:
@@ -203,6 +217,28 @@ class Refusing:
     def decode(self, data: bytes) -> bytes:
         """As it is."""
         return data
+
+
+async def test_run_that_cannot_be_moved_when_its_step_has_ended_is_parked(place: Place) -> None:
+    """What the step said last waits for what it said before, and turns out to be what cannot be stored."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores), codecs=[Refusing()]) as engine:
+        run = await engine.start(claimed_telling_at_the_end)
+        await stage.gate("first").reached()
+        blocked = stores[0].gates["commit"] = asyncio.Event()
+        stage.gate("first").open()
+        await stage.gate("second").reached()
+        await in_time(stores[0].waiting["commit"].wait())
+        stage.gate("second").open()
+
+        async def has_ended() -> bool:
+            return engine._station is not None and engine._station.steps_running == 0
+
+        await until(has_ended)
+        await turns_of_the_loop(5)
+        del stores[0].gates["commit"]
+        blocked.set()
+        assert (await parks(run)).endswith("ValueError: it cannot be encoded")
 
 
 async def test_run_that_cannot_be_moved_is_parked_with_the_reason(

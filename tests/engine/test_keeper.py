@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -172,6 +173,42 @@ async def test_renewal_of_a_session_that_was_given_up_meanwhile_is_worth_nothing
     beat.happens = partial(keeper.give_up, "the loop stands still")
 
     clock.tick()
+
+    assert not keeper.is_trusted()
+    assert trust.until <= 0.0
+    await asyncio.sleep(0)
+    assert lost == ["the loop stands still"]
+
+
+class RacingTrust:
+    """A number that the keeper's thread moves forward; just before it does, something happens."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self.happens: Callable[[], None] | None = None
+
+    @property
+    def until(self) -> float:
+        """Until when the lease is trusted."""
+        return self._until
+
+    @until.setter
+    def until(self, instant: float) -> None:
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+        self._until = instant
+
+
+async def test_session_that_is_given_up_while_its_renewal_is_noted_is_not_trusted(clock: HandClock) -> None:
+    """The two threads meet in the middle of a line: the one that gives up has the last word."""
+    trust: Any = RacingTrust()
+    beat = SlowBeat(clock, seconds=0.0, is_away=False)
+    lost: list[str] = []
+    keeper = Keeper(beat, clock=clock, trust=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append)
+    trust.happens = partial(keeper.give_up, "the loop stands still")
+
+    assert keeper.beat_once() == ""
 
     assert not keeper.is_trusted()
     assert trust.until <= 0.0

@@ -133,7 +133,6 @@ class LiveRun(MovingRun):
         if self.draft is not None:
             self.seq = self.draft.change.after
             self.draft = None
-        self._todo.clear()
         self.fold.runs[0] = run
 
     def spend_resumes(self, mail: list[Inbound]) -> None:

@@ -261,7 +261,6 @@ class MovingRun(DraftedRun):
 
     def break_off(self, reason: str) -> None:
         """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""
-        self._todo.clear()
         if not self.is_over:
             self.park(reason)
 
