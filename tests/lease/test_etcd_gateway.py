@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -67,16 +68,25 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def stub() -> Iterator[Stub]:
-    """A server that is no etcd."""
-    with Stub(("127.0.0.1", 0), Handler) as server:
+@contextmanager
+def running(server: Stub) -> Iterator[Stub]:
+    """Let it answer, one connection after the other."""
+    with server:
         server.tokens = []
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    """A server that is no etcd."""
+    with running(Stub(("127.0.0.1", 0), Handler)) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -145,6 +155,19 @@ def test_token_that_is_refused_again_is_not_asked_for_for_ever(stub: Stub) -> No
 
     assert stub.tokens == ["abc", "abc"]
     gateway.close()
+
+
+def test_endpoint_that_refuses_every_token_is_left_for_the_next_one(stub: Stub) -> None:
+    """Over a connection of its own, of course."""
+    with running(Stub(("127.0.0.1", 0), Handler)) as other:
+        stub.body = b'{"error":"etcdserver: invalid auth token","code":16}'
+        other.body = b'{"ID":"7"}'
+        place = place_of(f"etcd://me:secret@127.0.0.1:{stub.server_port},127.0.0.1:{other.server_port}")
+        gateway = Gateway(place, monotonic=time.monotonic)
+
+        assert gateway.ask("lease/grant", {}, Granted, seconds=5).id == 7
+
+        gateway.close()
 
 
 def test_answer_that_is_cut_off_is_none(stub: Stub, gateway: Gateway) -> None:

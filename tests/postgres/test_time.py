@@ -56,3 +56,17 @@ async def test_answer_that_was_late_for_once_says_nothing() -> None:
     await time.measure(server)
 
     assert time.now() == server.now
+
+
+@pytest.mark.parametrize(("times", "counts"), [(2, True), (2.1, False)])
+async def test_answer_over_a_slow_line_may_take_twice_as_long_as_before(times: float, *, counts: bool) -> None:
+    """A line that becomes slower is believed step by step, one that is late for once is not."""
+    server: Any = FarServer(round_trip=400_000)
+    time = StoreTime(lambda: server.now, is_given=False)
+    await time.measure(server)
+
+    server.now += 60 * SECOND
+    server.round_trip, server.offset = round(400_000 * times), 5 * SECOND
+    await time.measure(server)
+
+    assert time.now() == server.now + (5 * SECOND if counts else 0)
