@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import asyncpg
 import pytest
 from msgspec.structs import replace
 
@@ -12,7 +14,10 @@ from outlive._model import Run
 from outlive._store.contract import ItemResult, Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.batch import Batch
+from outlive._store.postgres.commit import DEADLOCK_TRIES_MAX
+from outlive._store.postgres.connection import Session
 from outlive._store.postgres.query import statements
+from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
     begin,
@@ -234,3 +239,29 @@ async def test_opposite_orders_do_not_lock_each_other_out(store: PostgresStore, 
 
     for tree in trees:
         assert await read_names(store, tree) == ["go"] * 3
+
+
+@pytest.mark.parametrize("failures", [DEADLOCK_TRIES_MAX - 1, DEADLOCK_TRIES_MAX])
+async def test_commit_that_has_to_make_way_is_tried_again_a_few_times(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """The server chose it to end a deadlock, and nothing of it was written; a server that always does so is away."""
+    tree = await begin(store)
+    fetch, sent = Session.fetch, 0
+
+    async def make_way(session: Session, name: str, *values: Any) -> Any:
+        nonlocal sent
+        if name == "commit_rows":
+            sent += 1
+            if sent <= failures:
+                raise asyncpg.DeadlockDetectedError("deadlock detected")
+        return await fetch(session, name, *values)
+
+    monkeypatch.setattr(Session, "fetch", make_way)
+    if failures < DEADLOCK_TRIES_MAX:
+        await tree.step()
+    else:
+        with pytest.raises(StoreUnavailableError, match="deadlock"):
+            await tree.step()
+
+    assert sent == DEADLOCK_TRIES_MAX

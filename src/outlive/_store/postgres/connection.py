@@ -26,6 +26,8 @@ from outlive._store.postgres.query import statements
 CONNECT_SECONDS = 5.0
 STATEMENT_SECONDS = 30.0
 """For one statement; the server ends it after this, and we give up on the server a little later."""
+STATEMENT_KEPT_SECONDS = 0
+"""How long a statement stays prepared; 0 is for as long as the connection."""
 LOCK_SECONDS = 10.0
 PATIENCE_SECONDS = STATEMENT_SECONDS + 5
 
@@ -65,7 +67,7 @@ async def connect(
             place.dsn,
             timeout=timeout,
             command_timeout=patience,
-            max_cached_statement_lifetime=0,
+            max_cached_statement_lifetime=STATEMENT_KEPT_SECONDS,
             **options,
         )
     except (*ERRORS, ValueError) as error:
