@@ -280,7 +280,9 @@ async def lets_a_step_repeat_itself() -> None:
     await tells_the_same_again()
 
 
-async def test_what_is_shown_already_is_not_written_again(engine: outlive.Engine) -> None:
+async def test_what_is_shown_already_is_not_written_again(
+    engine: outlive.Engine, caplog: pytest.LogCaptureFixture
+) -> None:
     """A step may say it as often as it likes."""
     run = await engine.start(lets_a_step_repeat_itself)
     await stage.gate("told").reached()
@@ -294,3 +296,4 @@ async def test_what_is_shown_already_is_not_written_again(engine: outlive.Engine
     stage.gate("again").open()
     await in_time(run.result())
     assert 1 == len(await events_of(run, RunPublished))
+    assert [] == caplog.records

@@ -245,8 +245,6 @@ class Executor:
         except BaseException as error:  # The user's code may raise anything; its failure is data.
             raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
         finally:
-            # The lane goes on, and whoever cancels this attempt from now on must not hit the next one.
-            attempt.task = None
             self.running -= 1
         if ticket is not None:
             ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNTOLD)

@@ -280,7 +280,6 @@ class Station:
             await self._committer.drain(patience_seconds=STORE_SECONDS)
         self._stop_beating()
         worker.close()
-        self._worker = None
 
     async def _end_sessions(self) -> None:
         for session in sorted(self._sessions):
