@@ -297,6 +297,20 @@ async def test_beat_that_finds_the_file_locked_says_so_and_keeps_its_connection(
     beat.close()
 
 
+async def test_beat_that_is_closed_lets_go_of_the_file(path: Path, clock: ManualClock) -> None:
+    """The last one to close takes the WAL along; a connection that is left open would keep it there."""
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    await hire(store, "worker-a")
+    beat = store.open_beat("worker-a")
+    assert beat.renew(lease_seconds=LEASE_SECONDS)
+
+    beat.close()
+    await store.close()
+
+    assert sorted(it.name for it in path.parent.iterdir()) == [path.name, f"{path.name}-workers"]
+
+
 async def test_beat_gets_through_while_the_writer_is_busy(store: SqliteStore, clock: ManualClock) -> None:
     """A lease is renewed between two commits of the same process."""
     await hire(store, "worker-a")
