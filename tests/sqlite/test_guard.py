@@ -45,3 +45,21 @@ async def test_step_may_rename_its_tables(store: SqliteStore) -> None:
 
     assert await step.handle.fetchval("SELECT seq FROM sqlite_sequence WHERE name = 'yours'") == 1
     await step.rollback()
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("CREATE TABLE outlive_mine (id INTEGER)", "a table named outlive_mine"),
+        ("DELETE FROM outlive_runs", "the table outlive_runs"),
+        ("DROP TABLE outlive_runs", "the table outlive_runs"),
+    ],
+)
+async def test_refusal_names_the_table(store: SqliteStore, query: str, what: str) -> None:
+    """And says whether it is ours, or only its name could be one day."""
+    step = await store.begin()
+
+    with pytest.raises(TransactionRefusedError, match=what):
+        await step.handle.execute(query)
+
+    await step.rollback()
