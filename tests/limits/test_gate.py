@@ -200,3 +200,26 @@ async def test_shared_breaker_hears_of_outcomes_in_their_order(world: World) -> 
         await until(are_told)
         await break_one(engine, "together")
         assert 0 == engine.counters.breakers_opened
+
+
+async def test_trial_that_is_cancelled_while_it_asks_leaves_its_place_to_another(world: World) -> None:
+    """The store lets it through when it is gone already: nobody has to wait until it would have failed."""
+    engine = world.engine()
+    engine._store = engine._watched = store = Ordered(engine._watched.inner)
+    async with engine:
+        for _ in range(2):
+            await break_one(engine, "together")
+        await engine.skip(seconds=61)
+        store.blocks_at = store.changes + 1
+        trial = await engine.start(gate_passing, "together", "trial")
+
+        async def is_asked() -> bool:
+            return store.changes == store.blocks_at
+
+        await until(is_asked)
+        await trial.cancel()
+        with pytest.raises(outlive.RunCancelled):
+            await trial.result()
+        store.may_go.set()
+        assert "next" == await (await engine.start(gate_passing, "together", "next")).result()
+    assert [("broken", 0), ("broken", 0), ("next", 61)] == noted()
