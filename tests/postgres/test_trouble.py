@@ -346,6 +346,16 @@ async def test_more_verbs_than_connections_wait_for_their_turn(store: PostgresSt
     assert all(run is not None for run in runs)
 
 
+async def test_store_keeps_nothing_of_verbs_that_have_ended(store: PostgresStore) -> None:
+    """A process that lives for years does not grow with every commit."""
+    tree = await begin(store)
+    await tree.step()
+    await asyncio.sleep(0)
+
+    assert not store._verbs
+    assert not store._commits
+
+
 async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, postgres_url: str) -> None:
     """An administrator, or a timeout, ends sessions; whoever only reads does not notice."""
     await begin(store)

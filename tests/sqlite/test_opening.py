@@ -195,4 +195,9 @@ def test_locks_of_a_file_that_was_replaced_meanwhile_are_not_trusted(
     locks.open()
     assert locks.take("worker-a") == locks.inode
     assert locks.held == {"worker-a"}
+    assert locks.is_held("worker-a")
+    for _ in range(2):
+        locks.drop("worker-a")
+        assert not locks.held
+        assert not locks.is_held("worker-a")
     locks.close()
