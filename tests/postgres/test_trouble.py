@@ -350,10 +350,12 @@ async def test_store_keeps_nothing_of_verbs_that_have_ended(store: PostgresStore
     """A process that lives for years does not grow with every commit."""
     tree = await begin(store)
     await tree.step()
+    assert await store.append_checkpoint("run-1", (1, 1, 1, b"", None))
     await asyncio.sleep(0)
 
     assert not store._verbs
     assert not store._commits
+    assert not store._appending
 
 
 async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, postgres_url: str) -> None:
