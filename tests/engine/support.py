@@ -21,7 +21,7 @@ from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent
 from outlive._runtime.clock import SystemClock
-from outlive._runtime.executor import Executor
+from outlive._runtime.steps.executor import Executor
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryState, MemoryStore
 from outlive._store.postgres import PostgresStore
@@ -257,14 +257,14 @@ def registry_of(*workflows: Workflow[..., Any]) -> Any:
 
 def executor_of(engine: outlive.Engine) -> Executor:
     """The one that runs the steps of an engine."""
-    assert engine._station is not None
-    assert engine._station._worker is not None
-    return engine._station._worker._mover._executor
+    assert engine._sessions is not None
+    assert engine._sessions._worker is not None
+    return engine._sessions._worker._executor
 
 
 async def crash(engine: outlive.Engine) -> None:
     """End an engine as a kill would: nothing is released, nothing is cleaned up, its session just goes silent."""
-    station, store = engine._station, engine._store
+    station, store = engine._sessions, engine._store
     assert station is not None
     worker, claimer = station._worker, station._claimer
     assert worker is not None
@@ -283,7 +283,7 @@ async def crash(engine: outlive.Engine) -> None:
     engine._waiters.close()
     await _go_silent(store, worker.id)
     await store.close()
-    engine._client = engine._station = engine._committer = None
+    engine._client = engine._sessions = engine._committer = None
 
 
 async def _go_silent(store: Any, worker_id: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime import patience
-from outlive._runtime.committer import BATCH_MIN, Committer, Within
+from outlive._runtime.commit import retry as patience
+from outlive._runtime.commit.committer import BATCH_MIN, Committer, Within
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError

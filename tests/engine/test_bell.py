@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from outlive._runtime.bell import Bell
+from outlive._runtime.wakeup import Wakeup
 from tests.engine.support import in_time, turns_of_the_loop
 
 
-def sleeps(bell: Bell) -> bool:
+def sleeps(bell: Wakeup) -> bool:
     """Whether somebody does now."""
     return bell.has_sleeper
 
 
 async def test_ring_wakes_the_sleeper() -> None:
     """At once, and only this once."""
-    bell = Bell()
+    bell = Wakeup()
     assert not sleeps(bell)
     sleeping = asyncio.ensure_future(bell.sleep(None))
     await turns_of_the_loop(2)
@@ -34,7 +34,7 @@ async def test_ring_wakes_the_sleeper() -> None:
 
 async def test_ring_while_nobody_sleeps_is_kept_for_the_next() -> None:
     """For one of them, who does not sleep at all."""
-    bell = Bell()
+    bell = Wakeup()
     bell.ring()
     await in_time(bell.sleep(None))
     sleeping = asyncio.ensure_future(bell.sleep(1_000))
@@ -46,7 +46,7 @@ async def test_ring_while_nobody_sleeps_is_kept_for_the_next() -> None:
 
 async def test_sleep_ends_when_its_time_is_over() -> None:
     """A sleep of no time is none, and takes no turn of the loop; a ring of before is spent all the same."""
-    bell = Bell()
+    bell = Wakeup()
     await in_time(bell.sleep(0.001))
     loop = asyncio.get_running_loop()
     turned: list[bool] = []
@@ -64,7 +64,7 @@ async def test_sleep_ends_when_its_time_is_over() -> None:
 
 async def test_sleeper_that_is_woken_leaves_no_alarm() -> None:
     """The alarm of a sleep that a ring has ended does not end the next one."""
-    bell = Bell()
+    bell = Wakeup()
     first = asyncio.ensure_future(bell.sleep(0.01))
     await turns_of_the_loop(2)
     bell.ring()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime import calling
-from outlive._runtime.calling import Caller
-from outlive._runtime.trust import Trust
+from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.steps import caller as calling
+from outlive._runtime.steps.caller import StepCaller
 from outlive.errors import StepTimeoutError
 from tests.engine.hand_clock import HandClock
 from tests.engine.support import in_time
@@ -33,15 +33,15 @@ class Scene:
     """A caller, and a lease that the test has in its hands."""
 
     def __init__(self) -> None:
-        self.clock, self.trust, self.lanes = HandClock(), Trust(), Lanes()
+        self.clock, self.trust, self.lanes = HandClock(), LeaseDeadline(), Lanes()
         self.hold_lease()
         unused: Any = None
         lanes: Any = self.lanes
-        self.caller = Caller(
+        self.caller = StepCaller(
             clock=self.clock,
             threads=lanes,
             processes=unused,
-            trust=self.trust,
+            lease=self.trust,
             begin=unused,
             progress_bytes_max=100,
             progressed=unused,

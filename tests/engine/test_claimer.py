@@ -9,13 +9,18 @@ from typing import Any
 
 import pytest
 
+from outlive._define.registry import Registry
+from outlive._journal.packing import Packer
 from outlive._model import Limits
 from outlive._model.recovery import Recovery
-from outlive._runtime import claimer as claimers
-from outlive._runtime.claimer import DOUBT_LOOK_SECONDS, DOUBT_SECONDS, RECONCILE_SECONDS, Claimer
 from outlive._runtime.clock import MICROSECONDS, SystemClock
+from outlive._runtime.environment import Environment
+from outlive._runtime.session import requests as claim_requests
+from outlive._runtime.session.claimer import DOUBT_LOOK_SECONDS, DOUBT_SECONDS, RECONCILE_SECONDS, Claimer
+from outlive._runtime.session.requests import ClaimRequests
 from outlive._store.contract import Claims
 from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
+from outlive.telemetry import Counters
 from tests.engine.support import in_time, turns_of_the_loop, until
 
 POLL = 10.0
@@ -49,16 +54,12 @@ class Work:
 
     def __init__(self) -> None:
         self.room = 100
-        self.declined: frozenset[tuple[int, int]] = frozenset()
+        self.trees = self
+        self.notes = SimpleNamespace(declined=frozenset())
         self.revived: list[int] = []
-        self.found_again = 0
         self.judged = 0
 
-    def reclaimed(self, runs: int) -> None:
-        """Count them."""
-        self.found_again += runs
-
-    def list_held(self) -> list[Any]:
+    def stored(self) -> list[Any]:
         """Nothing."""
         return []
 
@@ -66,7 +67,7 @@ class Work:
         """Count it."""
         self.judged += 1
 
-    def take_cached(self, claim: Any) -> None:
+    def take(self, claim: Any) -> None:
         """Nothing is in memory."""
 
     def revive(self, claim: Any, live: Any, found: Any) -> None:
@@ -166,13 +167,21 @@ class Hall:
         self.clock, self.work, self.store, self.rescuer = SetClock(), Work(), Due(), Quiet()
         self.given_up: list[str] = []
         self.recovery = Recovery(orphans_at_start_max=10, orphans_per_check_max=4, check_seconds=8)
+        self.counters, self.requests = Counters(), ClaimRequests()
+        environment = Environment(
+            clock=self.clock,
+            counters=self.counters,
+            limits=Limits(**({"claim_batch_max": 10, "runs_active_max": 100} | limits)),
+            recovery=self.recovery,
+            packer=Packer(Limits()),
+            registry=Registry(),
+        )
         self.claimer = Claimer(
+            environment,
             store=self.store,  # type: ignore[arg-type]
             worker=self.work,  # type: ignore[arg-type]
             rescuer=self.rescuer,  # type: ignore[arg-type]
-            clock=self.clock,
-            limits=Limits(**({"claim_batch_max": 10, "runs_active_max": 100} | limits)),
-            recovery=self.recovery,
+            requests=self.requests,
             definitions=["w@1"],
             poll_seconds=POLL,
             give_up=self.given_up.append,
@@ -188,7 +197,7 @@ class Hall:
 async def hall(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hall]:
     """Of one test."""
     Sleeps.asked = []
-    monkeypatch.setattr(claimers, "Bell", Sleeps)
+    monkeypatch.setattr(claim_requests, "Wakeup", Sleeps)
     hall = Hall()
     yield hall
     hall.claimer.abandon()
@@ -197,7 +206,7 @@ async def hall(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hall]:
 async def slept(hall: Hall) -> float:
     """How long it wants to sleep when it has looked once more."""
     before = len(Sleeps.asked)
-    hall.claimer.ring()
+    hall.requests.look()
 
     async def is_asleep() -> bool:
         return len(Sleeps.asked) > before
@@ -237,7 +246,7 @@ async def test_it_does_not_ask_for_runs_without_room_and_looks_as_soon_as_there_
     hall.claimer.start()
     await slept(hall)
     asked = len(Sleeps.asked)
-    hall.claimer.has_room()
+    hall.requests.has_room()
     await turns_of_the_loop(5)
     assert asked == len(Sleeps.asked)
 
@@ -247,7 +256,7 @@ async def test_it_does_not_ask_for_runs_without_room_and_looks_as_soon_as_there_
     assert POLL == pytest.approx(await slept(hall))
     assert claims == len(hall.store.asked)
     hall.work.room = 5
-    hall.claimer.has_room()
+    hall.requests.has_room()
 
     async def is_taken() -> bool:
         return [1] == hall.work.revived
@@ -335,7 +344,7 @@ async def test_it_does_not_doubt_without_a_reason(hall: Hall) -> None:
     """The list of what is ours is not read for nothing."""
     for _ in range(5):
         await hall.look(after=1)
-    assert (0, 0, 0) == (hall.store.looks, hall.work.judged, hall.work.found_again)
+    assert (0, 0, 0) == (hall.store.looks, hall.work.judged, hall.counters.runs_reclaimed)
 
 
 async def test_store_that_is_away_is_said_once_and_one_that_moved_ends_the_session(

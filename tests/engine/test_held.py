@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from outlive._runtime import held
-from outlive._runtime.committer import Committer
+from outlive._runtime.commit import held
+from outlive._runtime.commit.committer import Committer
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.errors import CommitUnknownError, StoreUnavailableError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime.keeper import Keeper
-from outlive._runtime.trust import Trust
+from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.session.keeper import LeaseKeeper
 from outlive.errors import StoreUnavailableError
 from tests.engine.hand_clock import HandClock
 
@@ -50,13 +50,13 @@ def live_through(clock: HandClock) -> float:
     return clock.at
 
 
-def keeper_on(clock: HandClock, beat: SlowBeat, *, asked_at: float) -> Trust:
+def keeper_on(clock: HandClock, beat: SlowBeat, *, asked_at: float) -> LeaseDeadline:
     """Begin to keep a lease; until when it is trusted."""
-    trust = Trust()
-    Keeper(
+    trust = LeaseDeadline()
+    LeaseKeeper(
         beat,
         clock=clock,
-        trust=trust,
+        lease=trust,
         asked_at=asked_at,
         lease_seconds=LEASE_SECONDS,
         fence=lambda _: None,
@@ -142,7 +142,9 @@ async def test_keeper_that_has_stopped_says_nothing_more(
     """A renewal that was on its way tells of a session that nobody wants any more; the next one must not hear of it."""
     said: list[str] = []
     clock, beat = DeafClock(), OverBeat()
-    keeper = Keeper(beat, clock=clock, trust=Trust(), asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=said.append)
+    keeper = LeaseKeeper(
+        beat, clock=clock, lease=LeaseDeadline(), asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=said.append
+    )
     keeper.start()
     beat.happens = partial(keeper.give_up, "it stood still") if is_given_up else keeper.stop
 
@@ -166,8 +168,10 @@ class GivenUpBeat(OverBeat):
 async def test_renewal_of_a_session_that_was_given_up_meanwhile_is_worth_nothing() -> None:
     """Whoever gave it up wants others to go on: nothing begins here any more, though the store has said yes."""
     lost: list[str] = []
-    clock, beat, trust = DeafClock(), GivenUpBeat(), Trust()
-    keeper = Keeper(beat, clock=clock, trust=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append)
+    clock, beat, trust = DeafClock(), GivenUpBeat(), LeaseDeadline()
+    keeper = LeaseKeeper(
+        beat, clock=clock, lease=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append
+    )
     keeper.start()
     assert keeper.is_trusted()
     beat.happens = partial(keeper.give_up, "the loop stands still")
@@ -205,7 +209,9 @@ async def test_session_that_is_given_up_while_its_renewal_is_noted_is_not_truste
     trust: Any = RacingTrust()
     beat = SlowBeat(clock, seconds=0.0, is_away=False)
     lost: list[str] = []
-    keeper = Keeper(beat, clock=clock, trust=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append)
+    keeper = LeaseKeeper(
+        beat, clock=clock, lease=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append
+    )
     trust.happens = partial(keeper.give_up, "the loop stands still")
 
     assert keeper.beat_once() == ""
@@ -218,4 +224,4 @@ async def test_session_that_is_given_up_while_its_renewal_is_noted_is_not_truste
 
 def test_nothing_is_trusted_before_there_is_a_lease() -> None:
     """Not even at the first instant of a clock that begins at nought."""
-    assert Trust().until <= 0.0
+    assert LeaseDeadline().until <= 0.0

@@ -10,8 +10,8 @@ from collections.abc import Generator
 import pytest
 
 from outlive._runtime.clock import SystemClock
-from outlive._runtime.lane import in_context
-from outlive._runtime.threads import ThreadLane
+from outlive._runtime.steps.context import in_context
+from outlive._runtime.steps.threads import ThreadLane
 
 PLACE = contextvars.ContextVar("PLACE", default="outside")
 

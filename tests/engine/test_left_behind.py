@@ -13,10 +13,10 @@ import pytest
 
 import outlive
 from outlive import Limits, RateLimit, Retry, TokenBucket
-from outlive._runtime import station as stations
-from outlive._runtime.attempt import Attempt
-from outlive._runtime.live import LiveRun
-from outlive._runtime.ticket import Ticket
+from outlive._runtime.gate.ticket import Ticket
+from outlive._runtime.session import sessions as stations
+from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.tree.live import LiveTree
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits
 
@@ -115,7 +115,7 @@ async def test_run_that_has_ended_leaves_memory(place: Place) -> None:
             with pytest.raises(outlive.RunCancelled):
                 await in_time(run.result())
         await parks(await engine.start(left_nonsense))
-        await until_none(LiveRun, Attempt, Ticket)
+        await until_none(LiveTree, Attempt, Ticket)
         assert 0 == engine.counters.conflicts
         assert "b" == await in_time((await engine.start(left_plain, "b")).result())
 
@@ -129,11 +129,11 @@ async def test_engine_that_has_stopped_leaves_memory(place: Place) -> None:
         await waits(await engine.start(left_waiting))
         await engine.start(left_held, "held")
         await stage.gate("held").reached()
-        assert engine._station is not None
-        kept = [weakref.ref(each) for each in (engine._station, engine._station._worker, engine._committer)]
+        assert engine._sessions is not None
+        kept = [weakref.ref(each) for each in (engine._sessions, engine._sessions._worker, engine._committer)]
     stage.clear()
     del engine
-    await until_none(LiveRun, Attempt, Ticket)
+    await until_none(LiveTree, Attempt, Ticket)
     gc.collect()
     assert [None, None, None] == [each() for each in kept]
 
@@ -153,7 +153,7 @@ async def test_run_begun_between_two_sessions_is_run_by_the_next(
     async with place.engine(wrap=faulty(stores), poll_seconds=60) as engine:
         held = await engine.start(left_held, "held")
         await stage.gate("held").reached()
-        station: Any = engine._station
+        station: Any = engine._sessions
         old = weakref.ref(station._worker)
         ended = stores[0].gates["retire_worker"] = asyncio.Event()
         stores[0].before["register_worker"].append(unavailable() if fault == "away" else RuntimeError("a bug"))
@@ -192,10 +192,10 @@ async def test_limits_of_what_is_kept_in_memory_hold(place: Place) -> None:
             return 2 == engine.counters.runs_evicted
 
         await until(are_evicted)
-        assert {"LiveRun": 2} == in_memory(LiveRun)
+        assert {"LiveTree": 2} == in_memory(LiveTree)
         for run in runs:
             await run.signal("go", "here")
         assert ["here"] * 4 == [await in_time(run.result()) for run in runs]
         assert 4 == engine.counters.runs_claimed
         assert 2 <= engine.counters.runs_replayed
-        await until_none(LiveRun)
+        await until_none(LiveTree)

@@ -292,8 +292,8 @@ async def test_a_lease_lost_while_stopping_begins_no_new_session(place: Place) -
     await stage.gate("held").reached()
     stopping = asyncio.create_task(engine.__aexit__(None, None, None))
     await asyncio.sleep(0.01)
-    assert engine._station is not None
-    engine._station._fence("another worker has ended this session")
+    assert engine._sessions is not None
+    engine._sessions._fence("another worker has ended this session")
     await in_time(stopping)
 
     assert 1 == stage.count("held cancelled")

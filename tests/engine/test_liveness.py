@@ -13,7 +13,7 @@ import pytest
 import outlive
 from outlive import Limits
 from outlive._journal.event import StepIntended
-from outlive._runtime.committer import Committer
+from outlive._runtime.commit.committer import Committer
 from outlive._store.contract import Change, Outcome, Store
 from outlive._store.memory import MemoryStore
 from outlive.errors import EngineClosedError
@@ -172,11 +172,11 @@ async def test_session_that_was_lost_leaves_nobody_behind_who_waits_for_its_leas
     async with place.engine(limits=Limits(steps_running_max=1)) as engine:
         runs = [await engine.start(holding, "a", id=f"run-{number}") for number in range(2)]
         await stage.gate("a").reached()
-        station = engine._station
+        station = engine._sessions
         assert station is not None
         assert station._worker is not None
         assert station._keeper is not None
-        old = weakref.ref(station._worker._mover._executor)
+        old = weakref.ref(station._worker._executor)
         station._keeper.give_up("a test says so")
         await stage.gate("a").reached()
 
@@ -194,18 +194,18 @@ async def test_run_that_could_not_be_taken_in_is_taken_in_again(place: Place) ->
     async with place.engine() as engine:
         run = await engine.start(waiting_for_word)
         await waits(run)
-        station = engine._station
+        station = engine._sessions
         assert station is not None
         assert station._worker is not None
-        mover: Any = station._worker._mover
-        settle, failures = mover.settle, [RuntimeError("a bug")]
+        worker: Any = station._worker
+        settle, failures = worker.settle, [RuntimeError("a bug")]
 
         def settle_or_fail(live: Any, *args: Any) -> None:
             if failures:
                 raise failures.pop()
             settle(live, *args)
 
-        mover.settle = settle_or_fail
+        worker.settle = settle_or_fail
         await run.signal("go", "here")
 
         assert "here" == await in_time(run.result())

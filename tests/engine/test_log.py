@@ -10,7 +10,7 @@ import re
 import pytest
 
 import outlive
-from outlive._runtime.reclaim import reclaiming
+from outlive._runtime.session.reclaim import reclaiming
 from outlive.engine.url import shown
 from outlive.testing import TestEngine
 from tests.engine.faults import FaultyStore, unavailable
@@ -203,8 +203,8 @@ async def test_each_run_that_is_lost_with_the_lease_is_logged(caplog: pytest.Log
         await engine.start(held_after_trouble, id="a")
         await stage.gate("held").reached()
         caplog.clear()
-        assert engine._station is not None
-        engine._station._fence("a test says so")
+        assert engine._sessions is not None
+        engine._sessions._fence("a test says so")
         stage.gate("held").open()
         await in_time(engine.get("a").result())
 

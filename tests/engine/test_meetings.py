@@ -22,7 +22,7 @@ async def test_step_that_returns_while_the_engine_stops_is_not_called_again(plac
     async with place.engine() as engine:
         await engine.start(meeting_holds_once, id="run-1")
         await stage.gate("a").reached()
-        station = engine._station
+        station = engine._sessions
         assert station is not None
         claimer = station._claimer
         assert claimer is not None
@@ -110,10 +110,10 @@ async def test_run_forgets_large_values_that_it_has_seen(place: Place) -> None:
     """Not so a large signal that it has not looked at; and none knows those of others that were claimed with it."""
 
     def held(engine: outlive.Engine) -> list[int]:
-        assert engine._station is not None
-        assert engine._station._worker is not None
-        holdings = engine._station._worker._holdings
-        return sorted(len(live._blobs) for live in [*holdings.active(), *holdings._cached.values()])
+        assert engine._sessions is not None
+        assert engine._sessions._worker is not None
+        trees = engine._sessions._worker.trees
+        return sorted(len(live.payloads._blobs) for live in [*trees.active(), *trees._cached.values()])
 
     limits = outlive.Limits(payload_inline_bytes_max=1_000)
     ids = ["run-a", "run-b"]

@@ -166,13 +166,13 @@ async def test_a_run_in_the_memory_of_an_old_worker_is_let_go_of_too(place: Plac
     async with place.engine(registry=old_code) as old:
         run = await old.start(workflow_of(old_code), "o-1", id="r")
         await waits(run)
-        old._station._claimer._definitions.clear()  # type: ignore[union-attr]  # It claims nothing for a while.
+        old._sessions._claimer._definitions.clear()  # type: ignore[union-attr]  # It claims nothing for a while.
         async with place.engine(registry=new_code) as new:
             await new.signal("r", "go", "on")
             await stage.gate("label").reached()
             stage.gate("label").open()
             await waits(new.get("r"))
-        old._station._claimer._definitions.append("ship@1")  # type: ignore[union-attr]
+        old._sessions._claimer._definitions.append("ship@1")  # type: ignore[union-attr]
         await run.signal("sent", "yes")
         await is_declined_by(old)
     async with place.engine(registry=new_code) as new:

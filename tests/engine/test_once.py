@@ -166,8 +166,8 @@ async def test_lost_lease_interrupts_what_was_begun(engine: outlive.Engine) -> N
     """The new session of the same process does not call it again either."""
     run = await engine.start(sending_once, "a", id="run-1")
     await stage.gate("a").reached()
-    assert engine._station is not None
-    engine._station._fence("a test says so")
+    assert engine._sessions is not None
+    engine._sessions._fence("a test says so")
 
     assert "send_once: its worker was interrupted; asked" == await in_time(run.result())
     assert 1 == stage.count("a")

@@ -12,7 +12,7 @@ from outlive import RunStatus
 from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._replay.command import WorkflowSpec
-from outlive._runtime import worker as workers
+from outlive._runtime.tree import replay_notes
 from tests.engine.support import DAY, Place, crash, hold, in_time, note, parks, registry_of, stage, until, waits
 
 
@@ -197,7 +197,7 @@ async def test_what_the_log_has_had_is_remembered_for_so_many_runs(
     place: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, reported_max: int, logged: int
 ) -> None:
     """Beyond that it may have something twice; memory does not grow with the runs."""
-    monkeypatch.setattr(workers, "REPORTED_MAX", reported_max)
+    monkeypatch.setattr(replay_notes, "REPORTED_MAX", reported_max)
     async with place.engine() as first:
         for id in ("run-1", "run-2"):
             await waits(await first.start(old_code, "a", id=id))
@@ -243,8 +243,8 @@ async def test_a_resumed_run_that_still_does_not_fit_is_parked_again(place: Plac
         await until(is_parked_again)
         after = len(await run.history())
         for _ in range(3):
-            assert second._station is not None
-            second._station.ring()
+            assert second._sessions is not None
+            second._sessions.ring()
             await asyncio.sleep(0.005)
         assert after == len(await run.history())
     async with place.engine() as third:

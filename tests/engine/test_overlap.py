@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from outlive._runtime.committer import BATCH_MIN, Committer
+from outlive._runtime.commit.committer import BATCH_MIN, Committer
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.telemetry import Counters

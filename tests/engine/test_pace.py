@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive._model import Limits, Recovery
 from outlive._runtime.clock import SystemClock
-from outlive._runtime.pace import OrphanPace
+from outlive._runtime.session.pace import OrphanPace
 
 
 class StandingClock(SystemClock):

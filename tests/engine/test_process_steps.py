@@ -381,8 +381,8 @@ async def test_processes_end_when_the_lease_is_lost(engine: outlive.Engine, tmp_
     await engine.start(running_on_in_process, str(tmp_path / "pids"), 600)
     processes = await written(tmp_path / "pids")
     (tmp_path / "pids").unlink()
-    assert engine._station is not None
-    engine._station._fence("a test says so")
+    assert engine._sessions is not None
+    engine._sessions._fence("a test says so")
 
     await gone(processes)
     # The new session begins the step again.

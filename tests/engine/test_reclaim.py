@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from outlive._journal.event import RunClaimed
-from outlive._model import RunStatus
-from outlive._runtime.generation import name_of_generation
-from outlive._runtime.reclaim import is_stray, reclaiming
-from outlive._runtime.unknown import find_outcome
+from outlive._model import RunStatus, generation_id
+from outlive._runtime.commit.retry import find_outcome
+from outlive._runtime.session.reclaim import reclaiming
+from outlive._runtime.tree.trees import is_stray
 from outlive._store.contract import Outcome
 from outlive._store.memory import MemoryStore
 from outlive.testing.clock import ManualClock
@@ -138,7 +138,7 @@ async def test_birth_is_found_under_the_name_of_its_generation(store: MemoryStor
     assert run is not None
     found: dict[str, Any] = {
         "tree": SimpleNamespace(nonce=run.nonce + 1, journal=journal + 1),
-        name_of_generation("tree", 1): SimpleNamespace(nonce=run.nonce, journal=journal),
+        generation_id("tree", 1): SimpleNamespace(nonce=run.nonce, journal=journal),
     }
 
     async def find_run(run_id: str) -> Any:
@@ -146,5 +146,5 @@ async def test_birth_is_found_under_the_name_of_its_generation(store: MemoryStor
 
     store.find_run = find_run  # type: ignore[method-assign]
     assert (Outcome.COMMITTED, journal) == await find_outcome(store, born)
-    found[name_of_generation("tree", 1)].nonce += 1
+    found[generation_id("tree", 1)].nonce += 1
     assert (Outcome.CONFLICT, 0) == await find_outcome(store, born)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import outlive
-from outlive._runtime.station import Station
+from outlive._runtime.session.sessions import WorkerSessions
 from tests.engine.support import Place, hold, in_time, stage, until
 
 
@@ -14,10 +14,10 @@ async def reconciled(name: str) -> str:
     return await hold(name)
 
 
-def station_of(engine: outlive.Engine) -> Station:
+def station_of(engine: outlive.Engine) -> WorkerSessions:
     """Where the worker of an engine lives."""
-    assert engine._station is not None
-    return engine._station
+    assert engine._sessions is not None
+    return engine._sessions
 
 
 def worker_of(engine: outlive.Engine) -> Any:
@@ -39,7 +39,7 @@ async def until_resting(engine: outlive.Engine) -> None:
     assert claimer is not None
 
     async def is_so() -> bool:
-        return not claimer._is_suspicious and not claimer._is_unsure
+        return not claimer._requests.is_suspicious and not claimer._requests.is_unsure
 
     await until(is_so)
 
@@ -76,7 +76,7 @@ async def test_what_is_here_and_another_has_is_let_go_of(place: Place) -> None:
                 return 1 == stage.count("held cancelled")
 
             await until(is_cancelled)
-            assert not worker_of(first).moves("run-1")
+            assert not worker_of(first).trees.moves("run-1")
             assert (1, 0) == (first.counters.runs_disowned, first.counters.conflicts)
             stage.gate("held").open()
             assert "held" == await in_time(second.get("run-1").result())

@@ -65,9 +65,9 @@ async def test_an_orphan_is_reported_until_somebody_takes_it(place: Place) -> No
     await first.start(reported, "held", id="run-1")
     await stage.gate("held").reached()
     async with place.engine(poll_seconds=1_000) as second:
-        assert second._station is not None
-        assert second._station._claimer is not None
-        await second._station._claimer.stop()
+        assert second._sessions is not None
+        assert second._sessions._claimer is not None
+        await second._sessions._claimer.stop()
         await crash(first)
 
         (report,) = await second.recovery()

@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive._lease.process import this_process
-from outlive._runtime.rescuer import LOOK_SECONDS, Rescuer
+from outlive._runtime.session.rescuer import LOOK_SECONDS, Rescuer
 from outlive._store.contract import Store
 from outlive.errors import StoreMovedError
 from outlive.telemetry import Counters
@@ -42,9 +42,9 @@ class Renamed:
 
 async def go_silent(engine: outlive.Engine) -> None:
     """End an engine without a word; its session has its lease, and its lock if there is one."""
-    assert engine._station is not None
-    engine._station.abandon()
-    engine._station = None
+    assert engine._sessions is not None
+    engine._sessions.abandon()
+    engine._sessions = None
     await engine.__aexit__(None, None, None)
 
 
@@ -71,7 +71,7 @@ async def test_neighbour_that_lives_keeps_its_runs(place: Place) -> None:
     async with place.engine() as first, place.engine() as second:
         run = await first.start(rescued, "a", id="run-1")
         await stage.gate("a").reached()
-        looked = second._station._claimer._rescuer  # type: ignore[union-attr]
+        looked = second._sessions._claimer._rescuer  # type: ignore[union-attr]
         looked._look_at = 0.0
         second._ring()
 
@@ -104,7 +104,7 @@ async def test_second_worker_of_a_name_ends_the_session_of_the_first(place: Plac
     async with place.engine(name="orders-1", lease_seconds=1.0) as first:
         await first.start(rescued, "a", id="run-1")
         await stage.gate("a").reached()
-        old = first._station._worker.id  # type: ignore[union-attr]
+        old = first._sessions._worker.id  # type: ignore[union-attr]
         async with place.engine(name="orders-1") as second:
             await stage.gate("a").reached()
             stage.gate("a").open()
@@ -124,7 +124,7 @@ async def test_two_workers_of_a_name_do_not_end_each_other_for_ever(place: Place
             return worker_id(first) not in ("", old)
 
         await until(has_begun_again)
-        looked = first._station._claimer._rescuer  # type: ignore[union-attr]
+        looked = first._sessions._claimer._rescuer  # type: ignore[union-attr]
 
         async def has_looked() -> bool:
             return looked._has_looked
@@ -137,8 +137,8 @@ async def test_two_workers_of_a_name_do_not_end_each_other_for_ever(place: Place
 
 def worker_id(engine: outlive.Engine) -> str:
     """The session of an engine; empty if it has none."""
-    assert engine._station is not None
-    worker = engine._station._worker
+    assert engine._sessions is not None
+    worker = engine._sessions._worker
     return "" if worker is None else worker.id
 
 
@@ -167,7 +167,7 @@ async def test_two_that_each_say_that_they_are_alone_do_not_stop_everything(plac
     async with place.engine(lease="none") as first, place.engine(lease="none") as second:
 
         async def have_looked() -> bool:
-            rescuers = [engine._station._claimer._rescuer for engine in (first, second)]  # type: ignore[union-attr]
+            rescuers = [engine._sessions._claimer._rescuer for engine in (first, second)]  # type: ignore[union-attr]
             return all(rescuer._has_looked for rescuer in rescuers) and second.counters.sessions_ended == 1
 
         await until(have_looked)

@@ -10,8 +10,8 @@ import pytest
 import outlive
 from outlive import Limits
 from outlive._journal.event import StepSucceeded
-from outlive._runtime import transactions
-from outlive._runtime.transactions import TransactionSteps
+from outlive._runtime.steps import transactions
+from outlive._runtime.steps.transactions import TransactionSteps
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.ledger import ENTRY, entries, ledger_credit_slowly, open_ledger
 from tests.engine.support import Place, events_of, hold, in_time, note, stage

@@ -11,7 +11,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, RunReleased
-from outlive._runtime import station as stations
+from outlive._runtime.session import sessions as stations
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.support import Place, SkippingClock, events_of, hold, in_time, note, stage, turns_of_the_loop, until
 
@@ -109,7 +109,7 @@ async def test_lease_that_is_lost_while_the_engine_stops_begins_no_session(place
     engine = await place.engine(wrap=faulty(stores), grace_seconds=0.05).__aenter__()
     await engine.start(session_held, "a", id="run-1")
     await stage.gate("a").reached()
-    station: Any = engine._station
+    station: Any = engine._sessions
     stopping = asyncio.ensure_future(engine.__aexit__(None, None, None))
     await asyncio.sleep(0.01)
     station._keeper.give_up("a test says so")
@@ -134,7 +134,7 @@ async def test_session_that_may_have_begun_is_ended(
             stores[0].before["register_worker"].append(unavailable())
         else:
             stores[0].after["register_worker"].append(unknown())
-        station: Any = engine._station
+        station: Any = engine._sessions
         station._keeper.give_up("a test says so")
         station._keeper.give_up("and once more")
         await stage.gate("a").reached()

@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive import Limits, RunStatus, StepSkipped
 from outlive._journal.event import StepFailed, StepSucceeded
-from outlive._runtime.live import LiveRun
+from outlive._runtime.tree.live import LiveTree
 from outlive.errors import RunNotFoundError, RunNotParkedError, UnserialisableError
 from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until
 
@@ -178,16 +178,16 @@ async def test_skip_that_goes_wrong_half_way_leaves_nothing_of_itself(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run is parked again with the reason, as if nobody had skipped anything; and it can be tried again."""
-    follow_all, failures = LiveRun.follow_all, [RuntimeError("a bug")]
+    follow_all, failures = LiveTree.follow_all, [RuntimeError("a bug")]
 
-    def follow_or_fail(live: LiveRun, commands: Any) -> None:
+    def follow_or_fail(live: LiveTree, commands: Any) -> None:
         if failures:
             raise failures.pop()
         follow_all(live, commands)
 
     engine = await quarantined(place, skipping, "bad")
     before = len(await engine.get("run-1").history())
-    monkeypatch.setattr(LiveRun, "follow_all", follow_or_fail)
+    monkeypatch.setattr(LiveTree, "follow_all", follow_or_fail)
     await engine.skip_step("run-1", result="given")
 
     async def is_parked_again() -> bool:
@@ -270,9 +270,9 @@ async def test_steps_that_are_taken_back_because_of_a_skip_leave_nothing_behind(
 async def test_asking_twice_skips_one_step(place: Place) -> None:
     """Two people press the same button: the step that comes next is not in flight yet, and is called."""
     engine = await quarantined(place, skipping_twice, gates=("bad",))
-    assert engine._station is not None
-    assert engine._station._claimer is not None
-    await engine._station._claimer.stop()
+    assert engine._sessions is not None
+    assert engine._sessions._claimer is not None
+    await engine._sessions._claimer.stop()
     await engine.skip_step("run-1", result="given")
     await engine.skip_step("run-1", result="given again")
     stage.gate("next").open()
@@ -318,9 +318,9 @@ async def test_a_wish_survives_the_worker_that_took_it(place: Place) -> None:
     """It waits in the inbox until a worker has made it a fact."""
     engine = await quarantined(place, skipping, "bad")
     async with place.engine(worker=False) as client:
-        assert engine._station is not None
-        assert engine._station._claimer is not None
-        await engine._station._claimer.stop()
+        assert engine._sessions is not None
+        assert engine._sessions._claimer is not None
+        await engine._sessions._claimer.stop()
         await client.skip_step("run-1", result="given")
     await crash(engine)
 

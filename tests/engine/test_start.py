@@ -147,8 +147,8 @@ async def test_the_late_result_of_a_replaced_run_is_discarded(place: Place) -> N
         await stage.gate("a").reached()
         await client.start(started, "b", id="run-1", on_conflict="replace")
         stage.gate("a").open()
-        assert worker._station is not None
-        worker._station.ring()
+        assert worker._sessions is not None
+        worker._sessions.ring()
 
         assert "b" == await in_time(worker.get("run-1").result())
         old = worker.get("run-1~old1")

@@ -55,7 +55,7 @@ async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(pl
     engine = await place.engine(wrap=faulty(stores)).__aenter__()
     await engine.start(stops, "given up", id="run-1")
     await stage.gate("given up").reached()
-    station = engine._station
+    station = engine._sessions
     assert station is not None
     assert station._keeper is not None
     stores[0].gates["retire_worker"] = asyncio.Event()

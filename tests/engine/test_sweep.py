@@ -33,9 +33,9 @@ async def swept_sleeper() -> str:
 
 async def look(engine: outlive.Engine) -> int:
     """Let a worker look for work once more; how much it took."""
-    assert engine._station is not None
-    assert engine._station._claimer is not None
-    return await engine._station._claimer.run_once()
+    assert engine._sessions is not None
+    assert engine._sessions._claimer is not None
+    return await engine._sessions._claimer.run_once()
 
 
 async def test_nothing_is_found_where_nothing_was_left(place: Place) -> None:
@@ -175,8 +175,8 @@ async def test_worker_that_stops_takes_nothing_new(place: Place) -> None:
     engine = await place.engine(grace_seconds=20).__aenter__()
     await engine.start(swept_alone, "last")
     await stage.gate("last").reached()
-    assert engine._station is not None
-    claimer = engine._station._claimer
+    assert engine._sessions is not None
+    claimer = engine._sessions._claimer
     assert claimer is not None
     stopping = asyncio.create_task(engine.__aexit__(None, None, None))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from outlive._define.unkept import UnkeptError
-from outlive._runtime.taking_back import take_back
+from outlive._runtime.steps.unkept import take_back
 from outlive.errors import UndoFailedError
 
 

@@ -11,7 +11,7 @@ import pytest
 import outlive
 from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
-from outlive._runtime import patience
+from outlive._runtime.commit import retry as patience
 from outlive.errors import DefinitionError, TransactionOverError
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
@@ -414,8 +414,8 @@ async def test_nothing_stays_when_another_worker_was_first(place: Place) -> None
     """The run was taken over while the step ran: what it wrote goes, and the other owner's entry stays."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
-        assert first._station is not None
-        assert first._station._worker is not None
+        assert first._sessions is not None
+        assert first._sessions._worker is not None
         blocked = stores[0].gates["end"] = asyncio.Event()
         stores[0].gates["end"].set()
         run = await first.start(crediting_slowly, id="run-1")
@@ -428,7 +428,7 @@ async def test_nothing_stays_when_another_worker_was_first(place: Place) -> None
             blocked.set()
             assert "credited ann" == await in_time(run.result())
             return
-        await _go_silent(stores[0], first._station._worker.id)
+        await _go_silent(stores[0], first._sessions._worker.id)
         async with place.engine() as second:
 
             async def is_claimed() -> bool:

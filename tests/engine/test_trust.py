@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive import Limits
-from outlive._runtime.processes import StepProcess
+from outlive._runtime.steps.processes import StepProcess
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.ledger import ledger_credit, open_ledger
 from tests.engine.support import Place, executor_of, hold, in_time, stage, until
@@ -60,12 +60,12 @@ async def test_a_step_that_waited_for_a_thread_looks_at_the_lease_again(place: P
             return executor._caller._threads.busy == 2
 
         await until(is_queued)
-        until_then, executor._trust.until = executor._trust.until, 0.0
+        until_then, executor._lease.until = executor._lease.until, 0.0
         stage.gate("a").open()
         stage.gate("b").open()
         await in_time(first.result())
         begun = list(stage.calls)
-        executor._trust.until = until_then
+        executor._lease.until = until_then
         assert "b" == await in_time(second.result())
     assert ["a"] == begun
     assert ["a", "b"] == stage.calls
@@ -82,7 +82,7 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
         executor = executor_of(engine)
 
         async def run(self: StepProcess, *job: Any) -> bytes:
-            given.append(executor._trust.until > 0)
+            given.append(executor._lease.until > 0)
             return await run_job(self, *job)
 
         monkeypatch.setattr(StepProcess, "run", run)
@@ -98,7 +98,7 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
             return executor.running == 2
 
         await until(is_queued)
-        until_then, executor._trust.until = executor._trust.until, 0.0
+        until_then, executor._lease.until = executor._lease.until, 0.0
         go.touch()
         await in_time(first.result())
 
@@ -107,7 +107,7 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
             return executor.running == 1 and not lane._idle and all(each._ready.done() for each in lane._all)
 
         await until(has_a_process)
-        executor._trust.until = until_then
+        executor._lease.until = until_then
         await in_time(second.result())
     assert [True, True] == given
 
@@ -122,7 +122,7 @@ async def test_a_step_that_waited_for_a_transaction_looks_at_the_lease_again(pla
         gate = stores[0].gates["begin"] = asyncio.Event()
         stage.gate("ready").open()
         await in_time(stores[0].waiting["begin"].wait())
-        until_then, executor._trust.until = executor._trust.until, 0.0
+        until_then, executor._lease.until = executor._lease.until, 0.0
         gate.set()
 
         async def is_over() -> bool:
@@ -130,7 +130,7 @@ async def test_a_step_that_waited_for_a_transaction_looks_at_the_lease_again(pla
 
         await until(is_over)
         begun = list(stage.calls)
-        executor._trust.until = until_then
+        executor._lease.until = until_then
         assert 5 == await in_time(run.result())
     assert [] == [each for each in begun if each != "ready"]
     assert 1 == stage.count("ann 5")

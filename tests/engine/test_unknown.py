@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._runtime.unknown import find_outcome
+from outlive._runtime.commit.retry import find_outcome
 from outlive._store.contract import Change, Forgotten, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.testing.clock import ManualClock

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive._runtime.watchdog import MARK_SECONDS, STALL_SECONDS, Watchdog
+from outlive._runtime.session.watchdog import MARK_SECONDS, STALL_SECONDS, Watchdog
 from outlive.telemetry import Counters
 from tests.engine.hand_clock import HandClock
 from tests.engine.support import in_time, stage

@@ -24,7 +24,7 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
     """The first of its changes is refused; the second one would fit behind the claim that took its place."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
-        committer, station = first._committer, first._station
+        committer, station = first._committer, first._sessions
         assert committer is not None
         assert station is not None
         assert station._worker is not None
@@ -76,7 +76,7 @@ async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Pl
     """What it comes after is still on its way, and the claim of another worker has taken its place."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
-        committer, station = first._committer, first._station
+        committer, station = first._committer, first._sessions
         assert committer is not None
         assert station is not None
         assert station._worker is not None
@@ -127,7 +127,7 @@ async def test_a_claim_without_an_answer_is_not_taken_up_behind_that_of_another(
     """The run was ours when the rows were read, and another worker's when the journal was."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
-        station = first._station
+        station = first._sessions
         assert station is not None
         assert station._worker is not None
         run = await first.start(holding_when_told, id="run-1")

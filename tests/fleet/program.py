@@ -17,7 +17,7 @@ from typing import Any
 import outlive
 from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
-from outlive._runtime import station
+from outlive._runtime.session import sessions
 from outlive.testing.kill.process import log_to_stderr, say, until_asked_to_stop
 
 CONTROL = "FLEET_CONTROL"
@@ -128,7 +128,7 @@ async def main(arguments: argparse.Namespace) -> None:
     """Be a worker, begin what it is told to begin, and stop when it is asked to."""
     if arguments.alone:
         # Nobody can see from outside whether the process lives, as if it were on a machine of its own.
-        vars(station)["this_process"] = str
+        vars(sessions)["this_process"] = str
     async with outlive.Engine(
         arguments.url,
         name=arguments.name,

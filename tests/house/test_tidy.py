@@ -27,15 +27,31 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_replay/direct_wait.py", "asyncio.timeout"): "in a run this is the durable timeout",
     ("injected", "_replay/direct_wait.py", "asyncio.wait_for"): "it is looked at and not called",
     ("injected", "_journal/encryption.py", "os.urandom"): "a nonce must never come twice, whatever a test injects",
-    ("injected", "_runtime/committer.py", "asyncio.sleep"): "sleep(0) gives way to the event loop and takes no time",
-    ("injected", "_runtime/calling.py", "asyncio.timeout"): "the timeout of an attempt is the event loop's to keep",
-    ("injected", "_runtime/herald.py", "asyncio.timeout"): "the timeout of a hook too is the event loop's to keep",
-    ("injected", "_runtime/station.py", "asyncio.timeout"): "how long a stop may take is the event loop's to keep",
+    (
+        "injected",
+        "_runtime/commit/committer.py",
+        "asyncio.sleep",
+    ): "sleep(0) gives way and takes no time",
+    (
+        "injected",
+        "_runtime/steps/caller.py",
+        "asyncio.timeout",
+    ): "the event loop times an attempt",
+    (
+        "injected",
+        "_runtime/tree/observer_calls.py",
+        "asyncio.timeout",
+    ): "the event loop times a hook",
+    (
+        "injected",
+        "_runtime/session/sessions.py",
+        "asyncio.timeout",
+    ): "the event loop times a stop",
     ("injected", "engine/sync.py", "threading.Thread"): "the event loop of a program that has none",
     ("injected", "_store/postgres/pool.py", "asyncio.sleep"): "a store that is away is not asked all the time",
     ("injected", "_store/postgres/held.py", "asyncio.sleep"): "a server is not asked all the time who holds an id",
     ("injected", "_store/postgres/listen.py", "asyncio.sleep"): "a store that is away is not asked all the time",
-    ("injected", "_store/tables/handle.py", "asyncio.sleep"): "sleep(0) gives way to the event loop and takes no time",
+    ("injected", "_store/tables/handle.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "_store/sqlite/connection.py", "time.monotonic"): "the lock of a file is kept for real time by others",
     ("injected", "_store/sqlite/thread.py", "threading.Thread"): "the store's two threads touch no engine state",
 }
@@ -66,7 +82,7 @@ SQL = re.compile(
     r"\b(SELECT |INSERT INTO|UPDATE |DELETE FROM)"
     r"|(?i:^\s*(SELECT|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\s)"
 )
-LINES_MAX = 400
+LINES_MAX = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +218,7 @@ def finished(source: Source) -> Breaches:
 
 
 def short(source: Source) -> Breaches:
-    """A file has one responsibility and at most 400 lines: split it by role."""
+    """A file has one responsibility and usually fewer than 600 lines: look whether this one has two."""
     if (count := len(source.text.splitlines())) > LINES_MAX:
         yield count, f"{count} lines"
 
@@ -371,7 +387,7 @@ BROKEN = [
     ("finished", "engine.py", "x = 1  # TODO: more"),
     ("finished", "engine.py", "'''XXX'''"),
     ("finished", "_store/sqlite/claim_runs.sql", "-- FIXME: slow"),
-    ("short", "engine.py", "x = 1\n" * 401),
+    ("short", "engine.py", "x = 1\n" * 601),
     ("documented", "engine.py", ""),
     ("documented", "engine.py", "'Module.'\ndef public(): ..."),
     ("documented", "_model/run.py", "'Module.'\nclass Public:\n    'Class.'\n    async def verb(self): ..."),
@@ -400,7 +416,7 @@ KEPT = [
     ("safe", "engine.py", "subprocess.run(['ls'], shell=False)\nself.eval(x)\nself.exec(x)"),
     ("named", "_store/commonplace.py", ""),
     ("finished", "engine.py", "todo = mastodon = 1"),
-    ("short", "engine.py", "x = 1\n" * 400),
+    ("short", "engine.py", "x = 1\n" * 600),
     ("documented", "engine.py", "'Module.'\ndef f():\n    'A promise.'\n    def inner(): ..."),
     ("documented", "engine.py", "'Module.'\nclass _Private:\n    def verb(self): ..."),
     ("documented", "engine.py", "'Module.'\n@typing.overload\ndef f(): ..."),
@@ -441,11 +457,11 @@ def test_a_finding_says_where_which_rule_and_what_instead(tmp_path: Path) -> Non
     assert "use msgspec" in str(finding)
 
 
-@pytest.mark.parametrize(("lines", "complaint"), [(404, "404 lines"), (402, "403 lines') no longer happens")])
+@pytest.mark.parametrize(("lines", "complaint"), [(604, "604 lines"), (602, "603 lines') no longer happens")])
 def test_an_exception_is_a_ratchet(tmp_path: Path, lines: int, complaint: str) -> None:
     """A file with an exception may neither grow nor keep more room than it needs."""
     (tmp_path / "engine.py").write_text('"""A module."""\n' + "x = 1\n" * (lines - 1), "utf-8")
-    exactly, one_off = ("short", "engine.py", f"{lines} lines"), ("short", "engine.py", "403 lines")
+    exactly, one_off = ("short", "engine.py", f"{lines} lines"), ("short", "engine.py", "603 lines")
 
     assert not complaints(tmp_path, [exactly])
     assert complaint in "\n".join(complaints(tmp_path, [one_off]))

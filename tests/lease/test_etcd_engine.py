@@ -49,15 +49,15 @@ async def finish(engine: outlive.Engine, run_id: str) -> None:
 
 def session_of(engine: outlive.Engine) -> str:
     """The id of its session; empty while it has none."""
-    station = engine._station
+    station = engine._sessions
     return "" if station is None or station._worker is None else station._worker.id
 
 
 async def next_beat_of(engine: outlive.Engine) -> None:
     """Wait until its lease was renewed once more."""
-    assert engine._station is not None
-    assert engine._station._keeper is not None
-    trust = engine._station._keeper._trust
+    assert engine._sessions is not None
+    assert engine._sessions._keeper is not None
+    trust = engine._sessions._keeper._lease
     before = trust.until
 
     async def has_beaten() -> bool:
@@ -72,9 +72,9 @@ async def test_run_of_a_worker_that_went_silent_goes_on_when_etcd_says_so(postgr
     await first.__aenter__()
     await first.start(leased, "a", id="a")
     await stage.gate("a").reached()
-    assert first._station is not None
-    first._station.abandon()
-    first._station = None
+    assert first._sessions is not None
+    first._sessions.abandon()
+    first._sessions = None
     await first.__aexit__(None, None, None)
 
     async with engine_on(postgres_url, etcd_url) as second:

@@ -11,8 +11,8 @@ import pytest
 import outlive
 from outlive import Breaker, CircuitOpenError, FixedWindow, Limits, RateLimit, Retry, RunFailed, RunStatus, TokenBucket
 from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
-from outlive._runtime import breakers
-from outlive._runtime.cells import STORE_RETRY_SECONDS
+from outlive._runtime.gate import breakers
+from outlive._runtime.gate.cells import STORE_RETRY_SECONDS
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
@@ -587,7 +587,7 @@ async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World
 
 @pytest.mark.parametrize("error", [CommitUnknownError("the cells", "it is away"), LookupError("a bug")], ids=type)
 async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World, error: Exception) -> None:
-    """Hearing of a trial twice is hearing of it once, so nobody has to wait until it is given up."""
+    """ObserverFacts of a trial twice is hearing of it once, so nobody has to wait until it is given up."""
     away(is_away=True)
     engine = world.engine()
     engine._watched = moody = Moody(engine._watched.inner, [])
@@ -617,7 +617,7 @@ async def test_a_store_that_makes_no_sense_is_left_in_peace_before_it_is_told_ag
         async def sleep(self, seconds: float) -> None:
             pauses.append(seconds)
 
-    monkeypatch.setattr(breakers, "Bell", QuickBell)
+    monkeypatch.setattr(breakers, "Wakeup", QuickBell)
     engine = world.engine()
     engine._watched = moody = Moody(engine._watched.inner, [])
     engine._store = moody

@@ -10,10 +10,10 @@ import pytest
 from outlive import Breaker
 from outlive._model.breaker import Permit
 from outlive._model.guard import Guard
-from outlive._runtime.breakers import RENEW_SECONDS, Breakers, end_of
-from outlive._runtime.cells import Cells
 from outlive._runtime.clock import SystemClock
-from outlive._runtime.ticket import End, Ticket
+from outlive._runtime.gate.breakers import RENEW_SECONDS, Breakers, end_of
+from outlive._runtime.gate.cells import Cells
+from outlive._runtime.gate.ticket import End, Ticket
 from outlive._store.memory import MemoryStore
 from outlive.errors import StepInterrupted, StepTimeoutError
 from outlive.telemetry import Counters

@@ -41,9 +41,9 @@ class World:
 
 async def die(engine: TestEngine) -> None:
     """End an engine as a kill would; others see at once that it is dead."""
-    assert engine._station is not None
-    assert engine._station._worker is not None
-    worker_id, store = engine._station._worker.id, engine._watched
+    assert engine._sessions is not None
+    assert engine._sessions._worker is not None
+    worker_id, store = engine._sessions._worker.id, engine._watched
     engine.abandon()
     await _go_silent(store, worker_id)
     await store.close()

@@ -11,7 +11,7 @@ import pytest
 import outlive
 from outlive._journal.codec import Row, seal
 from outlive._journal.event import Event, RunCreated, SnapshotTaken
-from outlive._runtime import drafted
+from outlive._runtime.tree import live as live_trees
 from outlive.errors import RunFailed, RunNotFoundError
 from outlive.testing import TestEngine
 from tests.engine.support import Place, crash, in_time, parks, stage, until, waits
@@ -365,7 +365,7 @@ async def test_nothing_is_forgotten_for_a_snapshot_that_cannot_be_written(
             raise MemoryError("no room for it")
         return seal(event, salt=salt, seq=seq)
 
-    monkeypatch.setattr(drafted, "seal", break_down)
+    monkeypatch.setattr(live_trees, "seal", break_down)
     async with place.engine() as engine:
         run = await engine.start(rounds, Data(), id="rounds")
         assert "no room for it" in await parks(run)

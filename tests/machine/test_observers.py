@@ -15,7 +15,7 @@ import pytest
 import outlive
 from outlive import RunStatus, facts
 from outlive._define.machine.observer import HOOKS
-from outlive._runtime import herald
+from outlive._runtime.tree import observer_calls
 from outlive.errors import DefinitionError, RunCancelled, RunTimedOut
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.faults import FaultyStore, faulty
@@ -272,8 +272,8 @@ async def test_nothing_is_told_that_is_not_durable(place: Place) -> None:
     stage.gate("pay")
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as zombie:
         assert zombie._committer is not None
-        assert zombie._station is not None
-        assert zombie._station._worker is not None
+        assert zombie._sessions is not None
+        assert zombie._sessions._worker is not None
         await zombie.start(heard, Order(), id="order-1")
         await stage.gate("pay").reached()
         blocked = stores[0].gates["commit"] = asyncio.Event()
@@ -281,7 +281,7 @@ async def test_nothing_is_told_that_is_not_durable(place: Place) -> None:
         await in_time(stores[0].waiting["commit"].wait())
         assert told("attempt_succeeded") == [("attempt_succeeded", "CHECK")]
 
-        await _go_silent(stores[0], zombie._station._worker.id)
+        await _go_silent(stores[0], zombie._sessions._worker.id)
         async with place.engine() as heir:
             await in_time(heir.get("order-1").result())
             del stores[0].gates["commit"]
@@ -443,7 +443,7 @@ async def test_who_is_too_far_behind_misses_something(
     engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A line has a limit: memory too must not be hurt."""
-    monkeypatch.setattr(herald, "LINE_MAX", 0)
+    monkeypatch.setattr(observer_calls, "LINE_MAX", 0)
     with caplog.at_level(logging.ERROR, "outlive"):
         await engine.start(slow, id="a")
 
@@ -488,10 +488,10 @@ async def test_a_machine_without_observers_pays_for_none() -> None:
     async with TestEngine() as engine:
         run = await engine.start(plain)
         await stage.gate("here").reached()
-        assert engine._station is not None
-        assert engine._station._worker is not None
-        (live,) = engine._station._worker.list_held()
-        assert [None, None] == [live.hearing, live.execution.listener]
+        assert engine._sessions is not None
+        assert engine._sessions._worker is not None
+        (live,) = engine._sessions._worker.trees.stored()
+        assert [None, None] == [live.observers, live.execution.listener]
         stage.gate("here").open()
         await run.result()
 

@@ -69,7 +69,7 @@ def test_predicate_of_a_statement_is_dropped(tmp_path: Path) -> None:
 
 def test_every_mutant_is_a_program() -> None:
     """A file that cannot be read would be noticed by every test, and prove nothing."""
-    mutants = [mutant for mutant in all_mutants("_runtime/committer.py") if mutant.file.endswith(".py")]
+    mutants = [mutant for mutant in all_mutants("_runtime/commit/committer.py") if mutant.file.endswith(".py")]
 
     assert len(mutants) > 50
     for mutant in mutants:

@@ -26,7 +26,7 @@ SLOWNESS = 4
 """How much longer the tests may take with a mutant before it counts as one that hangs."""
 
 
-IN_CHILDREN = {"_runtime/process_child.py": ("_runtime/processes.py", "target=serve")}
+IN_CHILDREN = {"_runtime/steps/process_child.py": ("_runtime/steps/processes.py", "target=serve")}
 """What runs in processes that are not watched: by file, where in another file such a process is started."""
 
 STARTERS = {"_store/sqlite": ["fork", "faults", "liveness", "migrations"]}

@@ -434,7 +434,7 @@ async def test_checkpoint_is_sent_again_only_after_a_cut(
 # -- A server that is away ---------------------------------------------------------------------------------------------
 
 
-class Patience:
+class CommitRetry:
     """How long the pools of one process wait before they try again; no time passes."""
 
     def __init__(self, server: Server, monkeypatch: pytest.MonkeyPatch, *, pid: int) -> None:
@@ -465,7 +465,7 @@ async def test_tries_to_connect_become_rarer_and_then_begin_at_once_again(
     """A server that is starting is not met by a storm; one that has been back is not kept waiting."""
     growing = [BACKOFF_FIRST_SECONDS * 2**n for n in range(6)]
     with monkeypatch.context() as patch:
-        patience = Patience(server, patch, pid=0)
+        patience = CommitRetry(server, patch, pid=0)
 
         assert await patience.try_often(pool, 10) == pytest.approx([*growing, *[BACKOFF_MAX_SECONDS] * 3])
         server.away = None
@@ -482,7 +482,7 @@ async def test_processes_of_a_fleet_do_not_try_in_step(server: Server, monkeypat
     pauses = []
     for pid in range(pools.SPREAD_STEPS):
         with monkeypatch.context() as patch:
-            pauses += await Patience(server, patch, pid=pid).try_often(Pool(PLACE, size=1), 2)
+            pauses += await CommitRetry(server, patch, pid=pid).try_often(Pool(PLACE, size=1), 2)
 
     assert pauses[0] == pytest.approx(BACKOFF_FIRST_SECONDS)
     assert pauses == sorted(set(pauses))

@@ -55,7 +55,7 @@ from outlive._replay.command import (
     StartDetached,
     TakeSnapshot,
 )
-from outlive._runtime.fact import fact_of_record
+from outlive._runtime.tree.fact import fact_of_record
 from tests.replay.define import NONCE, SECOND, START_AT, TURNS_MAX, Code, created, finish, pack
 from tests.replay.life import Key, Life, call_name, describe, is_inside_transaction, key_of, read_books, sort_asked
 

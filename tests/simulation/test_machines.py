@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from outlive._model.limit import Room
-from outlive._runtime.attempt import Attempt
+from outlive._runtime.tree.attempt import Attempt
 from outlive.testing.simulation import draw, simulate, simulate_many
 from outlive.testing.simulation.loop import SimulatedLoop
 from outlive.testing.simulation.machines.course import WANTED, course_of, held, is_logged

@@ -13,8 +13,9 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.codec import open_row, salt_of, seal
-from outlive._runtime.live import LiveRun
-from outlive._runtime.mover import Mover
+from outlive._runtime.session import worker as workers
+from outlive._runtime.session.worker import Worker
+from outlive._runtime.tree.rebuilding import rebuild
 from outlive._store.contract import Change, Outcome, Store
 from outlive._store.memory import MemoryState, MemoryStore
 from outlive.testing import SurvivalError, Survivor, TestEngine, crash_everywhere
@@ -314,16 +315,16 @@ async def test_a_store_that_acknowledges_too_early_is_found() -> None:
 
 async def test_an_engine_that_acts_before_durability_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step begins before the outcome that it follows from is in the journal."""
-    honest = Mover.settle
+    honest = Worker.settle
 
-    def hasty(self: Mover, live: Any) -> None:
+    def hasty(self: Worker, live: Any) -> None:
         draft = live.draft
         if draft is not None and live.journal:
-            self.release(live, draft)
+            self._release(live, draft)
             draft.effects.clear()
         honest(self, live)
 
-    monkeypatch.setattr(Mover, "settle", hasty)
+    monkeypatch.setattr(Worker, "settle", hasty)
 
     with pytest.raises(SurvivalError, match="no durable event asks for it"):
         await crash_everywhere(checkout, "o-1")
@@ -331,16 +332,16 @@ async def test_an_engine_that_acts_before_durability_is_found(monkeypatch: pytes
 
 async def test_an_engine_that_forgets_outcomes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a recovery it calls again what is in the journal."""
-    honest = LiveRun.rebuild
+    honest = rebuild
 
-    def forgets(self: LiveRun, run: Any, rows: list[Any], **options: Any) -> int:
+    def forgets(live: Any, run: Any, rows: list[Any], **options: Any) -> int:
         kept = [row for row in rows if b'"t":"StepSucceeded"' not in row[3]]
         if len(kept) != len(rows):
             salt = salt_of(run.nonce)
             rows = [seal(open_row(row, salt=salt, run_id=run.id), salt=salt, seq=seq) for seq, row in enumerate(kept)]
-        return honest(self, run, rows, **options)
+        return honest(live, run, rows, **options)
 
-    monkeypatch.setattr(LiveRun, "rebuild", forgets)
+    monkeypatch.setattr(workers, "rebuild", forgets)
 
     with pytest.raises(SurvivalError, match=r"step crash\.reserve has ended before"):
         await crash_everywhere(two_steps)

@@ -2,7 +2,7 @@
 
 For the journal it has failed, and nobody will ever know its result. But its saga counts on a failed step having left
 nothing behind. So whoever runs it calls its undo before the failure is written down, with the result while that is at
-hand (`outlive._runtime.taking_back`).
+hand (`outlive._runtime.steps.unkept`).
 """
 
 from __future__ import annotations

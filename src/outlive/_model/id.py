@@ -31,3 +31,8 @@ def known_run_id(where: str, run_id: object, *, name: str = "run_id") -> str:
 def child_id(root_id: str, number: int) -> str:
     """The id of a run inside the tree of `root_id`; '~' keeps it apart from every id a user may choose."""
     return root_id if number == 0 else f"{root_id}~{number}"
+
+
+def generation_id(run_id: str, number: int) -> str:
+    """The id that the first, second, ... generation of a run has when it has gone on as the next one."""
+    return f"{run_id}~gen{number}"

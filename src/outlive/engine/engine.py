@@ -23,11 +23,12 @@ from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, given
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
-from outlive._runtime.bell import Bell
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
-from outlive._runtime.committer import Answer, Committer
-from outlive._runtime.reporter import Reporter
-from outlive._runtime.station import STORE_SECONDS, Station
+from outlive._runtime.commit.committer import Answer, Committer
+from outlive._runtime.environment import Environment
+from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
+from outlive._runtime.tree.run_log import RunLog
+from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive.client.birth import birth
 from outlive.client.client import Client
@@ -124,7 +125,7 @@ class Engine(EngineVerbs):
         self._committer: Committer | None = None
         self._client: Client | None = None
         self._waiters: Waiters | None = None
-        self._station: Station | None = None
+        self._sessions: WorkerSessions | None = None
         self._process = 0
         self._is_entered = False
         self._sync = SyncEngine(self)
@@ -172,8 +173,8 @@ class Engine(EngineVerbs):
                 self._leases = self._leases_on(self._store)
                 await self._leases.open()
                 enter_engine()
-                self._station = self._new_station(self._leases)
-                await self._station.start()
+                self._sessions = self._new_sessions(self._leases)
+                await self._sessions.start()
                 self._store.watch(self._ring)
             self._client = self._new_client()
             self._loop = asyncio.get_running_loop()
@@ -197,8 +198,8 @@ class Engine(EngineVerbs):
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + self._grace_seconds + STORE_SECONDS
         try:
-            if self._station is not None:
-                await self._station.stop(grace_seconds=self._grace_seconds)
+            if self._sessions is not None:
+                await self._sessions.stop(grace_seconds=self._grace_seconds)
             if self._waiters is not None:
                 self._waiters.close()
             if self._committer is not None:
@@ -210,8 +211,8 @@ class Engine(EngineVerbs):
         await self._close(client)
 
     async def _close(self, client: Client | None) -> None:
-        if self._station is not None:
-            self._station = None
+        if self._sessions is not None:
+            self._sessions = None
             await leave_engine()
         if self._waiters is not None:
             self._waiters.close()
@@ -227,28 +228,27 @@ class Engine(EngineVerbs):
         self._is_entered = False
 
     async def _pause(self) -> None:
-        await Bell().sleep(self._poll_seconds)
+        await Wakeup().sleep(self._poll_seconds)
 
-    def _new_station(self, leases: Leases) -> Station:
+    def _new_sessions(self, leases: Leases) -> WorkerSessions:
         assert self._committer is not None
         assert self._waiters is not None
-        return Station(
+        environment = Environment(self._clock, self.counters, self.limits, self._recovery, self._packer, self._registry)
+        options = WorkerOptions(
+            name=self._worker_name,
+            is_named=self._name is not None,
+            lease_seconds=self._lease_seconds,
+            poll_seconds=self._poll_seconds,
+            exits_when_stalled=self._exits_when_stalled,
+        )
+        return WorkerSessions(
+            environment,
+            options,
             store=self._store,
             leases=leases,
             committer=self._committer,
-            clock=self._clock,
-            packer=self._packer,
-            registry=self._registry,
-            limits=self.limits,
-            recovery=self._recovery,
-            reporter=Reporter(self._redaction),
-            counters=self.counters,
-            announce=self._waiters.announce,
-            name=self._worker_name,
-            is_named=self._name is not None,
-            exits_when_stalled=self._exits_when_stalled,
-            lease_seconds=self._lease_seconds,
-            poll_seconds=self._poll_seconds,
+            waiters=self._waiters,
+            run_log=RunLog(self._redaction),
         )
 
     def _new_client(self) -> Client:
@@ -276,21 +276,21 @@ class Engine(EngineVerbs):
         """
         if self._committer is None:
             return False
-        if self._station is None or not self._station.begin(run_id, event, blobs, answer):
+        if self._sessions is None or not self._sessions.begin(run_id, event, blobs, answer):
             self._committer.submit(birth(run_id, event, blobs), answer)
             self._ring()
         return True
 
     def _ring(self) -> None:
-        if self._station is not None:
-            self._station.ring()
+        if self._sessions is not None:
+            self._sessions.ring()
 
     def _moves_here(self, run_id: str) -> bool:
-        return self._station is not None and self._station.moves(run_id)
+        return self._sessions is not None and self._sessions.moves(run_id)
 
     def _disown(self, journal: int) -> None:
-        if self._station is not None:
-            self._station.disown(journal)
+        if self._sessions is not None:
+            self._sessions.disown(journal)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:

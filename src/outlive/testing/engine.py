@@ -154,13 +154,13 @@ class TestEngine(Engine):
         return (
             not self._watched.under_way
             and (self._committer is None or self._committer.is_idle)
-            and (self._station is None or self._station.is_resting)
+            and (self._sessions is None or self._sessions.is_resting)
         )
 
     @property
     def steps(self) -> tuple[int, int]:
         """How many steps run, and how many were begun so far."""
-        return (0 if self._station is None else self._station.steps_running), self.counters.steps_started
+        return (0 if self._sessions is None else self._sessions.steps_running), self.counters.steps_started
 
     @property
     def writes(self) -> int:
@@ -184,13 +184,13 @@ class TestEngine(Engine):
         self._leave()
         if self._committer is not None:
             self._committer.abandon()
-        if self._station is not None:
-            self._station.abandon()
+        if self._sessions is not None:
+            self._sessions.abandon()
         if self._waiters is not None:
             self._waiters.close()
         if self._client is not None:
             self._client.close()
-        self._client = self._station = self._committer = None
+        self._client = self._sessions = self._committer = None
 
 
 def _clock_for_old_store() -> SkipClock:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from outlive._replay.command import StepKind
-from outlive._runtime.attempt import Attempt
+from outlive._runtime.tree.attempt import Attempt
 from outlive.testing.simulation.book import Book
 from outlive.testing.simulation.loop import SimulatedLoop
 from outlive.testing.simulation.machines.effects import Effects

@@ -16,7 +16,7 @@ from outlive._define.saga import saga
 from outlive._define.step import step
 from outlive._define.workflow import workflow
 from outlive._model import Retry
-from outlive._runtime.attempt import Attempt
+from outlive._runtime.tree.attempt import Attempt
 from outlive.errors import StepFailed, StepInterrupted, StepTimeoutError
 from outlive.testing.simulation.clock import running_loop
 from outlive.testing.simulation.ledger import Ledger

@@ -16,7 +16,7 @@ from typing import Any
 from outlive._define.registry import Registry
 from outlive._lease.contract import Leases
 from outlive._model import Limits
-from outlive._runtime.station import Station
+from outlive._runtime.session.sessions import WorkerSessions
 from outlive.engine import Engine
 from outlive.errors import StoreUnavailableError
 from outlive.testing.simulation.clock import SimulatedClock
@@ -66,15 +66,15 @@ class SimulatedEngine(Engine):
         self._overlaps = overlaps
         self._simulated_leases = leases
 
-    def _new_station(self, leases: Leases) -> Station:
+    def _new_sessions(self, leases: Leases) -> WorkerSessions:
         assert self._committer is not None
         self._committer._overlaps = self._overlaps
         # The given ones would look at the real process, which all simulated ones share.
-        return super()._new_station(self._simulated_leases(self._store))
+        return super()._new_sessions(self._simulated_leases(self._store))
 
     def forget(self) -> None:
         """Drop the runs that it has in memory: a workflow that is garbage must not be heard."""
-        station = self._station
+        station = self._sessions
         if station is not None and station._worker is not None:
             with suppress(Exception):
                 station._worker.discard_all()

@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 
 from outlive._journal.codec import open_row, salt_of, seal
 from outlive._replay.command import RunStep
-from outlive._runtime.executor import Executor
-from outlive._runtime.live import LiveRun
-from outlive._runtime.patience import Patience
+from outlive._runtime.commit.retry import CommitRetry
+from outlive._runtime.steps.executor import Executor
+from outlive._runtime.tree.live import LiveTree
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.testing.simulation.machines.switches import MACHINE_SWITCHES
@@ -44,11 +44,11 @@ def _without_fence() -> Iterator[None]:
         yield
 
 
-async def _never_read_back(self: Patience, changes: Sequence[Change], open_: list[int]) -> Found:
+async def _never_read_back(self: CommitRetry, changes: Sequence[Change], open_: list[int]) -> Found:
     return {}
 
 
-async def _believe(self: Patience, changes: Sequence[Change], open_: list[int]) -> Found:
+async def _believe(self: CommitRetry, changes: Sequence[Change], open_: list[int]) -> Found:
     return {index: (Outcome.COMMITTED, changes[index].journal) for index in open_}
 
 
@@ -58,7 +58,7 @@ def _without_budget() -> Iterator[None]:
     start = Executor.start
     known: WeakKeyDictionary[Any, set[tuple[int, int, str]]] = WeakKeyDictionary()
 
-    def begin(self: Executor, live: LiveRun, command: RunStep) -> None:
+    def begin(self: Executor, live: LiveTree, command: RunStep) -> None:
         calls = known.setdefault(asyncio.get_running_loop(), set())
         call = live.fold.root.nonce, command.run, command.call
         if call not in calls:
@@ -72,8 +72,8 @@ def _without_budget() -> Iterator[None]:
 
 SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "fence": _without_fence,
-    "read-back": partial(replaced, Patience, "read_back", _never_read_back),
-    "doubt": partial(replaced, Patience, "read_back", _believe),
+    "read-back": partial(replaced, CommitRetry, "read_back", _never_read_back),
+    "doubt": partial(replaced, CommitRetry, "read_back", _believe),
     "budget": _without_budget,
     **MACHINE_SWITCHES,
 }

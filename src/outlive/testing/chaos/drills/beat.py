@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from importlib import resources
 
-from outlive._runtime.keeper import BEATS_PER_LEASE
+from outlive._runtime.session.keeper import BEATS_PER_LEASE
 from outlive.testing.chaos.drills.fleet import Fleet, fleet
 
 CALM_SECONDS = 13.0

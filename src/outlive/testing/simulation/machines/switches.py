@@ -17,7 +17,7 @@ from outlive._model.limit import Level, RateLimit
 from outlive._replay.frame import Remembered, Scope
 from outlive._replay.rollback import Rollback
 from outlive._replay.saga import Booking, Saga
-from outlive._runtime.gate import Gate
+from outlive._runtime.gate.gate import Gate
 from outlive.testing.simulation.replacing import replaced
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outlive._define.inside import CURRENT_STEP
-from outlive._runtime.attempt import Attempt
+from outlive._runtime.tree.attempt import Attempt
 from outlive.testing.simulation.clock import running_loop
 from outlive.testing.simulation.ledger import Ledger
 from outlive.testing.simulation.machines.legs import Leg

@@ -1,0 +1,336 @@
+"""One writer for everything that has something to say: group commit.
+
+While one batch is being committed, the next one collects. So a hundred runs that finish a step at about the same time
+cost one transaction, and a run that is alone waits for nobody. Outcomes are answered from plain callbacks of the event
+loop, never from inside a task, because an answer may feed an execution.
+
+A store that is down is not a failure of any run: the batch is kept and tried again with back-off, and nothing behind it
+moves. A commit whose outcome is unknown is read back and compared, row by row, before anyone hears of it.
+
+A change that the store holds (somebody else's open transaction takes an id that it wants) steps aside, and what its
+tree says next steps behind it (`held`); the others do not wait.
+
+What a tree says while something that it said before is on its way hangs on that. If that is refused, the rest is: it
+must not find its place in a journal that somebody else has gone on with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from outlive._journal.codec import Row
+from outlive._runtime.commit.held import HeldChanges
+from outlive._runtime.commit.merging import merged
+from outlive._runtime.commit.retry import CommitRetry
+from outlive._store.contract import Change, Outcome, Store, Transaction
+from outlive._tasks import own_task
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.telemetry import Counters, log
+
+DRAIN_LOOK_SECONDS = 0.02
+BATCH_MIN = 16
+"""Fewer changes than this are not worth two commits."""
+TURNS_TO_THE_STORE = 3
+"""Turns of the event loop after which a store has been given what it was asked to write."""
+
+Answer = Callable[[Outcome, int], None]
+"""Told the outcome of a change and the handle of its journal."""
+Told = tuple[list[tuple[Change, Answer]], list[tuple[Outcome, int]]]
+"""A batch and what became of it."""
+
+
+class Within(NamedTuple):
+    """A change that commits in the transaction of a step."""
+
+    transaction: Transaction
+    change: Change
+    answer: Answer
+    void: Callable[[Exception | None], None]
+    """Told that nothing was written, and why, if that is the step's own fault: its tree must forget the change."""
+
+
+class Committer:
+    """Collects changes and commits them in batches, in the order in which they came."""
+
+    def __init__(self, store: Store, *, counters: Counters, batch_max: int, overlaps: bool = False) -> None:
+        self._store = store
+        self._counters = counters
+        self._batch_max = batch_max
+        self._overlaps = overlaps
+        """Whether answers are worked on while the next batch is written: that pays where a server writes it."""
+        self._queue: deque[tuple[Change, Answer]] = deque()
+        self._batch: list[tuple[Change, Answer]] = []
+        """What the store was given last."""
+        self._pump: asyncio.Task[None] | None = None
+        self._transactions: set[asyncio.Task[None]] = set()
+        self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
+        """By journal: what waits for the transaction of a step, or behind a change that the store holds."""
+        self._aside = HeldChanges(store, give_back=self._take_back)
+        self._retry = CommitRetry(store, counters=counters, waiting=lambda: len(self._queue) + 1)
+        self._is_abandoned = False
+
+    @property
+    def trouble(self) -> str:
+        """Why the store refuses at the moment; empty when all is well."""
+        return self._retry.trouble
+
+    def submit(self, change: Change, answer: Answer) -> None:
+        """Commit a change soon; `answer` is called from a plain callback once its outcome is durable."""
+        assert change.rows, "every change proves by the next seq that it may be written"
+        if self._is_abandoned:
+            return
+        if self._held and change.journal in self._held:
+            self._held[change.journal].append((change, answer))
+            return
+        self._queue.append((change, answer))
+        self._pump_soon()
+
+    def _pump_soon(self) -> None:
+        if self._pump is None:
+            self._pump = own_task(self._run(), name="outlive-committer")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything submitted so far has its outcome."""
+        return self._pump is None and not self._transactions and not self._held and not self._aside
+
+    # -- Transactions of steps -------------------------------------------------------------------------------
+
+    def submit_within(self, within: Within) -> None:
+        """Commit a change in the transaction of a step.
+
+        What its tree has said before and the store has not been given yet goes along. What it says from now on waits
+        for the outcome.
+        """
+        if self._is_abandoned:
+            return
+        journal = within.change.journal
+        if journal in self._held:
+            self._held[journal].append(within)
+            return
+        self._held[journal] = []
+        # What the store has been given and not answered may be refused, and what stands in its place then is not ours.
+        given = [change for change, _ in self._batch if change.journal == journal]
+        behind = given[-1].rows[-1] if given else None
+        self._spawn(self._run_within(within, self._take_queued(journal), behind))
+
+    async def begin(self, *, seconds_max: float) -> Transaction:
+        """A transaction for a step. See `Store.begin`."""
+        return await self._store.begin(seconds_max=seconds_max)
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """Nobody wants what a step wrote."""
+        self._spawn(rolled_back(transaction))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = own_task(work, name="outlive-transaction")
+        self._transactions.add(task)
+        task.add_done_callback(self._transactions.discard)
+
+    async def _run_within(self, within: Within, earlier: list[tuple[Change, Answer]], behind: Row | None) -> None:
+        entries = [*earlier, (within.change, within.answer)]
+        reason: Exception | None = None
+        try:
+            outcomes = await self._commit_within(within, [change for change, _ in entries], behind)
+        except StoreUnavailableError:
+            outcomes = []
+        except Exception as error:  # The database refuses what the step wrote, or its time was up.
+            outcomes, reason = [], error
+        asyncio.get_running_loop().call_soon(self._end_within, within, entries, outcomes, reason)
+
+    async def _commit_within(
+        self, within: Within, changes: list[Change], behind: Row | None
+    ) -> list[tuple[Outcome, int]]:
+        try:
+            return await within.transaction.commit(changes, behind=behind)
+        except CommitUnknownError:
+            self._counters.unknowns += 1
+            # All of it is there or nothing is, so that the last one speaks for all.
+            found = await self._retry.read_back([within.change], [0])
+            self._retry.say_well()
+            if not found:
+                raise
+            return list(found.values()) * len(changes)
+
+    def _end_within(
+        self,
+        within: Within,
+        entries: list[tuple[Change, Answer]],
+        outcomes: list[tuple[Outcome, int]],
+        reason: Exception | None,
+    ) -> None:
+        journal = within.change.journal
+        if outcomes:
+            self._counters.transactions += 1
+            self._count(entries, outcomes)
+            self._tell(entries, outcomes)
+        else:
+            # Nothing was written, and what the step wrote is lost. What was said before it is as true as ever.
+            within.void(reason)
+            self._refuse_rest(journal)
+            self._queue.extendleft(reversed(entries[:-1]))
+        self._submit_held(journal)
+
+    def _submit_held(self, journal: int) -> None:
+        """What waited for a tree's transaction, or behind its change, has its turn."""
+        for entry in self._held.pop(journal, ()):
+            if isinstance(entry, Within):
+                self.submit_within(entry)
+            else:
+                self.submit(*entry)
+        if self._queue:
+            self._pump_soon()
+
+    # -- Changes that the store holds ------------------------------------------------------------------------
+
+    def _set_aside(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> Told:
+        """The batch without the changes that have no outcome yet."""
+        heard = [place for place, (outcome, _) in enumerate(outcomes) if outcome is not Outcome.HELD]
+        for place in sorted({*range(len(batch))} - {*heard}):
+            self._counters.held += 1
+            self._aside.add(batch[place])
+            if journal := batch[place][0].journal:
+                self._held.setdefault(journal, []).extend(self._take_queued(journal))
+        return [batch[place] for place in heard], [outcomes[place] for place in heard]
+
+    def _take_back(self, entries: list[tuple[Change, Answer]]) -> None:
+        """These are worth another try, before what their trees have said since."""
+        self._queue.extendleft(reversed(entries))
+        for journal in {change.journal for change, _ in entries} - {0}:
+            self._submit_held(journal)
+        self._pump_soon()
+
+    # -- Stopping --------------------------------------------------------------------------------------------
+
+    def gather(self) -> None:
+        """Write whatever comes from now on in as few batches as it fits: nobody has anything to do meanwhile."""
+        self._overlaps = False
+
+    async def drain(self, *, patience_seconds: float, silence_seconds: float = math.inf) -> bool:
+        """Wait until everything submitted so far has its outcome, but for starts of runs whose id somebody else holds;
+        False if the store is away, or holds what a run has said, for longer than this, or does not even refuse for
+        `silence_seconds`."""
+        loop = asyncio.get_running_loop()
+        silent_at = loop.time() + silence_seconds
+        while self._pump is not None or self._transactions or self._aside.has_trees:
+            busy = [self._pump, self._aside.looking, *self._transactions]
+            await asyncio.wait([task for task in busy if task is not None], timeout=DRAIN_LOOK_SECONDS)
+            # The last answers were scheduled before the pump ended; let them be heard.
+            await asyncio.sleep(0)
+            patience_seconds -= DRAIN_LOOK_SECONDS
+            if (self.trouble or self._aside.has_trees) and patience_seconds <= 0:
+                return False
+            if loop.time() >= silent_at:
+                return False
+        return True
+
+    def abandon(self) -> None:
+        """Commit nothing more, not even what waits: the engine has stopped."""
+        self._is_abandoned = True
+        self._aside.abandon()
+        for task in self._transactions:
+            task.cancel()
+        if self._pump is not None:
+            self._pump.cancel()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        untold: Told | None = None
+        try:
+            while self._queue:
+                size = self._size_of_batch(len(self._batch))
+                self._batch = batch = [self._queue.popleft() for _ in range(size)]
+                changes, where = merged([change for change, _ in batch])
+                telling, untold = untold, None
+                commit = self._retry.commit(changes, is_doubtful=self._aside.gave_back(batch))
+                outcomes = await (commit if telling is None else self._meanwhile(commit, telling))
+                if len(changes) < len(batch):
+                    outcomes = [outcomes[place] for place in where]
+                if any(outcome is Outcome.HELD for outcome, _ in outcomes):
+                    batch, outcomes = self._set_aside(batch, outcomes)
+                self._count(batch, outcomes)
+                untold = batch, outcomes
+                # A conflict is told first: what its tree has said since must not reach the store.
+                if self._overlaps and self._queue and all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
+                    continue
+                loop.call_soon(self._tell, *untold)
+                untold = None
+                # One turn of the loop: what the answers bring about joins the next batch.
+                await asyncio.sleep(0)
+        finally:
+            self._pump, self._batch = None, []
+
+    def _size_of_batch(self, previous: int) -> int:
+        """How many changes the next batch takes. Half of those that move: while the store writes one half, the answers
+        to the other half are worked on, and neither waits for the other."""
+        if not self._overlaps:
+            return min(len(self._queue), self._batch_max)
+        half = (len(self._queue) + previous + 1) // 2
+        return min(len(self._queue), self._batch_max, max(half, BATCH_MIN))
+
+    async def _meanwhile(
+        self, committing: Coroutine[Any, Any, list[tuple[Outcome, int]]], telling: Told
+    ) -> list[tuple[Outcome, int]]:
+        """Give a batch to the store, and tell the answers to the one before as soon as it is on its way."""
+        loop = asyncio.get_running_loop()
+        commit = loop.create_task(committing, name="outlive-commit")
+        try:
+            try:
+                for _ in range(TURNS_TO_THE_STORE):
+                    await asyncio.sleep(0)
+            finally:
+                loop.call_soon(self._tell, *telling)
+            return await commit
+        except asyncio.CancelledError:
+            commit.cancel()
+            raise
+
+    def _tell(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
+        for (change, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
+            try:
+                answer(outcome, journal)
+            except Exception:  # The others have to hear their answers.
+                log.exception("an answer of the committer was not understood")
+            if outcome is Outcome.CONFLICT and change.journal:
+                self._refuse_rest(change.journal)
+
+    def _refuse_rest(self, journal: int) -> None:
+        """A change was refused: so is what its tree has said since. It will say no more, now that it knows."""
+        refused: list[tuple[Change, Answer]] = []
+        for entry in [*self._take_queued(journal), *self._held.pop(journal, ())]:
+            if isinstance(entry, Within):
+                self.roll_back(entry.transaction)
+                refused.append((entry.change, entry.answer))
+            else:
+                refused.append(entry)
+        if refused:
+            self._counters.conflicts += len(refused)
+            self._tell(refused, [(Outcome.CONFLICT, journal)] * len(refused))
+
+    def _take_queued(self, journal: int) -> list[tuple[Change, Answer]]:
+        taken = [entry for entry in self._queue if entry[0].journal == journal]
+        if taken:
+            self._queue = deque(entry for entry in self._queue if entry[0].journal != journal)
+        return taken
+
+    def _count(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
+        counters = self._counters
+        counters.commits += 1
+        for (change, _), (outcome, _) in zip(batch, outcomes, strict=True):
+            if outcome is Outcome.CONFLICT:
+                counters.conflicts += 1
+                continue
+            counters.rows += len(change.rows)
+            for row in change.rows:
+                counters.bytes += len(row[3])
+
+
+async def rolled_back(transaction: Transaction) -> None:
+    """Roll a transaction back; a store that is away has done so."""
+    with suppress(StoreUnavailableError):
+        await transaction.rollback()

@@ -1,0 +1,144 @@
+"""Gives batches to a store until every change has an outcome, however long that takes.
+
+A store that is down is not a failure of any run: the batch is kept and tried again with back-off. A commit whose
+outcome is unknown is read back and compared, row by row, before anyone hears of it. A batch that the store refuses for
+a reason of its own is tried change by change, so that nobody suffers for another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from outlive._model import generation_id
+from outlive._runtime.wakeup import Wakeup
+from outlive._store.contract import Change, Outcome, Store
+from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
+from outlive.telemetry import Counters, log
+
+BACKOFF_FIRST_SECONDS = 0.05
+BACKOFF_MAX_SECONDS = 5.0
+REFUSALS_MAX = 5
+"""How often a change that the store refuses for a reason of its own is tried before its run is given up here."""
+
+
+class CommitRetry:
+    """Commits to one store."""
+
+    def __init__(self, store: Store, *, counters: Counters, waiting: Callable[[], int]) -> None:
+        self._store = store
+        self._counters = counters
+        self._waiting = waiting
+        """How many changes wait, for the log."""
+        self.trouble = ""
+        """Why the store refuses at the moment; empty when all is well."""
+
+    async def commit(self, changes: list[Change], *, is_doubtful: bool = False) -> list[tuple[Outcome, int]]:
+        """The outcomes of changes; `is_doubtful` if an earlier try of one of them may have arrived without our hearing
+        of it."""
+        pause, refusals = BACKOFF_FIRST_SECONDS, 0
+        known: dict[int, tuple[Outcome, int]] = {}
+        while True:
+            open_ = [index for index in range(len(changes)) if index not in known]
+            try:
+                outcomes = await self._store.commit([changes[index] for index in open_])
+            except CommitUnknownError as error:
+                self._counters.unknowns += 1
+                is_doubtful = True
+                await self._say(error, pause)
+                known |= await self.read_back(changes, open_)
+                if len(known) == len(changes):
+                    break
+            except StoreMovedError:
+                # Waiting does not help. The runs are discarded, and a start asks the store why it was refused.
+                known |= {index: (Outcome.CONFLICT, changes[index].journal) for index in open_}
+                break
+            except StoreUnavailableError as error:
+                await self._say(error, pause)
+            except Exception as error:
+                # Not the store's state but something in the batch. Nobody may suffer for another's change.
+                await self._say(error, pause)
+                if len(open_) > 1:
+                    known |= {
+                        index: (await self.commit([changes[index]], is_doubtful=is_doubtful))[0] for index in open_
+                    }
+                    break
+                refusals += 1
+                if refusals == REFUSALS_MAX:
+                    log.error("a change of journal %d is given up: %s", changes[0].journal, error)
+                    known[0] = Outcome.CONFLICT, changes[0].journal
+                    break
+            else:
+                known |= dict(zip(open_, outcomes, strict=True))
+                if is_doubtful:
+                    # What was not to be found may have arrived since, and be in its own way now.
+                    lost = [index for index in open_ if known[index][0] is Outcome.CONFLICT]
+                    known |= await self.read_back(changes, lost)
+                break
+            pause = min(BACKOFF_MAX_SECONDS, pause * 2)
+        self.say_well()
+        return [known[index] for index in range(len(changes))]
+
+    async def read_back(self, changes: Sequence[Change], open_: list[int]) -> dict[int, tuple[Outcome, int]]:
+        """Find out what became of a commit that failed around its end; what was not written is left out."""
+        found = {index: await self._find_outcome(changes[index]) for index in open_}
+        return {index: outcome for index, outcome in found.items() if outcome is not None}
+
+    async def _find_outcome(self, change: Change) -> tuple[Outcome, int] | None:
+        refusals = 0
+        while True:
+            try:
+                return await find_outcome(self._store, change)
+            except StoreMovedError:
+                return Outcome.CONFLICT, change.journal
+            except StoreUnavailableError as error:
+                await self._say(error, BACKOFF_MAX_SECONDS / 5)
+            except Exception as error:
+                # Something in what stands there. Whoever cannot know is refused: that is read anew, by their run only.
+                await self._say(error, BACKOFF_FIRST_SECONDS * 2**refusals)
+                refusals += 1
+                if refusals == REFUSALS_MAX:
+                    log.error("what became of a change of journal %d cannot be read: %s", change.journal, error)
+                    return Outcome.CONFLICT, change.journal
+
+    async def _say(self, error: Exception, pause: float) -> None:
+        if not self.trouble:
+            is_bug = not isinstance(error, StoreUnavailableError)
+            text = "%s; %d changes wait and will be tried again"
+            log.error(text, error, self._waiting(), exc_info=error if is_bug else None)
+        self.trouble = str(error) or repr(error)
+        await Wakeup().sleep(pause)  # Not one bell for all: several may wait for the store at once.
+
+    def say_well(self) -> None:
+        """The store has answered: if it was away, that is over."""
+        if self.trouble:
+            log.warning("the store is back; nothing was lost")
+            self.trouble = ""
+
+
+async def find_outcome(store: Store, change: Change) -> tuple[Outcome, int] | None:
+    """What became of a change whose commit was never answered: its outcome, or None if it was not written.
+
+    Only reading can tell. The rows of the change are compared with those that stand in their place: no other writer has
+    equal ones, because a row is sealed with the nonce of its tree, and says who made it and when. A change that forgets
+    leaves only its rows from the snapshot on.
+    """
+    journal = change.journal
+    if journal == 0:
+        root = change.runs[0]
+        run = await store.find_run(root.id)
+        if run is None:
+            return None
+        if run.nonce != root.nonce:
+            # Somebody else's; or ours, if it has gone on as a new one meanwhile.
+            run = await store.find_run(generation_id(root.id, 1))
+            if run is None or run.nonce != root.nonce:
+                return Outcome.CONFLICT, 0
+        journal = run.journal
+    kept = [row for row in change.rows if change.forgets is None or row[0] >= change.forgets.before]
+    rows = await store.read_journal(journal, after=change.after, limit=len(kept))
+    if not rows:
+        return None
+    if change.journal == 0 and rows[0][0] > kept[0][0]:
+        # It has gone on since, and has forgotten how it began. That it is there says enough.
+        return Outcome.COMMITTED, journal
+    return (Outcome.COMMITTED if rows == kept else Outcome.CONFLICT), journal

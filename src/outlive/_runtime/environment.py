@@ -1,0 +1,23 @@
+"""What an engine was built with, and everything that works for it needs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from outlive._define.registry import Registry
+from outlive._journal.packing import Packer
+from outlive._model import Limits
+from outlive._model.recovery import Recovery
+from outlive._runtime.clock import Clock
+from outlive.telemetry import Counters
+
+
+class Environment(NamedTuple):
+    """The same for all sessions of an engine."""
+
+    clock: Clock
+    counters: Counters
+    limits: Limits
+    recovery: Recovery
+    packer: Packer
+    registry: Registry

@@ -1,0 +1,56 @@
+"""What an exception of a step means, wherever it was raised: how it is described, and whether another attempt may help.
+
+A step in a process of its own raises there, and only data comes back. So the process says which classes the exception
+has, by name, and the policy is applied here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from outlive._journal.failure import class_name, failure_of
+from outlive._model import Failure
+from outlive.errors import OutliveError, ProcessDiedError, StepTimeoutError, TransactionOverError
+from outlive.telemetry import log
+
+_PASSING = (StepTimeoutError, ProcessDiedError, TransactionOverError)
+"""Errors of ours that another attempt need not meet again."""
+
+
+class StepRaised(Exception):
+    """What a step raised in another process."""
+
+    def __init__(self, failure: Failure, classes: list[str], *, is_final: bool, is_unkept: bool = False) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.is_unkept = is_unkept
+        """Whether it returned, and what it returned cannot be stored."""
+        self._classes = frozenset(classes)
+        self._is_final = is_final
+
+    def is_retryable(self, on: Iterable[type[BaseException]]) -> bool:
+        """See the function of this name."""
+        return not self._is_final and any(class_name(cls) in self._classes for cls in on)
+
+
+def is_retryable(error: BaseException, on: tuple[type[BaseException], ...]) -> bool:
+    """Whether another attempt may go better, by a policy that names the classes for which it may."""
+    if isinstance(error, StepRaised):
+        return error.is_retryable(on)
+    return isinstance(error, on) and not is_final(error)
+
+
+def is_final(error: BaseException) -> bool:
+    """Errors of ours about the values of a step: another attempt would meet them again."""
+    return isinstance(error, OutliveError) and not isinstance(error, _PASSING)
+
+
+def describe(error: BaseException) -> Failure:
+    """The failure, whatever the exception does when it is looked at."""
+    if isinstance(error, StepRaised):
+        return error.failure
+    try:
+        return failure_of(error)
+    except Exception:  # An exception that cannot even be looked at is a failure all the same.
+        log.exception("what a step raised could not be described")
+        return Failure(type=class_name(type(error)), message="it could not be described")

@@ -1,0 +1,168 @@
+"""What breakers are asked, and what they are told.
+
+An attempt that passes the gate has a permit of its breaker. How it ends is told to the breaker, and one that is not
+made after all gives its permit back: else nobody could be the trial that closes it again. Whoever asks a shared breaker
+asks behind what this engine has told it before.
+
+A trial of a shared breaker says now and then that it is under way, for its process may die; then it has failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar
+
+from outlive._model.breaker import Breaker, BreakerState, Permit, Phase, Refusal
+from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.failures import is_retryable
+from outlive._runtime.gate.cells import STORE_RETRY_SECONDS, Cells, StepOf
+from outlive._runtime.gate.ticket import End, Ticket
+from outlive._runtime.wakeup import Wakeup
+from outlive.errors import CommitUnknownError, StepInterrupted, StepTimeoutError
+from outlive.telemetry import Counters, log
+
+TRIAL_SECONDS = 30.0
+"""A trial of a shared breaker has failed when nobody has heard of it for so long: its process died."""
+RENEW_SECONDS = TRIAL_SECONDS / 3
+TRIES_MAX = 5
+"""How often a breaker is told something that a store refuses for a reason of its own."""
+
+_TRIAL = round(TRIAL_SECONDS * MICROSECONDS)
+
+T = TypeVar("T")
+Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+
+
+class Breakers:
+    """The breakers of one engine."""
+
+    def __init__(self, cells: Cells, *, clock: Clock, counters: Counters, spawn: Spawn) -> None:
+        self._cells = cells
+        self._clock = clock
+        self._counters = counters
+        self._spawn = spawn
+        self._reports: dict[str, asyncio.Task[None]] = {}
+        """The last outcome on its way to a shared breaker: who asks next asks behind it."""
+        self.is_closed = False
+        """Nobody is told anything any more."""
+
+    async def ask(self, ticket: Ticket, breaker: Breaker) -> float | None:
+        """None if an attempt may be made, which has a permit from now on; else after how many seconds to ask again."""
+        if (report := self._reports.get(breaker.name)) is not None and not report.done():
+            await asyncio.wait([report])
+
+        def ask(state: BreakerState, now_at: int) -> tuple[BreakerState, tuple[Permit | Refusal, int]]:
+            lapse = _TRIAL if breaker.shared else None
+            after, answer = breaker.ask(state, permit_id=ticket.permit_id, now_at=now_at, lapse=lapse)
+            return after, (answer, now_at)
+
+        answer, now_at = await self._cells.change(breaker, ask)
+        if isinstance(answer, Permit):
+            ticket.permit = answer
+            return None
+        ticket.permit = None
+        return (answer.at - now_at) / MICROSECONDS
+
+    def hear(self, ticket: Ticket, end: End) -> None:
+        """An attempt has ended."""
+        breaker = ticket.guard.breaker
+        # Who has not passed gives its permit back by itself.
+        if breaker is not None and ticket.permit is not None and ticket.passed_at and not self.is_closed:
+            self._tell(breaker, ticket.permit, end)
+
+    def _tell(self, breaker: Breaker, permit: Permit, end: End) -> None:
+        heard = partial(_heard, breaker, permit, end)
+        if not breaker.shared:
+            has_opened = self._cells.change_own(breaker, heard)
+            self._note(breaker, has_opened=has_opened)
+            return
+        # The end of a trial begins an epoch, and so hearing of it twice is hearing of it once.
+        is_repeatable = end is not End.BAD or permit.is_trial
+        after = self._reports.get(breaker.name)
+        report = self._spawn(self._report(breaker, heard, is_repeatable=is_repeatable, after=after))
+        self._reports[breaker.name] = report
+
+    async def _report(
+        self, breaker: Breaker, heard: StepOf[bool], *, is_repeatable: bool, after: asyncio.Task[None] | None
+    ) -> None:
+        if after is not None:
+            await asyncio.wait([after])
+        try:
+            self._note(breaker, has_opened=await self._change(breaker, heard, is_repeatable=is_repeatable))
+        except CommitUnknownError:
+            log.warning("nobody knows whether breaker %s has heard of an outcome", breaker.name)
+
+    async def _change(self, breaker: Breaker, step: StepOf[T], *, is_repeatable: bool = True) -> T:
+        """Tell a breaker something. A trial that it never hears of keeps everybody out for as long as a trial lasts, so
+        whatever is wrong with the store, it is tried again."""
+        for _ in range(TRIES_MAX - 1 if is_repeatable else 0):
+            try:
+                return await self._cells.change(breaker, step)
+            except Exception:
+                log.exception("breaker %s cannot be told something; that is tried again", breaker.name)
+                await Wakeup().sleep(STORE_RETRY_SECONDS)
+        return await self._cells.change(breaker, step, is_repeatable=is_repeatable)
+
+    def _note(self, breaker: Breaker, *, has_opened: bool) -> None:
+        if has_opened:
+            self._counters.breakers_opened += 1
+            log.warning("breaker %s is open for %g s", breaker.name, breaker.reset)
+
+    async def withdraw(self, ticket: Ticket) -> None:
+        """An attempt is not made after all, or not now: another one may be the trial."""
+        breaker = ticket.guard.breaker
+        if breaker is not None and ticket.permit is not None:
+            ticket.permit = None
+            await self._change(breaker, partial(_withdrawn, breaker, ticket))
+
+    def drop(self, ticket: Ticket) -> None:
+        """The same, without waiting for it."""
+        breaker = ticket.guard.breaker
+        permit, ticket.permit = ticket.permit, None
+        if breaker is not None and permit is not None:
+            self._tell(breaker, permit, End.UNTOLD)
+
+    def renew_later(self, ticket: Ticket) -> None:
+        """A shared trial says now and then that it is under way."""
+        breaker = ticket.guard.breaker
+        if breaker is not None and breaker.shared and ticket.permit is not None and ticket.permit.is_trial:
+            ticket.alarm = self._clock.call_later(RENEW_SECONDS, lambda: self._renew_soon(ticket, breaker))
+
+    def _renew_soon(self, ticket: Ticket, breaker: Breaker) -> None:
+        if not ticket.is_over and not self.is_closed:
+            self._spawn(self._renew(ticket, breaker))
+
+    async def _renew(self, ticket: Ticket, breaker: Breaker) -> None:
+        permit = ticket.permit
+        assert permit is not None
+
+        def renew(state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
+            return breaker.renew(state, permit, now_at=now_at, lapse=_TRIAL), None
+
+        await self._change(breaker, renew)
+        if not ticket.is_over:
+            self.renew_later(ticket)
+
+
+def end_of(breaker: Breaker | None, error: BaseException | None) -> End:
+    """What a breaker makes of an attempt that raised this, or returned."""
+    if breaker is None or error is None:
+        return End.GOOD
+    if isinstance(error, StepTimeoutError | StepInterrupted) or not isinstance(error, Exception):
+        return End.BAD
+    return End.BAD if is_retryable(error, breaker.on) else End.GOOD
+
+
+def _heard(breaker: Breaker, permit: Permit, end: End, state: BreakerState, now_at: int) -> Any:
+    """The state after an outcome, and whether that has opened the breaker."""
+    if end is End.UNTOLD:
+        return breaker.withdraw(state, permit.id, now_at=now_at), False
+    before = breaker.settle(state, now_at=now_at)
+    after = breaker.hear(before, permit, is_good=end is End.GOOD, now_at=now_at)
+    return after, after.phase is Phase.OPEN and after.epoch != before.epoch
+
+
+def _withdrawn(breaker: Breaker, ticket: Ticket, state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
+    return breaker.withdraw(state, ticket.permit_id, now_at=now_at), None

@@ -1,0 +1,246 @@
+"""The gate before a step: its breaker and its rate limit are asked, and the attempt begins when both agree.
+
+An attempt comes here when there is a slot for it, so that what is counted is about to begin. One that has to wait is
+no attempt yet. It holds no slot any more, its timeout has not begun, and it uses up no retry. A short wait is in memory
+only. For a long one the attempt leaves: the journal says until when (`StepDelayed`), and from then on it waits like one
+in its back-off, so its run may be suspended, and a crash loses nothing. On its turn it asks again. Only attempts that
+are about to begin ask; a replay never does.
+
+What the breakers and limits remember is in `cells`, and what they decide in `_model.breaker` and `_model.limit`. How a
+breaker is asked, and hears how its attempts end, is told in `breakers`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
+
+from outlive._journal.event import StepDelayed
+from outlive._model.breaker import Breaker
+from outlive._model.guard import Guard
+from outlive._model.limit import LimitState, RateLimit, Room, Turn
+from outlive._replay.command import RunStep
+from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.gate.breakers import Breakers
+from outlive._runtime.gate.cells import Cells
+from outlive._runtime.gate.ticket import Ticket
+from outlive._store.contract import Store
+from outlive._tasks import own_task
+from outlive.errors import CircuitOpenError, OutliveError, RateLimitedError
+from outlive.telemetry import Counters, log
+
+PATIENCE_SECONDS = 2.0
+"""Who has to wait longer leaves, and waits in the journal."""
+LATER_SECONDS = 10.0
+"""Who was told again and again to wait a moment, and has used up that patience, leaves for so long."""
+AGAIN_SECONDS = 1.0
+LATE_SECONDS = 1.0
+"""Who has waited, was let through and then finds no slot for so long, asks again."""
+
+_PATIENCE = round(PATIENCE_SECONDS * MICROSECONDS)
+_LATE = round(LATE_SECONDS * MICROSECONDS)
+
+
+class _Wait(NamedTuple):
+    """An attempt may not begin yet."""
+
+    seconds: float
+    by: str
+    error: OutliveError | None
+    """What it fails with, if it does not want to wait."""
+    has_turn: bool = False
+    breaker: str = ""
+    """The name of the breaker, if that is why."""
+
+
+class Door(NamedTuple):
+    """What becomes of an attempt at the gate."""
+
+    rested: Callable[[], None]
+    """Called once, first of all: it needs no slot here any more, because it has to wait, has passed, or leaves."""
+    passed: Callable[[], None]
+    delayed: Callable[[StepDelayed], None]
+    refused: Callable[[BaseException], None]
+    """Exactly one of these three is called, unless it gives up."""
+    found_open: Callable[[str, int], None]
+    """Called before, and once, if its breaker is open: with the breaker's name, and until when at least."""
+
+
+class Gate:
+    """Lets the attempts of one engine through."""
+
+    def __init__(self, store: Store, *, clock: Clock, counters: Counters) -> None:
+        self._cells = Cells(store, clock)
+        self._clock = clock
+        self._counters = counters
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asleep = 0
+        self._breakers = Breakers(self._cells, clock=clock, counters=counters, spawn=self._spawn)
+        self._is_closed = False
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether everybody here waits for the clock."""
+        return len(self._tasks) == self._asleep
+
+    def admit(self, command: RunStep, door: Door) -> Ticket:
+        """Let an attempt through as soon as it may begin."""
+        assert command.options.guard is not None
+        ticket = Ticket(command.options.guard, self._clock.new_id(), rested=door.rested, over=self._breakers.hear)
+        self._spawn(self._come(ticket, command, door))
+        return ticket
+
+    def lets_begin(self, command: RunStep, ticket: Ticket | None) -> bool:
+        """Whether there is nothing to ask, or it was asked; not if that is too long ago, as there was no slot."""
+        if ticket is None:
+            return command.options.guard is None
+        return not ticket.has_slept or self._clock.now() <= ticket.passed_at + _LATE
+
+    def give_back(self, command: RunStep) -> None:
+        """One that was lined up is not wanted any more."""
+        guard = command.options.guard
+        if guard is not None and guard.limit is not None and not self._is_closed:
+            self._spawn(self._give_back(guard, guard.limit, command))
+
+    async def close(self, *, patience_seconds: float) -> None:
+        """Stop. What is on its way to the store gets there, if that does not take too long."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience_seconds)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Stop at once, and tell nobody."""
+        self._is_closed = self._breakers.is_closed = True
+        for task in self._tasks:
+            task.cancel()
+
+    def _spawn(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = own_task(doing, name="outlive-gate")
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a gate could not do its work", exc_info=error)
+
+    # -- Asking ----------------------------------------------------------------------------------------------
+
+    async def _come(self, ticket: Ticket, command: RunStep, door: Door) -> None:
+        try:
+            await self._pass(ticket, command, door)
+        finally:
+            ticket.rest()
+
+    async def _pass(self, ticket: Ticket, command: RunStep, door: Door) -> None:
+        try:
+            cost = _cost_of(ticket.guard, command)
+        except Exception as error:  # The user's code may raise anything; its failure is data.
+            if not ticket.is_over:
+                door.refused(error)
+            return
+        waited = 0.0
+        was_open = False
+        while not ticket.has_ended():
+            try:
+                wait = await self._ask(ticket, command, cost)
+            except Exception:  # Whatever is wrong with the store is not the failure of the step.
+                log.exception("step %s cannot be let through; that is tried again", command.call)
+                wait = _Wait(AGAIN_SECONDS, "the store", None)
+                self._breakers.drop(ticket)
+            if ticket.has_ended():
+                break
+            if wait is None:
+                ticket.passed_at = self._clock.now()
+                self._breakers.renew_later(ticket)
+                ticket.rest()
+                door.passed()
+                return
+            if wait.breaker and not was_open:
+                was_open = True
+                door.found_open(wait.breaker, self._clock.now() + round(wait.seconds * MICROSECONDS))
+            if wait.error is not None and not command.options.parks:
+                door.refused(wait.error)
+                return
+            waited += wait.seconds
+            if waited > PATIENCE_SECONDS:
+                self._counters.steps_delayed += 1
+                seconds = wait.seconds if wait.seconds > PATIENCE_SECONDS else LATER_SECONDS
+                door.delayed(self._delay_of(command, wait, seconds))
+                return
+            await self._sleep(ticket, wait.seconds)
+        await self._breakers.withdraw(ticket)
+
+    def _delay_of(self, command: RunStep, wait: _Wait, seconds: float) -> StepDelayed:
+        now_at = self._clock.now()
+        return StepDelayed(
+            at=now_at,
+            run=command.run,
+            call=command.call,
+            until_at=now_at + round(seconds * MICROSECONDS),
+            by=wait.by,
+            has_turn=wait.has_turn or command.has_turn,
+            digest=command.digest,
+        )
+
+    async def _ask(self, ticket: Ticket, command: RunStep, cost: int) -> _Wait | None:
+        """None if the attempt may begin now, else why not. The breaker comes first: who may not call pays nothing. And
+        last, for one that had to wait: the breaker may have opened meanwhile."""
+        breaker, limit = ticket.guard.breaker, ticket.guard.limit
+        if breaker is not None and (wait := await self._ask_breaker(ticket, breaker)) is not None:
+            return wait
+        if limit is None or not cost or ticket.is_over:
+            return None
+        wait = await self._ask_limit(ticket, limit, cost, command)
+        if wait is not None:
+            await self._breakers.withdraw(ticket)
+        elif breaker is not None and ticket.has_slept and not ticket.has_ended():
+            return await self._ask_breaker(ticket, breaker)
+        return wait
+
+    async def _ask_breaker(self, ticket: Ticket, breaker: Breaker) -> _Wait | None:
+        seconds = await self._breakers.ask(ticket, breaker)
+        if seconds is None:
+            return None
+        error = CircuitOpenError(breaker.name, seconds) if breaker.when_open == "fail" else None
+        return _Wait(seconds, f"breaker {breaker.name}", error, breaker=breaker.name)
+
+    async def _ask_limit(self, ticket: Ticket, limit: RateLimit, cost: int, command: RunStep) -> _Wait | None:
+        may_wait = limit.when_full == "wait" or command.options.parks
+
+        def ask(state: LimitState, now_at: int) -> tuple[LimitState, tuple[Room | Turn, int]]:
+            if may_wait:
+                after, answer = limit.ask(
+                    state, cost=cost, now_at=now_at, patience=_PATIENCE, has_turn=command.has_turn
+                )
+            else:
+                after, answer = limit.try_now(state, cost=cost, now_at=now_at)
+            return after, (answer, now_at)
+
+        answer, now_at = await self._cells.change(limit, ask)
+        seconds = (answer.at - now_at) / MICROSECONDS
+        if isinstance(answer, Room):
+            await self._sleep(ticket, seconds)
+            return None
+        error = None if may_wait else RateLimitedError(limit.name, answer.tier, seconds)
+        return _Wait(seconds, f"rate limit {limit.name} ({answer.tier})", error, has_turn=True)
+
+    async def _give_back(self, guard: Guard, limit: RateLimit, command: RunStep) -> None:
+        cost = _cost_of(guard, command)
+        await self._cells.change(limit, lambda state, now_at: (limit.give_back(state, cost=cost), None))
+
+    async def _sleep(self, ticket: Ticket, seconds: float) -> None:
+        self._asleep += 1
+        try:
+            await ticket.sleep(self._clock, seconds)
+        finally:
+            self._asleep -= 1
+
+
+def _cost_of(guard: Guard, command: RunStep) -> int:
+    if not callable(guard.cost):
+        return guard.cost_of([], {})
+    args, kwargs = command.step.signature.decode(command.arguments)
+    return guard.cost_of(args, kwargs)

@@ -1,0 +1,321 @@
+"""Brings due runs and their messages to the worker.
+
+One question to the store brings everything that is due: new runs, timers, retries, signals, cancels and orphans.
+Between two questions it sleeps until the next known wake-up, a ring of the bell (something in this process made a run
+due), or the poll interval, which is the truth for everything that other processes do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from outlive._journal.claiming import has_other_nonce
+from outlive._journal.codec import Row
+from outlive._model import Run, RunFilter
+from outlive._runtime.clock import MICROSECONDS
+from outlive._runtime.environment import Environment
+from outlive._runtime.session.damaged_mail import read_damaged
+from outlive._runtime.session.pace import OrphanPace
+from outlive._runtime.session.reclaim import reclaiming
+from outlive._runtime.session.requests import ClaimRequests
+from outlive._runtime.session.rescuer import Rescuer
+from outlive._runtime.session.worker import Worker
+from outlive._runtime.tree.fact import end_of
+from outlive._runtime.tree.found import Found, blob_ids
+from outlive._runtime.tree.live import LiveTree
+from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outcome, Store
+from outlive._tasks import own_task
+from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
+from outlive.telemetry import log, run_fields
+
+DOUBT_SECONDS = 60.0
+"""How long after a claim that was never answered it may still arrive: so long it is looked for again and again."""
+DOUBT_LOOK_SECONDS = 2.0
+REPLAYS_PER_TURN_MAX = 50
+"""Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
+
+NO_LIMIT = 2**62
+"""For what a run waits for: however many messages of others wait for it, it must hear of that."""
+RECONCILE_SECONDS = 30.0
+"""How often what is held here is compared with what the store says, without anybody having asked for it."""
+
+
+class Claimer:
+    """The pulse of a worker."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        store: Store,
+        worker: Worker,
+        requests: ClaimRequests,
+        rescuer: Rescuer,
+        definitions: list[str],
+        poll_seconds: float,
+        give_up: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._requests = requests
+        self._rescuer = rescuer
+        self._clock = environment.clock
+        self._counters = environment.counters
+        self._limits = environment.limits
+        self._recovery = environment.recovery
+        self._pace = OrphanPace(environment.recovery, clock=self._clock, room_max=self._limits.runs_active_max)
+        self._definitions = definitions
+        self._poll_seconds = poll_seconds
+        self._give_up = give_up
+        """Ends the session, because the store can never answer again."""
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._next_wake_at: int | None = None
+        self._has_more = False
+        self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS
+        self._doubt_until = self._doubt_at = 0.0
+        """A claim that was never answered may also still happen: until when to think of that, and when next."""
+        self._may_have_orphans = False
+        """Whether the last look ended because it had all the orphans that one claim may take."""
+
+    def start(self) -> None:
+        """Begin to claim."""
+        self._rescuer.watch(self._requests.look)
+        self._task = own_task(self._run(), name="outlive-claimer")
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it sleeps until something is due."""
+        return self._requests.wakeup.has_sleeper and not self._requests.lookups
+
+    async def stop(self) -> None:
+        """Claim nothing more; a claim under way is finished first."""
+        self._is_stopping = True
+        self._requests.look()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            self._task = None
+
+    def abandon(self) -> None:
+        """Die in the middle of whatever it does."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        trouble = False
+        while not self._is_stopping:
+            try:
+                await self.run_once()
+                trouble = False
+            except StoreMovedError as error:
+                self._give_up(str(error))
+            except StoreUnavailableError as error:
+                if not trouble:
+                    log.error("%s; claiming goes on when it is back", error)
+                trouble, self._has_more = True, False
+            except Exception:
+                log.exception("claiming failed; it is tried again")
+                self._has_more = False
+            await self._requests.wakeup.sleep(0 if self._has_more else self._pause_seconds())
+
+    def _pause_seconds(self) -> float:
+        # A little spread, so that the workers of a fleet do not ask in step.
+        pause = self._poll_seconds * (0.75 + self._clock.random() / 2)
+        if self._next_wake_at is not None and self._worker.room:
+            pause = min(pause, max(0.0, (self._next_wake_at - self._clock.now()) / MICROSECONDS))
+        if (wait := self._pace.wait_seconds()) is not None and self._worker.room:
+            pause = min(pause, wait)
+        return pause
+
+    async def run_once(self) -> int:
+        """Take what is due; how many trees that were."""
+        await self._rescuer.look_when_due()
+        if self._clock.monotonic() >= self._reconcile_at:
+            self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS * (0.75 + self._clock.random() / 2)
+            self._requests.reconcile()
+        limit = min(self._worker.room, self._limits.claim_batch_max)
+        claims: list[Claim] = []
+        self._next_wake_at, self._may_have_orphans = None, False
+        if self._requests.is_suspicious:
+            await self._disown_strays()
+        if self._requests.is_unsure or self._is_in_doubt():
+            claims = await self._find_unheld()
+            self._counters.runs_reclaimed += len(claims)
+        if limit and not claims:
+            answer = await self._claim(limit)
+            claims, self._next_wake_at = answer.claims, answer.next_wake_at
+        self._requests.is_hungry = not limit or len(claims) >= limit
+        self._has_more = bool(limit) and (self._requests.is_hungry or self._may_have_orphans)
+        if claims:
+            await self._revive(claims)
+        if self._requests.lookups:
+            await self._bring_ends()
+        await self._bring_mail({claim.run.journal for claim in claims})
+        return len(claims)
+
+    async def _claim(self, limit: int) -> Claims:
+        orphans_max = self._pace.allowance(limit=limit, room=self._worker.room)
+        try:
+            answer = await self._store.claim_runs(
+                self._worker.id,
+                self._definitions,
+                limit=limit,
+                orphans_max=orphans_max,
+                stale_seconds=self._recovery.stale_after,
+                declined=self._worker.notes.declined,
+            )
+        except CommitUnknownError:
+            self._requests.is_unsure = True
+            self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
+            raise
+        orphans = sum(claim.interrupted for claim in answer.claims)
+        self._pace.took(orphans, asked=orphans_max)
+        self._may_have_orphans = 0 < orphans == orphans_max and not self._pace.is_spent
+        return answer
+
+    async def _disown_strays(self) -> None:
+        """Let go of trees that the store gives to another: their steps need not run on until a commit is refused."""
+        # What is held now, and then what the store says: whatever is taken in meanwhile is not judged by old news.
+        held = self._worker.trees.stored()
+        runs = await self._store.find_runs([live.id for live in held])
+        await _in_callback(partial(self._worker.disown_strays, held, runs))
+        # Only now: whoever could not be asked must be asked again.
+        self._requests.is_suspicious = False
+
+    def _is_in_doubt(self) -> bool:
+        now = self._clock.monotonic()
+        if not self._doubt_at <= now < self._doubt_until:
+            return False
+        self._doubt_at = now + DOUBT_LOOK_SECONDS
+        return True
+
+    async def _find_unheld(self) -> list[Claim]:
+        """Claim the trees that the store says are ours and that nobody here knows of: a claim was never answered, or
+        they were given up."""
+        # Cleared first: whoever is unsure while this is on its way is not heard by it.
+        self._requests.is_unsure = False
+        try:
+            return await self._read_unheld()
+        except BaseException:
+            self._requests.is_unsure = True
+            raise
+
+    async def _read_unheld(self) -> list[Claim]:
+        ours: list[Run] = []
+        wanted, before = RunFilter(owner=self._worker.id, roots_only=True), None
+        while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=before):
+            ours += page
+            before = page[-1].created_at, page[-1].id
+        # One that was claimed while something else moved under its id is found when that has gone: not now, but soon.
+        self._requests.is_unsure |= any(self._worker.trees.is_behind(run) for run in ours)
+        unheld = {run.id: run for run in ours if not self._worker.trees.moves(run.id)}
+        journals = await self._store.read_journals([run.journal for run in unheld.values()])
+        # Looked at twice: one that was let go of while the first answer was on its way is nobody's in the second. And
+        # if it is ours by the same claim before and after its journal was read, that ends with nobody else's.
+        again = await self._store.find_runs(list(unheld))
+        wanted_again = [
+            reclaiming(run, journals[run.journal], worker_id=self._worker.id, at=self._store.now())
+            for run in again.values()
+            if run.owner == self._worker.id
+            and (run.journal, run.epoch) == (unheld[run.id].journal, unheld[run.id].epoch)
+            and not self._worker.trees.moves(run.id)
+            and not has_other_nonce(run, journals[run.journal][0])
+        ]
+        outcomes = await self._store.commit([change for change, _ in wanted_again]) if wanted_again else []
+        return [
+            claim
+            for (_, claim), (outcome, _) in zip(wanted_again, outcomes, strict=True)
+            if outcome is Outcome.COMMITTED
+        ]
+
+    async def _revive(self, claims: list[Claim]) -> None:
+        # Taken out of the cache now, so that it cannot be evicted while the others are read.
+        hot = {claim.run.journal: self._worker.trees.take(claim) for claim in claims}
+        try:
+            found = await self._read(hot)
+        except BaseException:
+            # They are ours in the store and nowhere here: they must be found again.
+            self._requests.is_unsure = True
+            for live in hot.values():
+                if live is not None:
+                    live.drop()
+            raise
+        for start in range(0, len(claims), REPLAYS_PER_TURN_MAX):
+            await _in_callback(partial(self._hand_over, claims[start : start + REPLAYS_PER_TURN_MAX], hot, found))
+
+    async def _read(self, hot: dict[int, LiveTree | None]) -> Found:
+        cold = [journal for journal, live in hot.items() if live is None]
+        journals = await self._store.read_journals(cold) if cold else {}
+        mail = await self._read_mail(list(hot))
+        return Found(journals, mail, await self._read_blobs(journals.values(), mail.values()))
+
+    def _hand_over(self, claims: list[Claim], hot: dict[int, LiveTree | None], found: Found) -> None:
+        for claim in claims:
+            try:
+                self._worker.revive(claim, hot[claim.run.journal], found)
+            except Exception:  # Nobody else's run may be lost for it.
+                extra = run_fields(claim.run.id, claim.run.workflow)
+                log.exception("run %s could not be taken in", claim.run.id, extra=extra)
+                # Not half of it: it is looked for among those that nobody here holds.
+                self._worker.disown(claim.run.journal)
+                self._requests.is_unsure = True
+
+    async def _bring_ends(self) -> None:
+        """Tell trees of detached runs that will not do so themselves: they have ended, or belong to somebody else."""
+        while self._requests.lookups:
+            # Taken off the list only when it is answered: a store that is away must be asked again.
+            live, run_ids = self._requests.lookups[0]
+            now_at, asker = self._clock.now(), live.execution
+            runs = await self._store.find_runs(run_ids)
+            ends = [
+                end_of(run, live.id, generation=asker.generation, forgotten=asker.base, at=now_at)
+                for run in runs.values()
+            ]
+            messages = [message for message in ends if message is not None]
+            if messages:
+                await self._store.deliver(messages, inbox_messages_max=NO_LIMIT)
+            del self._requests.lookups[0]
+            await _in_callback(partial(self._worker.looked_up, live, len(run_ids)))
+
+    async def _bring_mail(self, just_claimed: set[int]) -> None:
+        found = [journal for journal in await self._store.find_mail(self._worker.id) if journal not in just_claimed]
+        # Looked at before the inbox is read, so that whatever was taken from it until now is gone from it.
+        journals = [journal for journal in found if self._worker.trees.takes_mail(journal)]
+        if not journals:
+            return
+        mail = await self._read_mail(journals)
+        blobs = await self._read_blobs((), mail.values())
+        await _in_callback(partial(self._deliver, mail, blobs))
+
+    async def _read_mail(self, journals: list[int]) -> dict[int, list[Inbound]]:
+        mail = await self._store.read_inbox(journals)
+        if any(message.fault for messages in mail.values() for message in messages):
+            return await read_damaged(mail, self._store.find_runs)
+        return mail
+
+    def _deliver(self, mail: dict[int, list[Inbound]], blobs: dict[str, bytes]) -> None:
+        for journal, messages in mail.items():
+            self._worker.deliver(journal, messages, blobs)
+
+    async def _read_blobs(self, journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> dict[str, bytes]:
+        ids = blob_ids(journals, mail)
+        return await self._store.get_blobs(sorted(ids)) if ids else {}
+
+
+async def _in_callback(work: Callable[[], None]) -> None:
+    """Do something in a plain callback of the loop: executions are never fed from inside a task."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def call() -> None:
+        try:
+            work()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    loop.call_soon(call)
+    await done

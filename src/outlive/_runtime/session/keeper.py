@@ -1,0 +1,117 @@
+"""Keeps the worker's lease, on a thread and a connection of its own.
+
+The event loop may stall (a sync call in an async step, a long replay); the lease must not depend on it. Every third of
+the lease the keeper renews it. If it cannot prove a renewal within the lease less a margin, counted from when the last
+successful renewal was *sent*, it fences the worker: others may own its runs by now. The margin is for the time between
+looking at the clock and acting on it. Safety does not hang on any of this (the journal's compare-and-swap does that);
+it only keeps two workers from doing the same work for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import suppress
+
+from outlive._runtime.clock import Clock
+from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._store.contract import Beat
+from outlive.errors import StoreMovedError, StoreUnavailableError
+from outlive.telemetry import log
+
+BEATS_PER_LEASE = 3
+MARGIN_SHARE = 0.15
+PAUSE_SECONDS_MAX = 3600.0
+"""A lease for ever is renewed all the same; and no system can wait for ever with a time-out."""
+
+
+class LeaseKeeper:
+    """Renews one lease until it is stopped or lost."""
+
+    def __init__(
+        self,
+        beat: Beat,
+        *,
+        clock: Clock,
+        lease: LeaseDeadline,
+        lease_seconds: float,
+        asked_at: float,
+        fence: Callable[[str], None],
+    ) -> None:
+        self._beat = beat
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+        self._fence = fence
+        self._loop = asyncio.get_running_loop()
+        self._stop: Callable[[], None] | None = None
+        self._is_over = False
+        """Nobody wants to hear of this session any more: an answer that is on its way says nothing."""
+        self._lease = lease
+        self._lease.until = self._trusted_from(asked_at)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._stop = self._clock.pulse(self._beats(), name="outlive-keeper")
+
+    def stop(self) -> None:
+        """Beat no more."""
+        self._is_over = True
+        if self._stop is not None:
+            self._stop()
+
+    def give_up(self, reason: str) -> None:
+        """Let the lease run out, as if it were lost already. Any thread may say so; only the first is heard."""
+        if self._is_over:
+            return
+        self.stop()
+        self._lease.until = 0.0
+        self._say_lost(reason)
+
+    def is_trusted(self) -> bool:
+        """Whether the lease is certainly still held."""
+        return self._clock.monotonic() < self._lease.until
+
+    def beat_once(self) -> str:
+        """Renew the lease; empty, or why it must be taken for lost."""
+        if not self.is_trusted():
+            return "it was not renewed in time"
+        sent_at = self._clock.monotonic()
+        try:
+            is_ours = self._beat.renew(lease_seconds=self._lease_seconds)
+        except StoreMovedError as error:
+            return str(error)
+        except StoreUnavailableError as error:
+            return "" if self.is_trusted() else f"the lease could not be renewed in time: {error}"
+        if not is_ours:
+            return "another worker has ended this session"
+        if not self.is_trusted():
+            return "the lease was renewed too late"
+        self._lease.until = self._trusted_from(sent_at)
+        if self._is_over:
+            self._lease.until = 0.0  # Given up at this very moment.
+        return ""
+
+    def _trusted_from(self, sent_at: float) -> float:
+        return sent_at + self._lease_seconds * (1 - MARGIN_SHARE)
+
+    def _beats(self) -> Generator[float, None, None]:
+        """The loop: how long to wait before each renewal. Whoever drives it may be a thread, or a simulation."""
+        pause = min(self._lease_seconds / BEATS_PER_LEASE, PAUSE_SECONDS_MAX)
+        lost = ""
+        try:
+            while not lost:
+                # Not beyond the end of our lease: somebody who cannot renew has to say so in time.
+                yield max(0.0, min(pause, self._lease.until - self._clock.monotonic()))
+                lost = self.beat_once()
+        except Exception as error:
+            log.exception("the keeper failed")
+            lost = f"the keeper failed: {error!r}"
+        finally:
+            self._beat.close()
+        if lost and not self._is_over:
+            self._say_lost(lost)
+
+    def _say_lost(self, reason: str) -> None:
+        log.error("this worker has lost its lease (%s); it lets go of its runs", reason)
+        with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
+            self._loop.call_soon_threadsafe(self._fence, reason)

@@ -1,0 +1,339 @@
+"""The sessions of a worker, one after the other: lease, claimer and worker are started and stopped in order.
+
+A session has an id of its own and one lease. When the lease is lost the session is over: everything in motion is thrown
+away (others may own it), and a new session begins as soon as the store answers. A worker id is never used twice, so
+nothing of an old session can be taken for the new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from typing import NamedTuple
+
+from outlive._journal.event import RunCreated
+from outlive._lease.contract import Leases
+from outlive._lease.process import this_process
+from outlive._model.payload import Blob
+from outlive._runtime.clock import MICROSECONDS
+from outlive._runtime.commit.committer import Answer, Committer
+from outlive._runtime.environment import Environment
+from outlive._runtime.gate.gate import Gate
+from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.session.claimer import Claimer
+from outlive._runtime.session.keeper import LeaseKeeper
+from outlive._runtime.session.requests import ClaimRequests
+from outlive._runtime.session.rescuer import Rescuer
+from outlive._runtime.session.watchdog import STALL_SECONDS, Watchdog
+from outlive._runtime.session.worker import Worker
+from outlive._runtime.tree.observer_calls import CANCEL_SECONDS, ObserverCalls
+from outlive._runtime.tree.run_log import RunLog
+from outlive._runtime.wakeup import Wakeup
+from outlive._store.contract import Store, WorkerInfo
+from outlive._tasks import own_task
+from outlive.client.waiters import Waiters
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.telemetry import log
+
+SESSION_RETRY_SECONDS = 0.5
+GRACE_LOOK_SECONDS = 0.02
+STORE_SECONDS = 4.0
+"""How long after the grace a stop waits for the store: to release everything and to end the session."""
+SILENCE = "the store does not answer"
+STALLED_EXIT_CODE = 70
+"""What a worker process says when its event loop stood still: EX_SOFTWARE, so that whoever runs it starts it again."""
+
+
+class WorkerOptions(NamedTuple):
+    """How the worker of an engine behaves towards others."""
+
+    name: str
+    is_named: bool
+    """Whether the name is this worker's alone."""
+    lease_seconds: float
+    poll_seconds: float
+    exits_when_stalled: bool
+
+
+class WorkerSessions:
+    """One worker of one process, through as many sessions as it needs."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        options: WorkerOptions,
+        *,
+        store: Store,
+        leases: Leases,
+        committer: Committer,
+        waiters: Waiters,
+        run_log: RunLog,
+    ) -> None:
+        self._environment = environment
+        self._options = options
+        self._clock = environment.clock
+        self._counters = environment.counters
+        self._store = store
+        self._leases = leases
+        self._committer = committer
+        self._waiters = waiters
+        self._run_log = run_log
+        self._gate = Gate(store, clock=self._clock, counters=self._counters)
+        self._observer_calls = ObserverCalls(clock=self._clock, counters=self._counters)
+        self._requests = ClaimRequests()
+        self._worker: Worker | None = None
+        self._claimer: Claimer | None = None
+        self._keeper: LeaseKeeper | None = None
+        self._watchdog: Watchdog | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self._sessions: set[str] = set()
+        """Begun, or perhaps begun, and not ended."""
+        self._is_stopping = False
+        self._definitions: frozenset[str] = frozenset()
+
+    async def start(self) -> None:
+        """Begin a session and claim what is due."""
+        definitions = self._environment.registry.definitions()
+        self._definitions = frozenset(definitions)
+        self._requests = ClaimRequests()
+        lease, lease_seconds = LeaseDeadline(), self._options.lease_seconds
+        worker = Worker(
+            self._environment,
+            name=self._options.name,
+            committer=self._committer,
+            gate=self._gate,
+            lease=lease,
+            requests=self._requests,
+            waiters=self._waiters,
+            observer_calls=self._observer_calls,
+            run_log=self._run_log,
+        )
+        now_at = self._store.now()
+        info = WorkerInfo(
+            id=worker.id,
+            name=self._options.name,
+            definitions=tuple(definitions),
+            started_at=now_at,
+            expires_at=now_at + round(lease_seconds * MICROSECONDS),
+            process=this_process(),
+        )
+        # The store counts the lease from some instant after this one; when its answer comes, it may be half over.
+        asked_at = self._clock.monotonic()
+        self._sessions.add(worker.id)
+        try:
+            await self._leases.register(info, lease_seconds=lease_seconds)
+        except StoreUnavailableError as error:
+            if not isinstance(error, CommitUnknownError):
+                self._sessions.discard(worker.id)
+            raise
+        self._worker = worker
+        self._keeper = LeaseKeeper(
+            self._leases.open_beat(worker.id),
+            clock=self._clock,
+            lease=lease,
+            lease_seconds=lease_seconds,
+            asked_at=asked_at,
+            fence=partial(self._fence_session, worker),
+        )
+        self._keeper.start()
+        self._watchdog = Watchdog(
+            clock=self._clock,
+            counters=self._counters,
+            patience_seconds=max(lease_seconds, STALL_SECONDS),
+            give_up=partial(self._on_stall, self._keeper),
+        )
+        self._watchdog.start()
+        # Only at first: a later session follows one that this process has ended itself. The worker that has the name
+        # then is another one, which would do the same to us, and so on for ever.
+        is_named = self._options.is_named and self._renewal is None
+        self._claimer = Claimer(
+            self._environment,
+            store=self._store,
+            worker=worker,
+            requests=self._requests,
+            rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=is_named),
+            definitions=definitions,
+            poll_seconds=self._options.poll_seconds,
+            give_up=self._keeper.give_up,
+        )
+        self._claimer.start()
+
+    def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
+        """Create and own a tree, if this worker can run it and has room."""
+        worker = self._worker
+        if worker is None or not worker.room or f"{event.workflow}@{event.version}" not in self._definitions:
+            return False
+        worker.begin(run_id, event, blobs, answer)
+        return True
+
+    def moves(self, run_id: str) -> bool:
+        """Whether a root run is in motion here and its end will be announced."""
+        return self._worker is not None and self._worker.trees.moves(run_id)
+
+    def disown(self, journal: int) -> None:
+        """A tree was ended from outside: what runs of it here stops."""
+        if self._worker is not None:
+            self._worker.disown(journal)
+
+    def ring(self) -> None:
+        """Something may be due."""
+        self._requests.look()
+
+    def reconcile(self) -> None:
+        """See soon whether the store and this worker agree about what is whose, and heal what is not so."""
+        self._requests.reconcile()
+
+    async def stop(self, *, grace_seconds: float) -> None:
+        """Claim nothing more, let steps finish for a while, release everything, end the session.
+
+        A store that does not answer is waited for until `STORE_SECONDS` after the grace and no longer, because a
+        supervisor that has sent SIGTERM sends SIGKILL before long. If this is cancelled there is no time for the grace:
+        everything is dropped where it is, and the session ends all the same.
+        """
+        self._is_stopping = True
+        graced_until = self._clock.monotonic() + grace_seconds
+        try:
+            async with asyncio.timeout(grace_seconds + STORE_SECONDS):
+                await self._stop_gently(graced_until)
+                await self._try_to_end_sessions()
+        except TimeoutError:
+            self.abandon()
+            self._say_not_ended(self._committer.trouble or SILENCE)
+        except (Exception, asyncio.CancelledError):  # Not GeneratorExit: a coroutine that is thrown away cannot wait.
+            self.abandon()
+            await self._end_sessions_at_once()
+            raise
+        # Last, because no other worker waits for observers and breakers, as they do for the runs.
+        left_seconds = graced_until + STORE_SECONDS - self._clock.monotonic()
+        await self._observer_calls.close(patience_seconds=min(grace_seconds, left_seconds - CANCEL_SECONDS))
+        await self._gate.close(patience_seconds=min(grace_seconds, left_seconds))
+
+    async def _end_sessions_at_once(self) -> None:
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                await self._try_to_end_sessions()
+        except TimeoutError:
+            self._say_not_ended(SILENCE)
+
+    async def _try_to_end_sessions(self) -> None:
+        try:
+            # More than one if it stops while a session that was lost is being followed by another.
+            await self._end_sessions()
+        except StoreUnavailableError as error:
+            self._say_not_ended(str(error))
+
+    def _say_not_ended(self, reason: str) -> None:
+        log.warning("the session could not be ended (%s); its lease will run out", reason)
+
+    async def _stop_gently(self, graced_until: float) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.wait([self._renewal])
+        if self._claimer is not None:
+            await self._claimer.stop()
+        if (worker := self._worker) is not None:
+            await self._stop_worker(worker, graced_until)
+
+    async def _stop_worker(self, worker: Worker, graced_until: float) -> None:
+        worker.stop()
+        await self._wait_for_steps(worker, graced_until)
+        while worker.has_outcomes:
+            # A step that has returned is not to be called again by whoever takes its run over.
+            await Wakeup().sleep(GRACE_LOOK_SECONDS)
+        if not self._committer.trouble:
+            self._committer.gather()
+            worker.release_all()
+            await self._committer.drain(patience_seconds=STORE_SECONDS)
+        self._stop_beating()
+        worker.close()
+
+    async def _end_sessions(self) -> None:
+        for session in sorted(self._sessions):
+            await self._leases.release_all(session)
+            self._sessions.discard(session)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether nothing moves here before an alarm goes off, a step ends, something becomes due, or the world says
+        something."""
+        return (
+            self._renewal is None
+            and (self._worker is None or self._worker.is_resting)
+            and (self._claimer is None or self._claimer.is_resting)
+        )
+
+    @property
+    def steps_running(self) -> int:
+        """Attempts that run now, also those that nobody waits for any more."""
+        return 0 if self._worker is None else self._worker.steps_running
+
+    def abandon(self) -> None:
+        """Die, as a killed process does: nothing is released and nothing is written, the session just goes silent."""
+        self._is_stopping = True
+        self._gate.abandon()
+        if self._renewal is not None:
+            self._renewal.cancel()
+        self._observer_calls.abandon()
+        if self._claimer is not None:
+            self._claimer.abandon()
+        self._stop_beating()
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker.close()
+            self._worker = None
+
+    async def _wait_for_steps(self, worker: Worker, graced_until: float) -> None:
+        while worker.steps_running and self._clock.monotonic() < graced_until:
+            await Wakeup().sleep(GRACE_LOOK_SECONDS)
+        await self._committer.drain(patience_seconds=graced_until - self._clock.monotonic())
+
+    def _stop_beating(self) -> None:
+        for beating in (self._keeper, self._watchdog):
+            if beating is not None:
+                beating.stop()
+
+    # -- When the lease is lost ------------------------------------------------------------------------------
+
+    def _on_stall(self, keeper: LeaseKeeper, reason: str) -> None:
+        """Called beside the event loop, which does not move: others must not wait for it."""
+        if self._options.exits_when_stalled:
+            log.critical("%s; this process ends, and others go on with its runs", reason)
+            os._exit(STALLED_EXIT_CODE)
+        keeper.give_up(reason)
+
+    def _fence_session(self, worker: Worker, reason: str) -> None:
+        """A keeper has lost the lease of this worker. What it says may come late: the next session is not meant."""
+        if self._worker is worker:
+            self._fence(reason)
+
+    def _fence(self, reason: str) -> None:
+        if self._worker is None or self._renewal is not None:
+            return
+        self._worker.stop()
+        self._worker.discard_all(f"this worker has lost its lease ({reason})")
+        if self._is_stopping:
+            return
+        self._renewal = own_task(self._begin_again(), name="outlive-new-session")
+
+    async def _begin_again(self) -> None:
+        assert self._claimer is not None
+        assert self._worker is not None
+        self._stop_beating()
+        await self._claimer.stop()
+        old = self._worker
+        self._worker = None
+        old.close()
+        while True:
+            try:
+                await self._end_sessions()
+                await self.start()
+            except StoreUnavailableError:
+                await Wakeup().sleep(SESSION_RETRY_SECONDS)
+            except Exception:
+                log.exception("a new session could not begin; it is tried again")
+                await Wakeup().sleep(SESSION_RETRY_SECONDS)
+            else:
+                break
+        self._renewal = None
+        log.warning("a new session has begun; this worker claims again")

@@ -1,0 +1,557 @@
+"""The worker: takes trees of runs in, moves them, and lets go of them.
+
+    claimer --claims--> revive --replay--> [ LiveTree ] <-----------------------+
+    client  --starts--> begin ----------------^   |                            |
+                                                  +--draft--> committer --> durable --> executor --outcome--> happen
+
+A tree is held by at most one worker of a process, and begins here in one of two ways: created and owned in one commit,
+or claimed and rebuilt from its journal (or from memory, if it is still there just as the journal has it).
+
+Everything arrives as a plain callback on the worker's event loop: claims, outcomes of steps, alarms of timers, answers
+of the committer. Each ends in `settle`, which decides what the tree does next: commit what it has to say, wait hot for
+a near timer, suspend and leave memory, or end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import msgspec
+
+from outlive._journal.codec import Row
+from outlive._journal.event import AnyEvent, RunCreated, StepFailed, StepSucceeded
+from outlive._model import Run, RunStatus
+from outlive._model.payload import Blob
+from outlive._replay.command import CancelStep, RunStep
+from outlive._runtime.clock import MICROSECONDS
+from outlive._runtime.commit.committer import Answer, Committer, Within
+from outlive._runtime.environment import Environment
+from outlive._runtime.gate.gate import Gate
+from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.session.requests import ClaimRequests
+from outlive._runtime.steps.executor import Executor
+from outlive._runtime.steps.processes import ProcessLane
+from outlive._runtime.steps.threads import ThreadLane
+from outlive._runtime.tree.alarms import Alarms
+from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.tree.draft import Draft
+from outlive._runtime.tree.fact import fact_of_success
+from outlive._runtime.tree.found import Found, blob_ids
+from outlive._runtime.tree.live import LiveTree
+from outlive._runtime.tree.observer_calls import ObserverCalls
+from outlive._runtime.tree.phase import Phase
+from outlive._runtime.tree.rebuilding import consume_requests, rebuild
+from outlive._runtime.tree.replay_notes import ReplayNotes
+from outlive._runtime.tree.resume_policy import ResumePolicy
+from outlive._runtime.tree.run_log import RunLog, tell_let_go, tell_taken_over
+from outlive._runtime.tree.step_reports import StepReports, publish_pending
+from outlive._runtime.tree.trees import LiveTrees, is_stray
+from outlive._store.contract import Claim, Inbound, MessageKind, Outcome, Transaction
+from outlive.client.birth import birth
+from outlive.client.waiters import Waiters
+from outlive.errors import OutliveError, PayloadTooLargeError, WorkflowNotFoundError
+from outlive.telemetry import log, run_fields
+
+LINGER_SECONDS = 1.0
+"""A run whose next timer is nearer than this stays in memory and keeps its owner: suspending it would cost more."""
+
+
+class Worker:
+    """Moves the runs that this process owns, for one session."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        name: str,
+        committer: Committer,
+        gate: Gate,
+        lease: LeaseDeadline,
+        requests: ClaimRequests,
+        waiters: Waiters,
+        observer_calls: ObserverCalls,
+        run_log: RunLog,
+    ) -> None:
+        clock, counters, limits = environment.clock, environment.counters, environment.limits
+        self.id = clock.new_id()
+        self._environment = environment
+        self._name = name
+        self._clock = clock
+        self._counters = counters
+        self._limits = limits
+        self._resolve = environment.registry.workflow
+        self._committer = committer
+        self._requests = requests
+        self._waiters = waiters
+        self._observer_calls = observer_calls
+        self._run_log = run_log
+        self._loop = asyncio.get_running_loop()
+        self._resume_policy = ResumePolicy(environment)
+        self.notes = ReplayNotes(counters)
+        self.trees = LiveTrees(cached_max=limits.runs_cached_max, counters=counters)
+        self._alarms = Alarms(clock, self._on_alarm)
+        self._threads = ThreadLane(clock, threads_max=limits.threads_max)
+        self._processes = ProcessLane(clock, counters=counters, processes_max=limits.processes_max)
+        reports = StepReports(clock, guarding=self._guarding, settle=self.settle, is_stopping=lambda: self._is_stopping)
+        self._executor = Executor(
+            clock=clock,
+            threads=self._threads,
+            processes=self._processes,
+            counters=counters,
+            steps_max=limits.steps_running_max,
+            progress_bytes_max=limits.payload_bytes_max,
+            lease=lease,
+            gate=gate,
+            begin=partial(committer.begin, seconds_max=limits.transaction_seconds_max),
+            report=self._on_outcome,
+            save_progress=reports.save_progress,
+            save_published=reports.save_published,
+        )
+        self._outcomes: list[tuple[LiveTree, Attempt, bytes | None, AnyEvent | None]] = []
+        self._is_stopping = False
+        """Take nothing more in, and begin no more steps."""
+
+    # -- What others ask -------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """How many more trees it can take."""
+        if self._is_stopping:
+            return 0
+        return max(0, self._limits.runs_active_max - len(self.trees))
+
+    def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
+        """Create a tree and own it in one commit; `answer` hears of the outcome."""
+        live = self._new_live(run_id, nonce=event.nonce, journal=0)
+        live.store_blobs(blobs)
+        try:
+            live.listen(self._resolve(event.workflow, event.version))
+            live.happen(msgspec.structs.replace(event, worker=self.id))
+            self._rest(live)
+        except Exception:
+            # The run must exist all the same; whoever claims it will say what is wrong with it.
+            log.exception("run %s could not be begun", run_id, extra=run_fields(run_id, event.workflow))
+            live.drop()
+            self._committer.submit(birth(run_id, event, blobs), answer)
+            return
+        draft = live.take_draft()
+        assert draft is not None
+        self.trees.expect(live)
+        self._committer.submit(draft.close(), partial(self._on_begun, live, draft, answer))
+
+    def _on_begun(self, live: LiveTree, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
+        if outcome is Outcome.CONFLICT:
+            # The id is taken: nobody has lost a tree by that.
+            live.in_flight -= 1
+            self.discard(live)
+            answer(outcome, journal)
+            return
+        if draft.told:
+            live.tell(draft)  # Before who starts it can see that it has ended.
+        if live.phase is not Phase.GONE:
+            self._counters.runs_started += 1
+            self.trees.add(journal, live)
+        answer(outcome, journal)
+        self._on_committed(live, draft, outcome, journal)
+        if live.phase is Phase.MOVING:
+            # Its timers count from its creation on, but nothing of it may move before that is durable.
+            self.settle(live)
+
+    # -- Claims ----------------------------------------------------------------------------------------------
+
+    def revive(self, claim: Claim, live: LiveTree | None, found: Found) -> None:
+        """Go on with a claimed tree: from memory, or from its journal."""
+        assert asyncio.current_task() is None, "executions are fed from plain callbacks only"
+        self._counters.runs_claimed += 1
+        self._counters.orphans_claimed += claim.interrupted
+        if claim.interrupted:
+            tell_taken_over(claim.run)
+        mail = found.mail.get(claim.run.journal, [])
+        if live is not None:
+            live.reclaimed(claim.run)
+        else:
+            live = self._new_live(claim.run.id, nonce=claim.run.nonce, journal=claim.run.journal)
+            live.seq = claim.seq
+            self._listen(live, claim.run)
+        self.trees.add(claim.run.journal, live)
+        rows = found.journals.get(claim.run.journal, [])
+        if found.blobs:
+            live.payloads.add({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
+        if live.fold.events == 0:
+            self._counters.runs_replayed += 1
+            self._rebuild(live, claim, rows, mail)
+            mail = [message for message in mail if message.kind is not MessageKind.SKIP]
+            if not mail:
+                # What the world said meanwhile may be that none of this is wanted any more.
+                self._release_durable(live)
+            if live.execution.end_waiters:
+                live.lookups += len(live.execution.end_waiters)
+                self._requests.look_up(live, list(live.execution.end_waiters))
+        with self._guarding(live):
+            self._take_mail(live, mail)
+            live.fire_due()
+            self._start_due_retries(live)
+        self.settle(live)
+
+    def _rebuild(self, live: LiveTree, claim: Claim, rows: list[Row], mail: list[Inbound]) -> None:
+        """Replay a tree, and grant or refuse what people want of it."""
+        skips = [message for message in mail if message.kind is MessageKind.SKIP]
+        reason_to_park = partial(self._resume_policy.reason_to_park, claim, rows, mail)
+        self._counters.steps_skipped += rebuild(
+            live, claim.run, rows, reason_to_park=reason_to_park, skip_requests=skips, worker=self._name
+        )
+        consume_requests(live, mail)
+        if live.is_declined:
+            self.notes.decline(live)
+        self.notes.report_differences(live, claim.run)
+
+    def _listen(self, live: LiveTree, run: Run) -> None:
+        """Let the observers of a claimed tree hear what becomes of it, also if it cannot be replayed."""
+        try:
+            spec = self._resolve(run.workflow, run.version)
+        except WorkflowNotFoundError:
+            return  # It will be parked for that.
+        live.listen(spec)
+        if live.observers is not None:
+            live.observers.claimed(run, spec)
+
+    def _release_durable(self, live: LiveTree) -> None:
+        """After a replay everything asked for follows from durable events: steps need not wait for another commit."""
+        draft = live.draft
+        if draft is not None and not draft.change.rows and live.phase is Phase.MOVING and not live.is_late:
+            live.draft = None
+            live.tell(draft)
+            self._release(live, draft)
+
+    def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
+        """Give messages to a tree in motion; one that is not here any more is woken by the store."""
+        live = self.trees.find(journal)
+        if live is None or live.phase is Phase.GONE or not self.trees.takes_mail(journal):
+            return
+        live.payloads.add(blobs)
+        with self._guarding(live):
+            self._take_mail(live, mail)
+        self.settle(live)
+
+    def disown_strays(self, held: list[LiveTree], runs: dict[str, Run]) -> None:
+        """Let go of those that the store says are not ours any more; `runs` was read after `held`."""
+        for live in held:
+            if live.phase is not Phase.MOVING or not is_stray(live, runs.get(live.id), worker_id=self.id):
+                continue
+            self._counters.runs_disowned += 1
+            self.discard(live, "the store says that another worker has taken it over, or that it has ended")
+
+    def disown(self, journal: int) -> None:
+        """A tree was ended from outside: what runs of it here stops."""
+        if (live := self.trees.find(journal)) is not None:
+            self.discard(live)
+
+    # -- Messages --------------------------------------------------------------------------------------------
+
+    def _take_mail(self, live: LiveTree, mail: list[Inbound]) -> None:
+        """Turn messages into facts; no more are read for this tree until these are durable."""
+        if mail and live.phase is Phase.MOVING:
+            self.trees.mail_taken(live)
+            for message in mail:
+                self._counters.signals_taken += message.kind is MessageKind.SIGNAL
+                live.take_message(message)
+            live.add_effect(partial(self._mail_saved, live))
+
+    def _mail_saved(self, live: LiveTree) -> None:
+        if self.trees.mail_saved(live):
+            self._requests.look()
+
+    # -- Outcomes --------------------------------------------------------------------------------------------
+
+    def _on_outcome(self, live: LiveTree, attempt: Attempt, result: bytes | None, event: AnyEvent | None) -> None:
+        if not self._outcomes:
+            self._loop.call_soon(self._take_outcomes)
+        self._outcomes.append((live, attempt, result, event))
+
+    def _take_outcomes(self) -> None:
+        outcomes, self._outcomes = self._outcomes, []
+        touched = {}
+        for live, attempt, result, failure in outcomes:
+            command = attempt.command
+            if live.phase is not Phase.MOVING or not live.execution.expects(command.run, command.call):
+                if attempt.transaction is not None:
+                    self._committer.roll_back(attempt.transaction)
+                continue
+            live.moving -= 1
+            if attempt.transaction is not None:
+                self._happen_within(live, attempt, attempt.transaction, result)
+                continue
+            try:
+                if attempt.unpublished:
+                    publish_pending(live, attempt, at=self._clock.now())
+                event = self._success(live, command, result) if failure is None else failure
+                if isinstance(event, StepFailed) and (command.options.parks or attempt.is_left):
+                    live.park_undo(event)
+                else:
+                    live.happen(event)
+            except Exception as error:
+                self._break_off(live, error)
+            touched[id(live)] = live
+        for live in touched.values():
+            self.settle(live)
+
+    def _happen_within(self, live: LiveTree, attempt: Attempt, transaction: Transaction, result: bytes | None) -> None:
+        """A step returned that wrote in a transaction: that it did, and what follows from that, commits there."""
+        if attempt.unpublished:
+            with self._guarding(live):
+                publish_pending(live, attempt, at=self._clock.now())
+        if (draft := live.take_draft()) is not None:
+            # What happened before does not hang on it.
+            self._committer.submit(draft.close(), partial(self._on_committed, live, draft))
+        event: AnyEvent | None = None
+        with self._guarding(live):
+            event = self._success(live, attempt.command, result)
+            live.happen(event)
+        if type(event) is StepSucceeded:
+            self.settle(live, partial(Within, transaction, void=partial(self._on_void, live, attempt.command)))
+        else:
+            self._committer.roll_back(transaction)
+            self.settle(live)
+
+    def _on_void(self, live: LiveTree, command: RunStep, reason: Exception | None) -> None:
+        """What a step wrote in its transaction is not there, and so the step has not returned: go back to before."""
+        text = "what step %s of run %s wrote could not be committed: %s"
+        why = reason or "the store was away, or others have the run"
+        log.warning(text, command.call, live.id, why, extra=_fields(live, command))
+        if reason is not None:
+            self._executor.refuse(live.journal, command, reason)
+        live.in_flight -= 1
+        self._give_up(live)
+
+    def _success(self, live: LiveTree, command: RunStep, result: bytes | None) -> AnyEvent:
+        assert result is not None
+        try:
+            payload = live.pack(result, f"result of step {command.call}")
+        except PayloadTooLargeError as error:
+            return self._executor.failed(command, error)
+        return fact_of_success(command, at=self._clock.now(), result=payload)
+
+    # -- Timers and retries ----------------------------------------------------------------------------------
+
+    def _on_alarm(self, live: LiveTree) -> None:
+        if live.phase is Phase.MOVING:
+            with self._guarding(live):
+                live.fire_due()
+                self._start_due_retries(live)
+            self.settle(live)
+
+    def _start_due_retries(self, live: LiveTree) -> None:
+        """Begin the attempts whose back-off is over."""
+        for command in live.take_due_retries():
+            self._start(live, command)
+
+    @contextmanager
+    def _guarding(self, live: LiveTree) -> Iterator[None]:
+        """Whatever goes wrong inside is this run's trouble only."""
+        try:
+            yield
+        except Exception as error:
+            self._break_off(live, error)
+
+    def _break_off(self, live: LiveTree, error: Exception) -> None:
+        """Nothing that goes wrong with one run may hurt another, or leave it silently stuck: it is parked."""
+        extra = run_fields(live.id, live.fold.root.workflow)
+        log.error("run %s could not be moved", live.id, exc_info=error, extra=extra)
+        bug = f"{type(error).__qualname__}: {error}; this is a bug in Outlive, please report it"
+        live.break_off(str(error) if isinstance(error, OutliveError) else bug)
+
+    # -- What a run does next --------------------------------------------------------------------------------
+
+    def settle(self, live: LiveTree, within: Callable[..., Within] | None = None) -> None:
+        """Decide what becomes of a run that has just moved: wait hot for what is near or runs, else let go."""
+        wake_at = self._rest(live)
+        if wake_at is not None:
+            self._alarms.set(live, wake_at)
+        draft = live.take_draft()
+        if draft is None:
+            return
+        answer = partial(self._on_committed, live, draft)
+        if within is None:
+            self._committer.submit(draft.close(), answer)
+        else:
+            self._committer.submit_within(within(change=draft.close(), answer=answer))
+
+    def _rest(self, live: LiveTree) -> int | None:
+        """Suspend a run that has nothing to do; one that stays in motion says when to look at it again, if ever."""
+        if live.phase is not Phase.MOVING:
+            return None
+        wake_at = live.wake_at() if live.has_alarms else None
+        is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
+        if live.moving or live.lookups or live.deferred or is_near:
+            return wake_at
+        live.suspend()
+        return None
+
+    def _on_committed(self, live: LiveTree, draft: Draft, outcome: Outcome, journal: int) -> None:
+        """A change has its outcome: go on if it is durable, give the tree up if another writer was first."""
+        if outcome is Outcome.CONFLICT:
+            live.in_flight -= 1
+            self._give_up(live, "another worker has gone on with it, or a client has ended it")
+            return
+        live.committed(draft, journal)
+        if draft.notable:
+            self._run_log.tell(draft.notable)
+        if draft.told:
+            live.tell(draft)
+        if draft.runs:
+            self._announce(draft)
+        if live.phase is Phase.GONE:
+            self._give_up(live)
+            return
+        self._release(live, draft)
+        if live.deferred:
+            with self._guarding(live):
+                live.follow_deferred()
+            self.settle(live)
+        if detached := [start.runs[0].id for start in draft.change.starts if not start.heir_of]:
+            self._requests.look_up(live, detached)
+        if draft.change.starts or draft.change.messages:
+            # Another tree is due now, and this worker may be the one to run it.
+            self._requests.look()
+        if live.phase is not Phase.MOVING and live.in_flight == 0 and live.draft is None:
+            self._let_go(live)
+
+    def _announce(self, draft: Draft) -> None:
+        """Runs of it have ended, or it is parked: those who wait for them hear of it."""
+        for run in (*draft.forgotten, *draft.runs.values()):
+            if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
+                self._counters.runs_ended += 1
+                self._waiters.announce(run)
+            elif run.status is RunStatus.PARKED:
+                self._waiters.announce(run)
+
+    def _release(self, live: LiveTree, draft: Draft) -> None:
+        """The draft is durable: now its effects may happen."""
+        for effect in draft.effects:
+            if live.phase is not Phase.MOVING:
+                break
+            if type(effect) is RunStep:
+                if live.execution.expects(effect.run, effect.call):
+                    self._start(live, effect)
+            elif type(effect) is CancelStep:
+                self._executor.cancel(live, effect.run, effect.call)
+            else:
+                effect()  # type: ignore[operator]
+
+    def _start(self, live: LiveTree, command: RunStep) -> None:
+        # One with an intent was due when that was written, and is to be called now, whatever the clock says meanwhile.
+        is_early = command.lacks_intent or (command.not_before_at > self._clock.now() and not command.intended)
+        if command.not_before_at and is_early:
+            live.moving -= 1
+            live.retries[command.run, command.call] = command
+            self._loop.call_soon(self._settle_later, live)
+        elif not self._is_stopping:
+            self._executor.start(live, command)
+
+    def looked_up(self, live: LiveTree, asked: int) -> None:
+        """Questions about detached runs are answered."""
+        live.lookups -= asked
+        if live.phase is Phase.MOVING:
+            self.settle(live)
+
+    def _settle_later(self, live: LiveTree) -> None:
+        if live.phase is Phase.MOVING and live.retries:
+            self.settle(live)
+
+    def _let_go(self, live: LiveTree) -> None:
+        """The tree has ended, is parked, suspended or released: it is in motion no longer."""
+        status = live.fold.root.status
+        if status.is_terminal:
+            self._executor.cancel_rest(live)
+        self._executor.cancel_all(live)
+        self._alarms.forget(live)
+        self._mail_saved(live)  # What came while it was on its way out has made it due.
+        self.trees.remove(live)
+        if status is RunStatus.WAITING:
+            live.enter(Phase.SUSPENDED)
+            self.trees.keep(live)
+        else:
+            self._counters.runs_parked += status is RunStatus.PARKED
+            live.drop()
+        self._requests.has_room()
+
+    def _give_up(self, live: LiveTree, why: str = "") -> None:
+        """Throw a tree away that cannot go on as it is; see whether it is ours all the same (a transaction was lost)
+        when the journal has all that was said before."""
+        self.discard(live, why)
+        if not live.in_flight:
+            self.trees.answered(live)
+            self._requests.look_for_unheld()
+
+    def discard(self, live: LiveTree, why: str = "") -> None:
+        """Throw away everything of a tree, at once: it is not ours, or never was. `why` is for the log."""
+        if live.phase is Phase.GONE:
+            return
+        live.enter(Phase.GONE)
+        if why:
+            tell_let_go(live.fold.root, why)
+        self._executor.cancel_all(live)
+        self._alarms.forget(live)
+        self.trees.remove(live)
+        live.drop()
+
+    def _new_live(self, run_id: str, *, nonce: int, journal: int) -> LiveTree:
+        return LiveTree(run_id, self._environment, nonce=nonce, journal=journal, observer_calls=self._observer_calls)
+
+    # -- Stopping --------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Take nothing more in, and begin no more steps."""
+        self._is_stopping = True
+
+    @property
+    def steps_running(self) -> int:
+        """Attempts that run now."""
+        return self._executor.running
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether attempts have ended and their runs have not heard of that."""
+        return bool(self._outcomes)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether every tree waits for an alarm, the world, or a step that runs: nothing is on its way."""
+        return (
+            self._executor.is_resting
+            and not self._outcomes
+            and not any(live.in_flight or live.lookups or live.draft is not None for live in self.trees.active())
+        )
+
+    def close(self) -> None:
+        """Stop everything at once."""
+        self._alarms.close()
+        self.discard_all()
+        self._executor.close()
+        self._threads.close()
+        self._processes.close()
+
+    def release_all(self) -> None:
+        """Let go of every tree in motion so that others go on at once."""
+        for live in self.trees.active():
+            self._executor.cancel_all(live)
+            if not live.journal:
+                # Somebody else holds its id: it has not begun, and nothing may be said of it.
+                self.discard(live)
+            elif live.phase is Phase.MOVING:
+                live.release()
+                self.settle(live)
+
+    def discard_all(self, why: str = "") -> None:
+        """Others may own the trees by now: stop everything, commit nothing more."""
+        for live in self.trees.active():
+            self.discard(live, why)
+        self.trees.clear_cache()
+
+
+def _fields(live: LiveTree, command: RunStep) -> dict[str, object]:
+    run = live.fold.runs[command.run]
+    return run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)

@@ -1,0 +1,210 @@
+"""How the function of a step is called: here, on a thread, in a process, or in a transaction of the store.
+
+Whoever calls it sees to its timeout and to the lease: a step that had to wait for a thread or a process looks again
+before it begins. What becomes of the attempt is the executor's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, assert_never
+
+from outlive._define.inside import CURRENT_STEP
+from outlive._define.unkept import UnkeptError
+from outlive._journal.value import TAGGED
+from outlive._replay.command import RunStep, StepKind
+from outlive._runtime.clock import Clock
+from outlive._runtime.failures import StepRaised
+from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.steps.context import in_context
+from outlive._runtime.steps.process_child import Job, Progressed, Published
+from outlive._runtime.steps.processes import ProcessLane
+from outlive._runtime.steps.threads import ThreadLane
+from outlive._runtime.steps.transactions import TransactionSteps
+from outlive._runtime.steps.unkept import check_size, kept
+from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.tree.live import LiveTree
+from outlive._runtime.wakeup import Wakeup
+from outlive._store.contract import Transaction
+from outlive.errors import StepInterrupted, StepTimeoutError
+
+LOOK_AGAIN_SECONDS = 0.05
+
+
+class _Untrusted(BaseException):
+    """A thread was free for a step when the lease was not certain any more; the step has not begun."""
+
+
+class StepCaller:
+    """Calls the functions of steps."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        threads: ThreadLane,
+        processes: ProcessLane,
+        lease: LeaseDeadline,
+        begin: Callable[[], Awaitable[Transaction]],
+        progress_bytes_max: int,
+        progressed: Callable[[LiveTree, Attempt, bytes], None],
+        published: Callable[[LiveTree, Attempt, dict[str, Any]], None],
+    ) -> None:
+        self._monotonic = clock.monotonic
+        self._threads = threads
+        self._processes = processes
+        self._lease = lease
+        self._progress_bytes_max = progress_bytes_max
+        self._progressed = progressed
+        self._published = published
+        self._transactions = TransactionSteps(
+            begin=begin, call=self._call_encoded, is_trusted=self._is_trusted, until_trusted=self._until_trusted
+        )
+
+    async def call(self, attempt: Attempt, *given: Any) -> Any:
+        """Call the function: `given` comes before the arguments of the workflow."""
+        command = attempt.command
+        step = command.step
+        args, kwargs = step.signature.decode(command.arguments)
+        if attempt.given:
+            kwargs = kwargs | attempt.given
+        if given:
+            args = [*given, *args]
+        context = contextvars.Context()
+        context.run(CURRENT_STEP.set, attempt)
+        attempt.has_begun = attempt.has_begun or step.is_async
+        if command.options.timeout_seconds is not None:
+            call = self._call_in_time(attempt, partial(step.fn, *args, **kwargs))
+        elif step.is_async:
+            call = step.fn(*args, **kwargs)
+        else:
+            call = self._on_thread(attempt, partial(step.fn, *args, **kwargs))
+        return await in_context(call, context)
+
+    async def call_undo(self, attempt: Attempt, fn: Callable[..., Any]) -> None:
+        """Call an undo inside the attempt of its step, which may have taken long. See `taking_back`."""
+        await self.get_resources(attempt)
+        await self._until_trusted()
+        await self._call_in_time(attempt, partial(fn, **attempt.given))
+
+    async def get_resources(self, attempt: Attempt) -> None:
+        """Get what the function wants besides its arguments, before anything else of the attempt begins: no transaction
+        is open, and no thread is held, while a resource is set up. That may take as long as the function itself."""
+        get = attempt.command.step.resources
+        if get is not None:
+            attempt.given = await self._in_time(attempt, get)
+            await self._until_trusted()
+
+    def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
+        """Call a function, on a thread if it is a plain one, for as long as its timeout allows."""
+        return self._in_time(attempt, fn if attempt.command.step.is_async else partial(self._on_thread, attempt, fn))
+
+    async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
+        step, seconds = attempt.command.step, attempt.command.options.timeout_seconds
+        patience = asyncio.timeout(seconds)
+        try:
+            async with patience:
+                result = await start()
+            if patience.expired():
+                raise TimeoutError(f"it swallowed its cancellation and returned {type(result).__qualname__} too late")
+            return result
+        except Exception as error:  # What it raises behind its time comes too late as well.
+            if seconds is None or not patience.expired() or isinstance(error, UnkeptError):
+                raise
+            attempt.is_timed_out = True
+            late = StepTimeoutError(step.name, seconds)
+            if step.kind is StepKind.ONCE and attempt.has_begun:
+                # It may have had its effect: nobody knows, just as after a crash, and so the workflow is told the same.
+                reason = f"did not end within its timeout of {seconds:g} s"
+                raise StepInterrupted(step.name, reason, attempt.idempotency_key) from late
+            raise late from error
+
+    # -- The lease -------------------------------------------------------------------------------------------
+    # A step that had to wait (for a thread, a process, a transaction) looks at the lease again before it begins: it may
+    # have been lost meanwhile, and others may own the run.
+
+    def _is_trusted(self) -> bool:
+        return self._monotonic() < self._lease.until
+
+    async def _until_trusted(self) -> None:
+        """Return when the lease is certainly held; whoever loses it cancels the attempt here."""
+        while not self._is_trusted():
+            await Wakeup().sleep(LOOK_AGAIN_SECONDS)
+
+    async def _on_thread(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                return await self._threads.run(partial(self._if_trusted, attempt, fn))
+            except _Untrusted:
+                await self._until_trusted()
+
+    def _if_trusted(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
+        if not self._is_trusted():
+            raise _Untrusted
+        attempt.has_begun = True
+        return fn()
+
+    # -- Kinds of steps --------------------------------------------------------------------------------------
+
+    async def call_kind(self, live: LiveTree, attempt: Attempt, kind: StepKind) -> bytes:
+        """The encoded result of a step that is not a plain one."""
+        match kind:
+            case StepKind.ONCE:
+                # Before it waits for a thread: nobody may think that it was not called when it might be at any moment.
+                attempt.has_begun, attempt.command.begun = True, attempt.command.attempt
+                return kept(attempt.command, await self.call(attempt), live.payloads.packer)
+            case StepKind.PROCESS:
+                return await self._call_in_process(live, attempt)
+            case StepKind.TRANSACTION:
+                return await self._transactions.run(live.journal, attempt)
+            case _:
+                assert_never(kind)
+
+    async def _call_encoded(self, attempt: Attempt, *given: Any) -> bytes:
+        command = attempt.command
+        value = await self.call(attempt, *given)
+        return command.step.signature.result.encode(value, f"result of step {command.call}")
+
+    async def _call_in_process(self, live: LiveTree, attempt: Attempt) -> bytes:
+        command = attempt.command
+        job = Job(
+            step=command.step.name,
+            module=command.step.fn.__module__,
+            call=command.call,
+            arguments=command.arguments,
+            run_id=attempt.run_id,
+            workflow=attempt.workflow,
+            attempt=command.attempt,
+            epoch=attempt.epoch,
+            idempotency_key=attempt.idempotency_key,
+            progress=command.progress,
+            progress_bytes_max=self._progress_bytes_max,
+        )
+        # Waiting for a process, and for it to begin, is not the step's time.
+        async with self._processes.borrow(command.step.name) as process:
+            await self._until_trusted()
+            attempt.has_begun = True
+            try:
+                result: bytes = await self._in_time(
+                    attempt, partial(process.run, job, partial(self._hear, live, attempt))
+                )
+            except StepRaised as error:
+                if error.is_unkept and command.options.undo is not None:
+                    raise UnkeptError(error, None) from error  # What it returned is in the other process.
+                raise
+            check_size(command, result, live.payloads.packer)
+            return result
+
+    def _hear(self, live: LiveTree, attempt: Attempt, message: Progressed | Published) -> None:
+        if isinstance(message, Progressed):
+            self._progressed(live, attempt, message.progress)
+        else:
+            fields: dict[str, Any] = TAGGED.decode(message.fields, f"what step {attempt.command.call} publishes")
+            self._published(live, attempt, fields)
+
+    def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
+        """See `TransactionSteps`."""
+        self._transactions.refuse(journal, command, reason)

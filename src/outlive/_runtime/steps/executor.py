@@ -1,0 +1,296 @@
+"""Runs attempts of steps and reports each outcome as an event.
+
+Which attempts run now and which wait is decided here, and how a function is called in `calling`. An attempt that fails
+is retried if its policy says so: the failure and the time of the next attempt go into the journal, and until then the
+step holds no slot. The executor never feeds an execution: outcomes are reported to the worker, which does that from a
+plain callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from outlive._define.unkept import UnkeptError
+from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
+from outlive._replay.command import RunStep
+from outlive._runtime.clock import MICROSECONDS, Clock
+from outlive._runtime.commit.committer import rolled_back
+from outlive._runtime.failures import describe, is_retryable
+from outlive._runtime.gate.breakers import end_of
+from outlive._runtime.gate.gate import Door, Gate
+from outlive._runtime.gate.ticket import End
+from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.steps.caller import LOOK_AGAIN_SECONDS, StepCaller
+from outlive._runtime.steps.processes import ProcessLane
+from outlive._runtime.steps.threads import ThreadLane
+from outlive._runtime.steps.unkept import kept, take_back
+from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.tree.live import LiveTree
+from outlive._store.contract import Transaction
+from outlive._tasks import own_task
+from outlive.telemetry import Counters
+
+STEPS_PER_LANE_MAX = 100
+"""Steps that one lane runs before the event loop gets a turn."""
+
+Report = Callable[[LiveTree, Attempt, bytes | None, AnyEvent | None], None]
+"""Told how an attempt ended: the encoded result of a success, or the event of a failure."""
+
+
+class Executor:
+    """Runs up to `steps_max` attempts at once; the others wait in order."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        threads: ThreadLane,
+        processes: ProcessLane,
+        counters: Counters,
+        steps_max: int,
+        progress_bytes_max: int,
+        lease: LeaseDeadline,
+        gate: Gate,
+        begin: Callable[[], Awaitable[Transaction]],
+        report: Report,
+        save_progress: Callable[[LiveTree, Attempt], None],
+        save_published: Callable[[LiveTree, Attempt], None],
+    ) -> None:
+        self._clock = clock
+        self._counters = counters
+        self._steps_max = steps_max
+        self._progress_bytes_max = progress_bytes_max
+        self._lease = lease
+        self._gate = gate
+        self._monotonic = clock.monotonic
+        self._report = report
+        self._save_progress = save_progress
+        self._save_published = save_published
+        self._caller = StepCaller(
+            clock=clock,
+            threads=threads,
+            processes=processes,
+            lease=lease,
+            begin=begin,
+            progress_bytes_max=progress_bytes_max,
+            progressed=self._progress,
+            published=self._publish,
+        )
+        self.refuse = self._caller.refuse
+        self._queue: deque[tuple[LiveTree, Attempt]] = deque()
+        self._let_through: deque[tuple[LiveTree, Attempt]] = deque()
+        """By the gate, at once: each has a slot."""
+        self._asking = 0
+        """Attempts that hold a slot while the gate is asked; who has to wait there does not."""
+        self._is_opening = False
+        self.running = 0
+        self._loop = asyncio.get_running_loop()
+
+    def start(self, live: LiveTree, command: RunStep) -> None:
+        """Begin an attempt now, or as soon as there is room."""
+        runs = live.fold.runs
+        attempt = Attempt(
+            command,
+            run=runs[command.run],
+            epoch=runs[0].epoch,
+            loop=self._loop,
+            now=self._clock.now,
+            save=partial(self._progress, live),
+            publish=partial(self._publish, live),
+            progress_bytes_max=self._progress_bytes_max,
+        )
+        live.attempts[command.run, command.call] = attempt
+        self._queue.append((live, attempt))
+        if not self._is_opening:
+            self._open_lane()
+
+    def _admit(self, live: LiveTree, attempt: Attempt) -> None:
+        """Ask the gate. There is a slot: what it counts is about to begin, and nothing that it allows is saved up."""
+        command = attempt.command
+        door = Door(
+            rested=self._on_rest,
+            passed=partial(self._let_in, live, attempt),
+            delayed=partial(self._turn_away, live, attempt),
+            refused=lambda error: self._turn_away(live, attempt, self.failed(command, error)),
+            found_open=partial(_tell_open, live, command),
+        )
+        self._asking += 1
+        attempt.ticket = self._gate.admit(command, door)
+
+    def _on_rest(self) -> None:
+        self._asking -= 1
+        self._open_lanes_soon()
+
+    def _let_in(self, live: LiveTree, attempt: Attempt) -> None:
+        if attempt.ticket is not None and attempt.ticket.has_slept:
+            self._queue.appendleft((live, attempt))
+        else:
+            self._let_through.append((live, attempt))
+        self._open_lanes_soon()
+
+    def _turn_away(self, live: LiveTree, attempt: Attempt, event: AnyEvent) -> None:
+        """The gate does not let it through, now or at all."""
+        del live.attempts[attempt.command.run, attempt.command.call]
+        self._report(live, attempt, None, event)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether every attempt that can begin has begun."""
+        can_begin = (self._queue or self._let_through) and self._has_slot
+        return not self._is_opening and not can_begin and self._gate.is_resting
+
+    def cancel(self, live: LiveTree, run: int, call: str) -> None:
+        """Stop an attempt that nobody waits for."""
+        attempt = live.attempts.pop((run, call), None)
+        if attempt is not None:
+            attempt.cancel()
+            if attempt.ticket is not None:
+                # Who is cancelled in the middle of a call was too slow; who has not called says nothing.
+                attempt.ticket.end(End.BAD if attempt.has_begun else End.UNTOLD)
+        if (waiting := live.turns.pop((run, call), None)) is not None:
+            self._gate.give_back(waiting)
+
+    def cancel_all(self, live: LiveTree) -> None:
+        """Stop everything that a tree has running: others will run it, or nobody for now."""
+        for attempt in live.attempts.values():
+            attempt.cancel()
+            if attempt.ticket is not None:
+                attempt.ticket.end(End.UNTOLD)
+        live.attempts.clear()
+
+    def cancel_rest(self, live: LiveTree) -> None:
+        """A tree has ended: nobody waits for what it still has running, or lined up."""
+        for run, call in [*live.attempts, *live.turns]:
+            self.cancel(live, run, call)
+
+    def close(self) -> None:
+        """Begin nothing more, and look no more whether that would be possible."""
+        self._queue.clear()
+        self._let_through.clear()
+
+    # -- Lanes -----------------------------------------------------------------------------------------------
+
+    @property
+    def _has_slot(self) -> bool:
+        return self.running + self._asking < self._steps_max
+
+    def _open_lanes_soon(self) -> None:
+        if not self._is_opening:
+            self._is_opening = True
+            self._loop.call_soon(self._open_lane)
+
+    def _open_lane(self) -> None:
+        """Open a lane if steps wait; look again once it has run as far as it can, for if it waits they need another."""
+        self._is_opening = False
+        is_wanted = self._queue or self._let_through
+        if is_wanted and self._monotonic() >= self._lease.until:
+            # The lease may be gone: nothing new begins until it is renewed, or these runs are given up.
+            self._is_opening = True
+            self._loop.call_later(LOOK_AGAIN_SECONDS, self._open_lane)
+        elif is_wanted and self._has_slot:
+            lane: list[asyncio.Task[None]] = []
+            lane.append(own_task(self._run_lane(lane), name="outlive-steps"))
+            self._open_lanes_soon()
+
+    async def _run_lane(self, lane: list[asyncio.Task[None]]) -> None:
+        for _ in range(STEPS_PER_LANE_MAX):
+            first = self._let_through or self._queue
+            if not first or not self._has_slot or self._monotonic() >= self._lease.until:
+                break
+            live, attempt = first.popleft()
+            # What its run has given up while it waited here is not begun any more, also if that is not durable yet.
+            is_wanted = attempt.is_wanted and live.execution.expects(attempt.command.run, attempt.command.call)
+            if is_wanted and self._gate.lets_begin(attempt.command, attempt.ticket):
+                await self._run(live, attempt, lane[0])
+                if lane[0].cancelling():
+                    # A cancelled task is of no use to another step.
+                    break
+                continue
+            if attempt.ticket is not None:
+                attempt.ticket.end(End.UNTOLD)
+            if is_wanted:
+                self._admit(live, attempt)
+        if self._queue or self._let_through:
+            self._open_lanes_soon()
+
+    async def _run(self, live: LiveTree, attempt: Attempt, task: asyncio.Task[None]) -> None:
+        command, ticket = attempt.command, attempt.ticket
+        result: bytes | None = None
+        failure: AnyEvent | None = None
+        raised: BaseException | None = None
+        self.running += 1
+        self._counters.step_started(attempt)
+        if live.observers is not None:
+            live.observers.started(command)
+        attempt.task = task
+        try:
+            try:
+                if command.step.resources is not None:
+                    await self._caller.get_resources(attempt)
+                if command.step.kind is None:
+                    result = kept(command, await self._caller.call(attempt), live.payloads.packer)
+                else:
+                    result = await self._caller.call_kind(live, attempt, command.step.kind)
+            except UnkeptError as error:
+                await take_back(attempt, error, self._caller.call_undo)
+        except asyncio.CancelledError as error:
+            # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
+            raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
+        except KeyboardInterrupt:
+            raise  # Somebody at the keyboard wants the process to end, and not this step to fail.
+        except BaseException as error:  # The user's code may raise anything; its failure is data.
+            raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
+        finally:
+            self.running -= 1
+        if ticket is not None:
+            ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNTOLD)
+        if attempt.is_wanted:
+            del live.attempts[command.run, command.call]
+            self._report(live, attempt, result, failure)
+        elif attempt.transaction is not None:
+            await rolled_back(attempt.transaction)
+
+    # -- What it says ----------------------------------------------------------------------------------------
+
+    def _progress(self, live: LiveTree, attempt: Attempt, data: bytes) -> None:
+        # A thread that goes on after its time is over is not heard any more: its successor may have come further.
+        if attempt.is_wanted and not attempt.is_timed_out:
+            attempt.progress = data
+            if not attempt.is_saving:
+                self._save_progress(live, attempt)
+
+    def _publish(self, live: LiveTree, attempt: Attempt, fields: dict[str, Any]) -> None:
+        if attempt.is_wanted and not attempt.is_timed_out:
+            attempt.unpublished |= fields
+            if not attempt.is_publishing:
+                self._save_published(live, attempt)
+
+    def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
+        """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
+        retry, attempt = command.options.retry, command.attempt
+        failure = describe(error)
+        at = self._clock.now()
+        if attempt < retry.attempts and is_retryable(error, retry.on):
+            delay = retry.delay_seconds(attempt, self._clock.random() * 2 - 1)
+            self._counters.steps_retried += 1
+            return AttemptFailed(
+                at=at,
+                run=command.run,
+                call=command.call,
+                failure=failure,
+                attempt=attempt,
+                retry_at=at + round(delay * MICROSECONDS),
+                digest=command.digest,
+            )
+        return StepFailed(
+            at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt
+        )
+
+
+def _tell_open(live: LiveTree, command: RunStep, breaker: str, until_at: int) -> None:
+    if live.observers is not None:
+        live.observers.circuit_open(command, breaker, until_at=until_at)

@@ -1,0 +1,256 @@
+"""What runs in a process of process steps: one job after the other, until the other end of the pipe is closed.
+
+Jobs come as bytes and go back as bytes: the name of a step and its encoded arguments, then its encoded result or what
+it raised, as data. Nothing is ever unpickled but what `multiprocessing` itself needs to begin.
+
+The process must not outlive its parent, not even one that was killed. A thread reads the pipe and ends the process when
+the pipe does; and where the kernel offers it, the kernel kills the process, because that thread cannot run while the
+step is busy in C code. The process leads a session of its own: Ctrl-C at the keyboard is the parent's affair, and what
+the step has started dies with it.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import importlib
+import sys
+import threading
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from outlive._define.inside import CURRENT_STEP
+from outlive._define.registry import REGISTRY
+from outlive._define.unkept import UnkeptError
+from outlive._journal.failure import class_name
+from outlive._journal.value import TAGGED
+from outlive._model import Failure
+from outlive._platform import end_with_group, stand_alone
+from outlive._replay.command import StepSpec
+from outlive._runtime.clock import SystemClock
+from outlive._runtime.failures import describe, is_final
+from outlive.errors import DefinitionError, OutliveError, PayloadTooLargeError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+ARE_YOU_THERE = b""
+"""In place of a job: the answer is `Ready`."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One attempt of a step, and what it may know of itself."""
+
+    step: str
+    module: str
+    call: str
+    arguments: bytes
+    run_id: str
+    workflow: str
+    attempt: int
+    epoch: int
+    idempotency_key: str
+    progress: bytes | None
+    progress_bytes_max: int
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """The process has begun and takes jobs."""
+
+
+class Progressed(msgspec.Struct, frozen=True, tag=True):
+    """The step gave this to `heartbeat`."""
+
+    progress: bytes
+
+
+class Published(msgspec.Struct, frozen=True, tag=True):
+    """The step gave this to `outlive.publish`."""
+
+    fields: bytes
+
+
+class Returned(msgspec.Struct, frozen=True, tag=True):
+    """The step returned."""
+
+    result: bytes
+
+
+class Raised(msgspec.Struct, frozen=True, tag=True):
+    """The step raised."""
+
+    failure: Failure
+    classes: list[str]
+    is_final: bool
+    is_unkept: bool = False
+    """It returned, and what it returned cannot be stored."""
+
+
+Message = Ready | Progressed | Published | Returned | Raised
+
+encode = msgspec.msgpack.Encoder().encode
+decode_message = msgspec.msgpack.Decoder(Message).decode
+_decode_job = msgspec.msgpack.Decoder(Job).decode
+
+
+def serve(connection: Connection, parent_id: int) -> None:
+    """Do jobs until the pipe ends; called in the new process."""
+    stand_alone(parent_id)
+    jobs: SimpleQueue[bytes] = SimpleQueue()
+    wire = Wire(connection)
+    SystemClock().spawn(partial(_listen, connection, jobs, wire), name="outlive-jobs")
+    wire.send(Ready())
+    while True:
+        job = _decode_job(jobs.get())
+        outcome = _work(job, wire)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # Closed, or replaced by something of the user's.
+                stream.flush()
+        wire.send(outcome)
+        del job, outcome
+
+
+class Wire:
+    """The way back to the parent; a step may have threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def send(self, message: Message) -> None:
+        """Tell the parent."""
+        data = encode(message)
+        with self._lock, suppress(OSError):  # The parent is gone, and this process is about to be.
+            self._connection.send_bytes(data)
+
+
+class JobStep:
+    """What `outlive.current_step()` knows in a process of its own."""
+
+    def __init__(self, job: Job, wire: Wire) -> None:
+        self._job, self._wire = job, wire
+        self.is_over = False
+        self.is_cancelled = False
+        """Never: a process that nobody waits for is killed."""
+
+    @property
+    def run_id(self) -> str:
+        """See `StepContext`."""
+        return self._job.run_id
+
+    @property
+    def workflow(self) -> str:
+        """See `StepContext`."""
+        return self._job.workflow
+
+    @property
+    def name(self) -> str:
+        """See `StepContext`."""
+        return self._job.step
+
+    @property
+    def number(self) -> int:
+        """See `StepContext.attempt`."""
+        return self._job.attempt
+
+    @property
+    def epoch(self) -> int:
+        """See `StepContext`."""
+        return self._job.epoch
+
+    @property
+    def idempotency_key(self) -> str:
+        """See `StepContext`."""
+        return self._job.idempotency_key
+
+    @property
+    def last_progress(self) -> Any:
+        """See `StepContext`."""
+        saved = self._job.progress
+        return None if saved is None else TAGGED.decode(saved, "saved progress")
+
+    def now_at(self) -> int:
+        """See `StepSource`; in a process of its own that is the machine's time."""
+        return SystemClock().now()
+
+    def heartbeat(self, progress: Any) -> None:
+        """See `StepContext`."""
+        if progress is not None and not self.is_over:
+            self._wire.send(Progressed(self._encode(progress, f"the progress of step {self._job.call}")))
+
+    def publish(self, fields: dict[str, Any]) -> None:
+        """See `outlive.publish`."""
+        if fields and not self.is_over:
+            self._wire.send(Published(self._encode(fields, f"what step {self._job.call} publishes")))
+
+    def _encode(self, value: Any, what: str) -> bytes:
+        data = TAGGED.encode(value, what)
+        if len(data) > self._job.progress_bytes_max:
+            raise PayloadTooLargeError(what, len(data), self._job.progress_bytes_max)
+        return data
+
+
+def _work(job: Job, wire: Wire) -> Returned | Raised:
+    source = JobStep(job, wire)
+    try:
+        step = _find(job)
+        args, kwargs = step.signature.decode(job.arguments)
+        context = contextvars.Context()
+        context.run(CURRENT_STEP.set, source)
+        value = context.run(partial(step.fn, *args, **kwargs))
+        try:
+            return Returned(step.signature.result.encode(value, f"result of step {job.call}"))
+        except OutliveError as error:
+            return _raised(error, is_unkept=True)
+    except UnkeptError as error:
+        return _raised(error.cause, is_unkept=True)
+    except BaseException as error:  # Whatever a step raises is its outcome; the process lives on.
+        return _raised(error)
+    finally:
+        source.is_over = True
+
+
+def _raised(error: BaseException, *, is_unkept: bool = False) -> Raised:
+    classes = [_as_parent_says(class_name(cls)) for cls in type(error).__mro__]
+    return Raised(_renamed(describe(error)), classes, is_final(error), is_unkept)
+
+
+def _find(job: Job) -> StepSpec:
+    step = REGISTRY.find_step(job.step)
+    if step is None and job.module != "__main__":
+        importlib.import_module(job.module)
+        step = REGISTRY.find_step(job.step)
+    if step is None:
+        raise DefinitionError(
+            f"step {job.step} of module {job.module} is not there in a process of its own; process=True needs a step "
+            f"that is defined when its module is imported, and a module that is a file (not a notebook)"
+        )
+    return step
+
+
+def _renamed(failure: Failure) -> Failure:
+    cause = None if failure.cause is None else _renamed(failure.cause)
+    return msgspec.structs.replace(failure, type=_as_parent_says(failure.type), cause=cause)
+
+
+def _as_parent_says(name: str) -> str:
+    """The script that the parent runs has another name here."""
+    return name.replace("__mp_main__.", "__main__.", 1) if name.startswith("__mp_main__.") else name
+
+
+# -- Life and death ----------------------------------------------------------------------------------------------------
+
+
+def _listen(connection: Connection, jobs: SimpleQueue[bytes], wire: Wire) -> None:
+    try:
+        while True:
+            job = connection.recv_bytes()
+            if job == ARE_YOU_THERE:
+                wire.send(Ready())
+            else:
+                jobs.put(job)
+    except (EOFError, OSError):
+        end_with_group()  # At once: nobody waits for it.

@@ -1,0 +1,87 @@
+"""Steps whose effects are rows in the store's own database: they commit with the journal, so exactly once.
+
+A transaction begins, the function runs in it, and the transaction goes along with the outcome: the event that says
+that the step has returned, and whatever follows from that at once, are committed in it (`Committer.submit_within`).
+Until then nothing of what the function wrote can be seen, and whatever comes in between (an exception, a timeout, a
+cancel, a crash, another owner) leaves nothing of it.
+
+A store that is away fails no attempt: the function runs again when the store is back. What a database refuses only when
+it is to be committed (a deferred constraint) is the function's own failure. By then the run has gone on in memory as if
+the step had succeeded; it is thrown away and rebuilt from its journal, and finds the verdict here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from outlive._replay.command import RunStep
+from outlive._runtime.commit.committer import rolled_back
+from outlive._runtime.commit.retry import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS
+from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.wakeup import Wakeup
+from outlive._store.contract import Transaction
+from outlive.errors import StoreUnavailableError
+from outlive.telemetry import log, run_fields
+
+VERDICTS_MAX = 1_000
+"""Verdicts that wait for their runs."""
+
+
+class TransactionSteps:
+    """Calls functions in transactions, and keeps what is known of those that could not be committed."""
+
+    def __init__(
+        self,
+        *,
+        begin: Callable[[], Awaitable[Transaction]],
+        call: Callable[[Attempt, Any], Awaitable[bytes]],
+        is_trusted: Callable[[], bool],
+        until_trusted: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._begin = begin
+        self._call = call
+        self._is_trusted = is_trusted
+        self._until_trusted = until_trusted
+        self._verdicts: dict[tuple[int, int, str], tuple[int, Exception]] = {}
+
+    def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
+        """The database did not take what an attempt wrote: that is how the attempt has failed."""
+        if len(self._verdicts) >= VERDICTS_MAX:
+            self._verdicts.clear()  # Those of trees that others have taken over; at worst an attempt is made again.
+        self._verdicts[journal, command.run, command.call] = command.attempt, reason
+
+    async def run(self, journal: int, attempt: Attempt) -> bytes:
+        """The encoded result of a step; its transaction is open and goes along with the attempt."""
+        command = attempt.command
+        number, verdict = self._verdicts.pop((journal, command.run, command.call), (0, None))
+        if verdict is not None and number == command.attempt:
+            raise verdict
+        pause = BACKOFF_FIRST_SECONDS
+        while True:
+            try:
+                return await self._run_once(attempt)
+            except StoreUnavailableError as error:
+                extra = run_fields(attempt.run_id, attempt.workflow, step=attempt.name, attempt=attempt.number)
+                log.warning("step %s of run %s is done again: %s", command.call, attempt.run_id, error, extra=extra)
+                await Wakeup().sleep(pause)
+                pause = min(BACKOFF_MAX_SECONDS, pause * 2)
+
+    async def _run_once(self, attempt: Attempt) -> bytes:
+        # Waiting for a transaction is not the step's time.
+        transaction = await self._begin()
+        while not self._is_trusted():
+            # Others may own the run by now, and nobody is to wait for a lock that nothing is done with.
+            await asyncio.shield(rolled_back(transaction))
+            await self._until_trusted()
+            transaction = await self._begin()
+        try:
+            handle = transaction.handle
+            result = await self._call(attempt, handle if attempt.command.step.is_async else handle.sync)
+        except BaseException:
+            # Shielded: whoever cancels it a second time must not leave the transaction open.
+            await asyncio.shield(rolled_back(transaction))
+            raise
+        attempt.transaction = transaction
+        return result

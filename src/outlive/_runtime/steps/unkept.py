@@ -1,0 +1,97 @@
+"""What becomes of an undoable step that has had its effect and returned what cannot be stored.
+
+It has failed. Its undo is called inside the attempt, with the result that the journal will never have, and only then
+the failure is written down: a crash before that costs another attempt, which ends in the same place. An undo that fails
+here cannot be tried again later, for there is nothing to call it with. So the run is parked, and whoever resumes it
+lets the step itself make another attempt: by then its code may be mended.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, NoReturn
+
+from outlive._define.inside import CURRENT_STEP
+from outlive._define.unkept import UnkeptError
+from outlive._journal.packing import Packer
+from outlive._replay.command import RunStep, StepSpec
+from outlive._runtime.steps.context import in_context
+from outlive._runtime.tree.attempt import Attempt
+from outlive.errors import OutliveError, UndoFailedError
+
+Call = Callable[[Attempt, Callable[..., Any]], Coroutine[Any, Any, None]]
+
+
+def kept(command: RunStep, value: Any, packer: Packer) -> bytes:
+    """The result of a step as the journal has it.
+
+    Raises:
+        UnkeptError: it has no stored form, and the effect of the step is to be taken back.
+    """
+    codec, what = command.step.signature.result, f"result of step {command.call}"
+    if command.options.undo is None:
+        return codec.encode(value, what)
+    try:
+        result = codec.encode(value, what)
+    except OutliveError as error:
+        raise UnkeptError(error, (value,)) from error
+    check_size(command, result, packer)
+    return result
+
+
+def check_size(command: RunStep, result: bytes, packer: Packer) -> None:
+    """See that the result of an undoable step is not too large.
+
+    Raises:
+        UnkeptError: it is.
+    """
+    undo, what = command.options.undo, f"result of step {command.call}"
+    if undo is None:
+        return
+    try:
+        packer.check_size(result, what)
+    except OutliveError as error:
+        value = command.step.signature.result.decode(result, what)
+        given, _ = undo.signature.decode(undo.signature.encode((value,), {}))
+        raise UnkeptError(error, tuple(given)) from error
+
+
+async def take_back(attempt: Attempt, unkept: UnkeptError, call: Call) -> NoReturn:
+    """Undo what a step has done, and fail as it must.
+
+    Raises:
+        Exception: why its result cannot be stored; its effect is undone.
+        UndoFailedError: it is not.
+    """
+    command = attempt.command
+    undo = command.options.undo
+    assert undo is not None, "only the results of undoable steps are said to be unkept"
+    if not attempt.is_wanted:
+        raise unkept.cause  # Others may run the step meanwhile: it is theirs to take back.
+    try:
+        await _undo(attempt, undo, unkept.given, call)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or not attempt.is_wanted:
+            raise
+        attempt.is_left = True
+        raise UndoFailedError(
+            undo=undo.name,
+            step=command.call,
+            error=f"{type(error).__qualname__}: {error}; it was called at once, because {unkept.cause}",
+            attempts=1,
+            undone=[],
+            left=[command.call],
+            resuming=f"it calls {command.call} again",
+        ) from unkept.cause
+    raise unkept.cause
+
+
+async def _undo(attempt: Attempt, undo: StepSpec, given: tuple[Any, ...] | None, call: Call) -> None:
+    if given is None or undo.kind is not None:
+        raise OutliveError(f"{undo.name} cannot be called with what cannot be stored")
+    inside = attempt.of_undo(undo)
+    context = contextvars.Context()
+    context.run(CURRENT_STEP.set, inside)
+    await in_context(call(inside, partial(undo.fn, *given)), context)

@@ -1,0 +1,192 @@
+"""One attempt of a step while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import structs
+
+from outlive._journal.value import TAGGED
+from outlive._model import Run
+from outlive._replay.command import RunStep, StepSpec
+from outlive._runtime.gate.ticket import Ticket
+from outlive._store.contract import Transaction
+from outlive.errors import PayloadTooLargeError
+
+Save = Callable[["Attempt", bytes], None]
+Publish = Callable[["Attempt", dict[str, Any]], None]
+
+
+def idempotency_key(run: Run, call: str) -> str:
+    """See `StepContext`. The nonce keeps a run apart from the one it replaced under the same id."""
+    return f"{run.id}:{call}:{run.nonce:016x}"
+
+
+class Attempt:
+    """A running step: what was asked, the task that does it, and what the step may know of itself."""
+
+    __slots__ = (
+        "_epoch",
+        "_loop",
+        "_now",
+        "_progress_bytes_max",
+        "_publish",
+        "_run",
+        "_save",
+        "command",
+        "given",
+        "has_begun",
+        "is_left",
+        "is_publishing",
+        "is_saving",
+        "is_timed_out",
+        "is_wanted",
+        "progress",
+        "task",
+        "ticket",
+        "transaction",
+        "unpublished",
+    )
+
+    def __init__(
+        self,
+        command: RunStep,
+        *,
+        run: Run,
+        epoch: int,
+        loop: asyncio.AbstractEventLoop,
+        now: Callable[[], int],
+        save: Save,
+        publish: Publish,
+        progress_bytes_max: int,
+    ) -> None:
+        self.command = command
+        self.task: asyncio.Task[None] | None = None
+        self.ticket: Ticket | None = None
+        """From the gate, if there is one before the step."""
+        self.transaction: Transaction | None = None
+        """What it wrote into the store's database, until that is committed with its outcome."""
+        self.given: dict[str, Any] = {}
+        """Resources that its function gets by keyword."""
+        self.has_begun = False
+        """Whether its function was called, or may have been: what waits for a slot or a thread has not."""
+        self.is_wanted = True
+        """Whether anybody waits for its outcome."""
+        self.is_left = False
+        """Whether it has left an effect that could be neither stored nor undone."""
+        self.is_timed_out = False
+        """Whether its time is over; a thread cannot be stopped, but it can look."""
+        self.progress: bytes | None = None
+        """Progress that is not in the journal yet; the latest wins."""
+        self.is_saving = False
+        """Whether an earlier progress is on its way into the journal."""
+        self.unpublished: dict[str, Any] = {}
+        """Fields that it published and that are not in the journal yet."""
+        self.is_publishing = False
+        """Whether earlier fields are on their way into the journal."""
+        self._run = run
+        self._epoch = epoch
+        self._loop = loop
+        self._now = now
+        self._save = save
+        self._publish = publish
+        self._progress_bytes_max = progress_bytes_max
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more. Cooperative: what it still does is not heard."""
+        self.is_wanted = False
+        if self.task is not None:
+            self.task.cancel()
+
+    def of_undo(self, undo: StepSpec) -> Attempt:
+        """What an undo may know of itself that is called inside this attempt. It has a key of its own, and nobody hears
+        of its progress."""
+        return Attempt(
+            structs.replace(
+                self.command, call=f"{self.command.call}.undo", step=undo, options=undo.options, progress=None
+            ),
+            run=self._run,
+            epoch=self._epoch,
+            loop=self._loop,
+            now=self._now,
+            save=_unheard,
+            publish=_unheard,
+            progress_bytes_max=self._progress_bytes_max,
+        )
+
+    @property
+    def nonce(self) -> int:
+        """Of the tree that asked for it."""
+        return self._run.nonce
+
+    # -- What the step may know of itself (`outlive.current_step()`) -----------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        """See `StepContext`."""
+        return self._run.id
+
+    @property
+    def workflow(self) -> str:
+        """See `StepContext`."""
+        return self._run.workflow
+
+    @property
+    def name(self) -> str:
+        """See `StepContext`."""
+        return self.command.step.name
+
+    @property
+    def number(self) -> int:
+        """See `StepContext.attempt`."""
+        return self.command.attempt
+
+    @property
+    def epoch(self) -> int:
+        """See `StepContext`."""
+        return self._epoch
+
+    @property
+    def idempotency_key(self) -> str:
+        """See `StepContext`."""
+        return idempotency_key(self._run, self.command.call)
+
+    @property
+    def last_progress(self) -> Any:
+        """See `StepContext`."""
+        saved = self.command.progress
+        return None if saved is None else TAGGED.decode(saved, "saved progress")
+
+    @property
+    def is_cancelled(self) -> bool:
+        """See `StepContext`."""
+        return not self.is_wanted or self.is_timed_out
+
+    def now_at(self) -> int:
+        """See `StepSource`."""
+        return self._now()
+
+    def heartbeat(self, progress: Any) -> None:
+        """See `StepContext`."""
+        if progress is not None and self.is_wanted:
+            what = f"the progress of step {self.command.call}"
+            data = TAGGED.encode(progress, what)
+            if len(data) > self._progress_bytes_max:
+                raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
+            self._loop.call_soon_threadsafe(self._save, self, data)
+
+    def publish(self, fields: dict[str, Any]) -> None:
+        """See `outlive.publish`."""
+        if fields and self.is_wanted:
+            what = f"what step {self.command.call} publishes"
+            data = TAGGED.encode(fields, what)
+            if len(data) > self._progress_bytes_max:
+                raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
+            # As the reader will see it: what the step does to these values later changes nothing.
+            self._loop.call_soon_threadsafe(self._publish, self, TAGGED.decode(data, what))
+
+
+def _unheard(attempt: Attempt, said: Any) -> None:
+    """Nobody listens."""

@@ -1,0 +1,45 @@
+"""The next change of a tree while it is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from outlive._journal.event import AnyEvent
+from outlive._model import Run
+from outlive._replay.command import CancelStep, RunStep
+from outlive._runtime.tree.observer_calls import Told
+from outlive._store.contract import Change, Forgotten
+
+Effect = RunStep | CancelStep | Callable[[], None]
+"""Something that may happen only when the change that asks for it is durable."""
+
+
+class Draft:
+    """A change, and the effects that wait for it to be durable."""
+
+    __slots__ = ("change", "effects", "forgotten", "notable", "runs", "told")
+
+    def __init__(self, journal: int, after: int, *, is_guarded: bool = False) -> None:
+        self.change = Change(journal=journal, after=after, rows=[], is_guarded=is_guarded)
+        self.runs: dict[int, Run] = {}
+        """The latest row of each run that changed."""
+        self.forgotten: list[Run] = []
+        """Rows of children that ended in here and are not written: somebody may wait for them."""
+        self.effects: list[Effect] = []
+        self.notable: list[tuple[AnyEvent, Run]] = []
+        """What the log says when it is durable."""
+        self.told: list[Told] = []
+        """What observers hear of it; empty if nobody listens."""
+
+    def forget(self, before: int, below: int) -> None:
+        """Everything before the snapshot with this seq, and children before this number, also those in here."""
+        self.change.forgets = Forgotten(before, below)
+        self.change.items = [item for item in self.change.items if not 0 < item.run < below]
+        self.forgotten += [run for number, run in self.runs.items() if 0 < number < below]
+        self.runs = {number: run for number, run in self.runs.items() if not 0 < number < below}
+
+    def close(self) -> Change:
+        """The change, complete."""
+        if self.runs:
+            self.change.runs = list(self.runs.values())
+        return self.change

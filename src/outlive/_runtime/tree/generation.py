@@ -1,0 +1,67 @@
+"""The next generation of a run: the same id, a fresh journal, and whatever the old one leaves it.
+
+It is created in the transaction that ends the old generation, so there is always exactly one that is open. The rows of
+the old tree move aside to `<id>~gen1`, `<id>~gen2`, ...; the number is kept in `RunCreated`, so the next free name
+needs no look-up. What was sent to the old generation reaches the new one: signals that nobody had taken are facts of
+its journal, and what still lies in the inbox is handed over by the store (`Change.heir_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import AnyEvent, RunCreated, SignalReceived
+from outlive._journal.fold import Fold
+from outlive._model import Payload, Run, generation_id
+from outlive._model.payload import Blob
+from outlive._replay.command import Heir
+from outlive._store.contract import Change
+from outlive.client.closing import renamed
+
+
+def next_generation(
+    heir: Heir,
+    tree: dict[int, Run],
+    *,
+    journal: int,
+    generation: int,
+    at: int,
+    nonce: int,
+    arguments: Payload,
+    published: Payload | None,
+    blobs: list[Blob],
+    signals: Iterable[tuple[str, Payload]],
+) -> Change:
+    """The change that creates the next generation of a tree, whose rows are given as they are when it has ended."""
+    root = tree[0]
+    events: list[AnyEvent] = [
+        RunCreated(
+            at=at,
+            workflow=heir.workflow.name,
+            version=heir.workflow.version,
+            input=arguments,
+            nonce=nonce,
+            timeout_at=root.timeout_at,
+            tags=root.tags,
+            notify=root.parent_id or "",
+            generation=generation + 1,
+            published=published,
+        )
+    ]
+    events += [SignalReceived(at=at, name=name, payload=payload) for name, payload in signals]
+    fold, salt = Fold(root.id), salt_of(nonce)
+    for event in events:
+        fold.apply(event)
+    old = {number: msgspec.structs.replace(run, journal=journal) for number, run in tree.items()}
+    return Change(
+        journal=0,
+        after=-1,
+        rows=[seal(event, salt=salt, seq=seq) for seq, event in enumerate(events)],
+        runs=[fold.root],
+        renames=renamed(old, name=generation_id(root.id, generation + 1)),
+        blobs=blobs,
+        heir_of=journal,
+    )

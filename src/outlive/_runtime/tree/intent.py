@@ -1,0 +1,52 @@
+"""Steps that are called only once: what the journal says before the call, and after a crash.
+
+The journal says that an attempt is about to begin (`StepIntended`), and only when that is durable the attempt begins.
+So whoever replays the journal and finds an intent without an outcome knows that the call may have been made. It is not
+made again: the workflow gets `StepInterrupted` and decides. An exception is an outcome, so a failed attempt may be
+followed by another one, which has an intent of its own, written when its back-off is over.
+
+A worker that stops cleanly takes back the intents of attempts that it has not begun: nobody need wonder about those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from outlive._journal.event import StepFailed, StepIntended
+from outlive._journal.failure import failure_of
+from outlive._model import Run
+from outlive._replay.command import Command, RunStep
+from outlive._runtime.tree.attempt import idempotency_key
+from outlive.errors import StepInterrupted
+
+
+def intent_of(command: RunStep, *, at: int) -> StepIntended:
+    """This attempt is about to begin."""
+    return StepIntended(at=at, run=command.run, call=command.call, attempt=command.attempt, digest=command.digest)
+
+
+def is_interrupted(command: Command) -> bool:
+    """Whether a replay has left a step that may have been called already."""
+    return type(command) is RunStep and command.intended == command.attempt
+
+
+def interruption_of(command: RunStep, run: Run, *, at: int) -> StepFailed:
+    """What the workflow gets instead of a second call."""
+    error = StepInterrupted(command.step.name, "its worker was interrupted", idempotency_key(run, command.call))
+    return StepFailed(
+        at=at,
+        run=command.run,
+        call=command.call,
+        failure=failure_of(error),
+        digest=command.digest,
+        attempt=command.attempt,
+    )
+
+
+def unbegun(commands: Iterable[Command], *, at: int) -> list[StepIntended]:
+    """Take back the intents of attempts that have not been begun."""
+    return [
+        StepIntended(at=at, run=command.run, call=command.call, attempt=0, digest=command.digest)
+        for command in commands
+        if type(command) is RunStep and command.intended == command.attempt != command.begun
+    ]

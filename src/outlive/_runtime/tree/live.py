@@ -1,0 +1,449 @@
+"""A tree of runs that a worker owns: its execution, its place in the journal, and what it has to say next.
+
+Feed early, act late
+--------------------
+Something happens (a step returned, a timer is due, a message came). `happen` makes it an event, seals it into the
+draft of the next change, folds it into the run rows (by the same fold that `fsck` uses) and feeds it to the execution
+at once, while it is still on its way to the disk. What the workflow then asks for that is only journal (a child, an
+end, a wait) joins the same draft. What would be an effect (a step to start or to cancel) is kept with the draft and
+released when that change is durable, not before. If the change conflicts, another worker owns the tree: the whole thing
+is thrown away, and nothing of it was ever visible.
+
+How it comes into memory is in `rebuilding`, and where it stands there in `phase`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import assert_never
+
+import msgspec
+
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import (
+    AnyEvent,
+    PatchTaken,
+    RunParked,
+    RunReleased,
+    RunSuspended,
+    SnapshotTaken,
+    StepFailed,
+    StepIntended,
+    TimerFired,
+)
+from outlive._journal.failure import storable
+from outlive._journal.fold import Fold
+from outlive._model import Payload, Run, RunStatus
+from outlive._model.payload import Blob
+from outlive._replay.bound import BoundTimer, UndoBound
+from outlive._replay.command import (
+    CancelStep,
+    Command,
+    EndRun,
+    Heir,
+    Park,
+    Record,
+    RunStep,
+    StartChild,
+    StartDetached,
+    StepKind,
+    TakeSnapshot,
+    WorkflowSpec,
+)
+from outlive._replay.execution import Execution
+from outlive._runtime.environment import Environment
+from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.tree.draft import Draft, Effect
+from outlive._runtime.tree.fact import fact_of_message
+from outlive._runtime.tree.intent import intent_of, interruption_of, is_interrupted, unbegun
+from outlive._runtime.tree.item import item_of
+from outlive._runtime.tree.observer_calls import ObserverCalls
+from outlive._runtime.tree.observer_facts import ObserverFacts
+from outlive._runtime.tree.payloads import TreePayloads
+from outlive._runtime.tree.phase import FOLLOWS, Phase
+from outlive._runtime.tree.run_log import NOTABLE
+from outlive._runtime.tree.translating import fact_of, snapshot_of
+from outlive._runtime.tree.undo import undo_cut_off, undo_failed
+from outlive._store.contract import Inbound
+from outlive.errors import HistoryTooLongError
+from outlive.telemetry import log, run_fields
+
+
+class LiveTree:
+    """One tree that this worker owns."""
+
+    __slots__ = (
+        "_history_max",
+        "_observer_calls",
+        "_salt",
+        "_todo",
+        "attempts",
+        "clock",
+        "deferred",
+        "draft",
+        "execution",
+        "fold",
+        "in_flight",
+        "journal",
+        "lookups",
+        "moving",
+        "observers",
+        "payloads",
+        "phase",
+        "retries",
+        "seq",
+        "turns",
+    )
+
+    def __init__(
+        self, root_id: str, environment: Environment, *, nonce: int, journal: int, observer_calls: ObserverCalls
+    ) -> None:
+        limits = environment.limits
+        self.clock = environment.clock
+        self.phase = Phase.MOVING
+        self.journal = journal
+        """The store's handle; 0 until the tree is stored."""
+        self.payloads = TreePayloads(root_id, nonce=nonce, packer=environment.packer)
+        self.execution = Execution(
+            root_id,
+            resolve=environment.registry.workflow,
+            unpack=self.payloads.unpack,
+            unpack_foreign=self.payloads.unpack_foreign,
+            turns_max=limits.turns_per_event_max,
+        )
+        self.fold = Fold(root_id)
+        self.seq = -1
+        """The seq of the last event, durable or on its way."""
+        self.draft: Draft | None = None
+        self.in_flight = 0
+        """Changes handed to the committer and not answered."""
+        self.lookups = 0
+        """Detached runs of which the store was not asked yet whether they will tell of their end; until then it may not
+        rest."""
+        self.moving = 0
+        """Steps asked for that have neither ended nor wait for a later attempt."""
+        self.attempts: dict[tuple[int, str], Attempt] = {}
+        self.retries: dict[tuple[int, str], RunStep] = {}
+        self.turns: dict[tuple[int, str], RunStep] = {}
+        """Steps that were lined up in a rate limit and that the run has given up since."""
+        self.deferred: list[Command] = []
+        """Asked for in the change that creates the tree, and possible only when its journal has a handle."""
+        self.observers: ObserverFacts | None = None
+        """For the observers of its workflows; None if there are none."""
+        self._observer_calls = observer_calls
+        self._history_max = limits.history_events_max
+        self._salt = salt_of(nonce)
+        self._todo: deque[AnyEvent | TakeSnapshot] = deque()
+
+    # -- Where it stands -------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The id of the root run."""
+        return self.fold.root_id
+
+    def enter(self, phase: Phase) -> None:
+        """It stands elsewhere now."""
+        if phase is not self.phase:
+            assert phase in FOLLOWS[self.phase], f"{phase} after {self.phase}"
+            self.phase = phase
+
+    def reclaimed(self, run: Run) -> None:
+        """Claimed again while it was still in memory."""
+        self.seq += 1
+        self.execution.events += 1
+        self.fold.events += 1
+        self.fold.runs[0] = run
+        self.enter(Phase.MOVING)
+
+    def drop(self) -> None:
+        """Throw away everything of it, at once."""
+        self.enter(Phase.GONE)
+        self.execution.drop()
+
+    @property
+    def is_declined(self) -> bool:
+        """Whether it was released because newer code has moved it."""
+        root = self.fold.root
+        return root.status is RunStatus.PENDING and bool(root.reason)
+
+    @property
+    def has_alarms(self) -> bool:
+        """Whether a timer or a retry lies ahead."""
+        return bool(self.retries) or bool(self.execution.timers)
+
+    @property
+    def length(self) -> int:
+        """How many events it has behind its first one."""
+        return self.seq - self.execution.base
+
+    def wake_at(self) -> int | None:
+        """When the next timer or retry is due."""
+        due_at = self.execution.wake_at()
+        for command in self.retries.values():
+            if due_at is None or command.not_before_at < due_at:
+                due_at = command.not_before_at
+        return due_at
+
+    # -- The next change -------------------------------------------------------------------------------------
+
+    def open_draft(self) -> Draft:
+        """The draft of the next change, a new one if there is none."""
+        if self.draft is None:
+            self.draft = Draft(self.journal, self.seq, is_guarded=self.execution.forgets)
+        return self.draft
+
+    def take_draft(self) -> Draft | None:
+        """What there is to commit, if anything."""
+        draft, self.draft = self.draft, None
+        if draft is not None:
+            self.in_flight += 1
+        return draft
+
+    def committed(self, draft: Draft, journal: int) -> None:
+        """A draft has become durable."""
+        self.in_flight -= 1
+        self.journal = journal
+        self.payloads.keep_only(self.execution.unread())
+
+    def record(self, event: AnyEvent) -> None:
+        """Write a fact into the draft, and fold it into the run rows."""
+        draft = self.open_draft()
+        draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq + 1))
+        self.seq += 1
+        if self.observers is not None:
+            self.observers.note(event)
+        if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
+            draft.change.items.append(item)
+        run = self.fold.apply(event)
+        if type(event) in NOTABLE:
+            draft.notable.append((event, self.fold.runs[event.run]))
+        if run is not None:
+            draft.runs[run.number] = run
+            if run.number == 0 and not run.owner:
+                self.enter(Phase.LEAVING)
+
+    def pack(self, data: bytes, what: str) -> Payload:
+        """Store a value with the next change."""
+        payload, blob = self.payloads.pack(data, what)
+        if blob is not None:
+            self.open_draft().change.blobs.append(blob)
+        return payload
+
+    def store_blobs(self, blobs: list[Blob]) -> None:
+        """Blobs that come into being with the next change."""
+        if blobs:
+            self.open_draft().change.blobs.extend(blobs)
+            self.payloads.add({blob.id: blob.data for blob in blobs})
+
+    def add_effect(self, effect: Effect) -> None:
+        """Do something once everything said so far is durable."""
+        self.open_draft().effects.append(effect)
+
+    def reset_to(self, run: Run) -> None:
+        """Forget what a replay has led to: what is said of the tree next is said of its row alone."""
+        if self.draft is not None:
+            self.seq = self.draft.change.after
+            self.draft = None
+        self.fold.runs[0] = run
+
+    # -- Observers -------------------------------------------------------------------------------------------
+
+    def listen(self, spec: WorkflowSpec) -> None:
+        """A run of this workflow is in the tree: its observers hear of it."""
+        if spec.audience:
+            if self.observers is None:
+                self.observers = ObserverFacts(
+                    self.execution,
+                    observer_calls=self._observer_calls,
+                    now=self.clock.now,
+                    open_draft=self.open_draft,
+                )
+            self.execution.listener = self.observers.moved
+
+    def tell(self, draft: Draft) -> None:
+        """A draft is durable: observers may hear of it, once."""
+        told, draft.told = draft.told, []
+        if told:
+            self._observer_calls.tell(self.id, told)
+
+    # -- What happens ----------------------------------------------------------------------------------------
+
+    def happen(self, event: AnyEvent) -> None:
+        """Make a fact, and follow what the run asks for because of it."""
+        self.record(event)
+        for command in self.execution.feed(event):
+            self._follow(command)
+        if self._todo or self.length >= self._history_max:
+            self._make_rest()
+
+    def _make_rest(self) -> None:
+        """The facts that follow from what the run has asked for, in the same draft."""
+        todo = self._todo
+        while todo and self.phase is Phase.MOVING:
+            asked = todo.popleft()
+            event = snapshot_of(self, asked) if isinstance(asked, TakeSnapshot) else asked
+            if type(event) is PatchTaken:
+                # Not earlier: a replay compares it with what the code waits for after all events before this one.
+                event = self.execution.mark(event)
+            if isinstance(event, StepIntended | StepFailed) and not self.execution.expects(event.run, event.call):
+                continue  # The run has taken the call back since.
+            if type(event) is StepFailed:
+                self.moving -= 1
+            self.record(event)
+            if isinstance(asked, TakeSnapshot) and isinstance(event, SnapshotTaken):
+                # Not before it is written down: a draft that forgets without it would leave nothing of the run.
+                self.open_draft().forget(event.events, asked.next_number)
+            for command in self.execution.feed(event):
+                self._follow(command)
+        todo.clear()
+        if self.length >= self._history_max and self.phase is Phase.MOVING:
+            self.park(str(HistoryTooLongError(self.id, self.length + 1, self._history_max)))
+
+    def follow_all(self, commands: list[Command]) -> None:
+        """Take up what a replay left to do."""
+        undos: list[StepFailed] = []
+        for command in commands:
+            if is_interrupted(command):
+                assert type(command) is RunStep
+                run = self.fold.runs[command.run]
+                extra = run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)
+                text = "step %s of run %s was interrupted and is not called again"
+                log.warning(text, command.call, run.id, extra=extra)
+                event = interruption_of(command, run, at=self.clock.now())
+                if command.options.parks:
+                    undos.append(event)
+                    continue
+                # Until the run hears of it, which it may not: one that comes before can make it give this one up.
+                self.moving += 1
+                self._todo.append(event)
+            else:
+                self._follow(command)
+        if self._todo:
+            self._make_rest()
+        if undos and self.phase is Phase.MOVING:
+            self.park_undo(undos[0])
+
+    def follow_deferred(self) -> None:
+        """The tree is stored now: what had to wait for that can happen."""
+        deferred, self.deferred = self.deferred, []
+        if self.phase is Phase.MOVING:
+            self.follow_all(deferred)
+
+    def take_message(self, message: Inbound) -> None:
+        """Turn a message of the inbox into a fact; the row goes in the same transaction."""
+        if self.phase is not Phase.MOVING:
+            return
+        if message.fault and message.run not in self.fold.runs:
+            message = msgspec.structs.replace(message, run=0)  # It is for none of its runs: that is damage too.
+        event = fact_of_message(message, at=self.clock.now())
+        self.happen(event)
+        self.open_draft().change.consumed.append(message.id)
+
+    def fire_due(self) -> None:
+        """Fire every timer that is due, in order."""
+        now_at = self.clock.now()
+        while self.phase is Phase.MOVING and (timer := self.execution.due_timer(now_at)) is not None:
+            if isinstance(timer, BoundTimer):
+                self.park_rollback(timer.bound)
+            else:
+                self.happen(TimerFired(at=max(now_at, timer.due_at), run=timer.run, call=timer.name))
+
+    def take_due_retries(self) -> list[RunStep]:
+        """The attempts whose back-off is over; they count as moving from now on."""
+        now_at = self.clock.now()
+        due = [key for key, command in self.retries.items() if command.not_before_at <= now_at]
+        self.moving += len(due)
+        commands = [self.retries.pop(key) for key in due]
+        for command in commands:
+            if command.step.kind is not None and command.lacks_intent and self.phase is Phase.MOVING:
+                self.happen(intent_of(command, at=now_at))
+        # Those whose intent is on its way come back with it.
+        return [command for command in commands if command.step.kind is not StepKind.ONCE]
+
+    def suspend(self) -> None:
+        """Let go until one of the waits ends."""
+        self._book(RunSuspended(at=self.clock.now(), waits=self.execution.waits(), wake_at=self.wake_at()))
+
+    def release(self) -> None:
+        """Let go in the middle of the work: any worker may go on at once."""
+        self._take_back_intents()
+        self._book(RunReleased(at=self.clock.now()))
+
+    def decline(self, reason: str, *, moved_at: int) -> None:
+        """Let go of it for a worker whose code can go on with it."""
+        self._book(RunReleased(at=self.clock.now(), reason=storable(reason), moved_at=moved_at))
+
+    def _take_back_intents(self) -> None:
+        """Those of attempts that were not begun and will not be, here."""
+        for intent in unbegun(self.execution.outstanding(), at=self.clock.now()):
+            self._book(intent)
+
+    def park(self, reason: str) -> None:
+        """Stop, with a reason for a person."""
+        self._book(RunParked(at=self.clock.now(), reason=storable(reason)))
+
+    def park_undo(self, event: StepFailed) -> None:
+        """Park it in the middle of a roll-back that cannot go on. See `undo`."""
+        failed, reason = undo_failed(self.execution, event)
+        self.happen(failed)
+        if self.phase is Phase.MOVING:
+            self.park(reason)
+
+    def park_rollback(self, bound: UndoBound) -> None:
+        """Park it in the middle of a roll-back that takes too long. See `undo`."""
+        reason = str(bound.over())
+        for attempt in [each for each in self.attempts.values() if each.command.options.parks and each.has_begun]:
+            if self.phase is Phase.MOVING and self.execution.expects(attempt.command.run, attempt.command.call):
+                self.happen(undo_cut_off(attempt.command, bound, at=self.clock.now()))
+        if self.phase is Phase.MOVING:
+            self._take_back_intents()
+            self.park(reason)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time of a roll-back is over, and nothing of it may begin any more."""
+        now_at = self.clock.now()
+        return any(bound.due_at <= now_at for bound in self.execution.bounds)
+
+    def break_off(self, reason: str) -> None:
+        """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""
+        if self.phase is Phase.MOVING:
+            self.park(reason)
+
+    def _book(self, event: RunSuspended | RunReleased | RunParked | StepIntended) -> None:
+        self.record(event)
+        self.execution.events += 1
+
+    # -- What the run asks for -------------------------------------------------------------------------------
+
+    def _follow(self, command: Command) -> None:
+        match command:
+            case RunStep():
+                self.moving += 1
+                if command.step.kind is not None:
+                    if command.intended == command.attempt:
+                        self.moving -= 1  # It was asked for before, and its intent has brought it back.
+                    elif command.lacks_intent and not command.not_before_at:
+                        self._todo.append(intent_of(command, at=self.clock.now()))
+                        return
+                self.open_draft().effects.append(command)
+            case CancelStep():
+                waiting = self.retries.pop((command.run, command.call), None)
+                if waiting is None:
+                    self.moving -= 1
+                elif waiting.has_turn:
+                    self.turns[command.run, command.call] = waiting
+                self.open_draft().effects.append(command)
+            case EndRun(heir=Heir()) if not self.journal:
+                self.deferred.append(command)
+            case StartChild() | StartDetached() | Record() | EndRun():
+                self._todo.append(fact_of(self, command))
+            case TakeSnapshot():
+                # Not yet an event: what it stands for is complete when the facts before it are recorded.
+                self._todo.append(command)
+            case Park():
+                self._todo.clear()
+                self._todo.append(RunParked(at=self.clock.now(), reason=command.reason))
+            case _:
+                assert_never(command)

@@ -1,0 +1,69 @@
+"""Whether a claimed run goes on, or is parked before anything of it is done.
+
+Judged from the claim, before any payload of the journal is parsed: whatever it is in a run that kills workers, it does
+not get another one. A run that its worker let go of always goes on; one that lost its worker goes on if nothing says
+otherwise; and a person's wish to resume is good for one claim, and not for the next one after that was interrupted too.
+"""
+
+from __future__ import annotations
+
+from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.event import RunClaimed
+from outlive._model import Run
+from outlive._runtime.clock import MICROSECONDS
+from outlive._runtime.environment import Environment
+from outlive._store.contract import Claim, Inbound, MessageKind
+from outlive.client.why import instant
+
+_QUARANTINED = (
+    "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
+    "next, then resume it, skip the step or cancel it"
+)
+_NOT_RESUMED = "interrupted: its worker was lost, and {why}; resume it to let it go on all the same, or cancel it"
+
+
+class ResumePolicy:
+    """Judges claims by the policies of an engine and of its workflows."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._recovery = environment.recovery
+        self._attempts_max = environment.limits.attempts_max
+        self._clock = environment.clock
+        self._resolve = environment.registry.workflow
+        self._counters = environment.counters
+
+    def reason_to_park(self, claim: Claim, rows: list[Row], mail: list[Inbound]) -> str:
+        """Why a run is to be parked; empty if it may go on."""
+        run = claim.run
+        is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
+        # Whoever wants it to end must not be kept waiting for somebody who wants it to go on.
+        is_cancelled = any(message.kind is MessageKind.CANCEL and message.run == 0 for message in mail)
+        if run.attempts > self._attempts_max and not (is_resumed and not claim.interrupted):
+            self._counters.runs_quarantined += 1
+            return _QUARANTINED.format(attempts=run.attempts)
+        why = self._why_not(run, rows) if claim.interrupted and not is_cancelled else ""
+        if not why:
+            return ""
+        self._counters.runs_held_back += 1
+        return _NOT_RESUMED.format(why=why)
+
+    def _why_not(self, run: Run, rows: list[Row]) -> str:
+        if not self._recovery.auto_resume:
+            return "nothing is resumed here by itself (Recovery(auto_resume=False))"
+        if not self._resolve(run.workflow, run.version).resumable:
+            return f"workflow {run.workflow} is not resumable"
+        age_max = self._recovery.resume_age_max
+        if age_max is not None:
+            moved_at = _progress_at(run, rows)
+            if self._clock.now() - moved_at > age_max * MICROSECONDS:
+                return f"its last progress, {instant(moved_at)}, is more than resume_age_max={age_max:g} seconds ago"
+        return ""
+
+
+def _progress_at(run: Run, rows: list[Row]) -> int:
+    """When a run last did something: a claim is no progress."""
+    for row in reversed(rows):
+        event = open_row(row, salt=salt_of(run.nonce), run_id=run.id)
+        if not isinstance(event, RunClaimed):
+            return event.at
+    return run.created_at

@@ -1,0 +1,93 @@
+"""What the log says of runs.
+
+Said when it is durable, and only of what this worker has made a fact: a replay says nothing again, and a change that
+was refused was never said. Every record has the fields of `run_fields`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from outlive._journal.event import (
+    AnyEvent,
+    AttemptFailed,
+    MessageSetAside,
+    RunFailed,
+    RunParked,
+    RunTimedOut,
+    StepFailed,
+)
+from outlive._journal.failure import text_of
+from outlive._journal.redaction import Redaction
+from outlive._model import Failure, Run
+from outlive._replay.frame import step_of
+from outlive.client.why import instant
+from outlive.errors import RunParkedError
+from outlive.telemetry import log, run_fields
+
+NOTABLE = frozenset({AttemptFailed, StepFailed, MessageSetAside, RunFailed, RunParked, RunTimedOut})
+"""Events that are worth a line."""
+
+
+class RunLog:
+    """Writes the lines; what people may not see is not in them."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+
+    def tell(self, notable: Iterable[tuple[AnyEvent, Run]]) -> None:
+        """These events are durable; each comes with the run that it is about."""
+        for event, run in notable:
+            match event:
+                case AttemptFailed():
+                    following = f"attempt {event.attempt + 1} is due at {instant(event.retry_at)}"
+                    self._tell_attempt(event, run, following)
+                case StepFailed():
+                    self._tell_attempt(event, run, "no other attempt follows, and the workflow gets the error")
+                case MessageSetAside():
+                    what = "a decision on approval" if event.approval else "a message of signal"
+                    text = "run %s: %s %r was set aside: %s"
+                    log.warning(text, run.id, what, event.name, event.reason, extra=run_fields(run.id, run.workflow))
+                case RunFailed():
+                    _tell_end(run, f"failed:\n{text_of(self._hidden(event.failure))}")
+                case RunTimedOut():
+                    _tell_end(run, "did not end within its timeout")
+                case RunParked():
+                    log.error("%s", RunParkedError(run.id, event.reason), extra=run_fields(run.id, run.workflow))
+                case _:
+                    raise AssertionError(f"{type(event).__name__} is none of NOTABLE")
+
+    def _tell_attempt(self, event: AttemptFailed | StepFailed, run: Run, following: str) -> None:
+        failure = self._hidden(event.failure)
+        log.info(
+            "attempt %d of step %s of run %s failed: %s: %s; %s",
+            event.attempt,
+            event.call,
+            run.id,
+            failure.type,
+            failure.message,
+            following,
+            extra=run_fields(run.id, run.workflow, step=step_of(event.call), attempt=event.attempt),
+        )
+
+    def _hidden(self, failure: Failure) -> Failure:
+        return self._redaction.hide_failure(failure)
+
+
+def _tell_end(run: Run, how: str) -> None:
+    # A parent gets the exception of its child, and may know what to do about it.
+    level = logging.WARNING if run.number == 0 else logging.INFO
+    log.log(level, "run %s %s", run.id, how, extra=run_fields(run.id, run.workflow))
+
+
+def tell_taken_over(run: Run) -> None:
+    """A claim of a run whose worker was lost is durable."""
+    text = "run %s is taken over: its worker was lost (interruptions since it last made progress: %d)"
+    log.info(text, run.id, run.attempts, extra=run_fields(run.id, run.workflow))
+
+
+def tell_let_go(run: Run, why: str) -> None:
+    """This worker can do nothing more for a run: others may have it."""
+    text = "run %s is let go of here: %s; what was under way and is not in its journal is thrown away"
+    log.warning(text, run.id, why, extra=run_fields(run.id, run.workflow))

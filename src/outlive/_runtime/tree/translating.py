@@ -1,0 +1,190 @@
+"""How what a run asks for becomes a fact of its journal: a child, a tree of its own, a record, an end.
+
+Nothing here waits and nothing here fails the run: what cannot be written parks it, because with another limit or codec
+it can go on from there.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from outlive._journal.event import (
+    AnyEvent,
+    DetachedCancelled,
+    DetachedStarted,
+    RunParked,
+    SignalReceived,
+    SnapshotTaken,
+)
+from outlive._journal.failure import storable
+from outlive._journal.fold import Fold
+from outlive._journal.packing import tree_mark
+from outlive._model import Payload
+from outlive._replay.command import (
+    EndRun,
+    Heir,
+    Record,
+    StartChild,
+    StartDetached,
+    TakeSnapshot,
+    WorkflowSpec,
+)
+from outlive._replay.execution import Execution
+from outlive._replay.frame import NOTHING_PUBLISHED
+from outlive._runtime.clock import Clock
+from outlive._runtime.tree.draft import Draft
+from outlive._runtime.tree.fact import fact_of_child, fact_of_end, fact_of_record, message_to_starter
+from outlive._runtime.tree.generation import next_generation
+from outlive._runtime.tree.payloads import TreePayloads
+from outlive._store.contract import Message, MessageKind
+from outlive.client.birth import new_tree
+from outlive.client.message_key import key_of_cancel
+from outlive.errors import OutliveError
+
+
+class Writing(Protocol):
+    """A tree while the next change of its journal is written: what the translations below need of it."""
+
+    clock: Clock
+    execution: Execution
+    fold: Fold
+    journal: int
+    lookups: int
+    payloads: TreePayloads
+    seq: int
+
+    @property
+    def id(self) -> str:
+        """The id of the root run."""
+
+    def listen(self, spec: WorkflowSpec) -> None:
+        """A run of this workflow is in the tree."""
+
+    def open_draft(self) -> Draft:
+        """The draft of the change."""
+
+    def pack(self, data: bytes, what: str) -> Payload:
+        """Store a value with the change."""
+
+
+def fact_of(live: Writing, command: StartChild | StartDetached | Record | EndRun) -> AnyEvent:
+    """The event of a command that is nothing but the next fact."""
+    try:
+        match command:
+            case StartChild():
+                live.listen(command.workflow)
+                arguments = live.pack(command.arguments, f"the arguments of {command.workflow.name}")
+                return fact_of_child(command, at=live.clock.now(), arguments=arguments)
+            case StartDetached():
+                return _start_detached(live, command)
+            case Record():
+                return _record_of(live, command)
+            case EndRun():
+                return _end(live, command)
+    except Exception as error:  # Too large, or a payload codec of the user's that raises.
+        return _parked(live, error)
+
+
+def snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken | RunParked:
+    """The event that stands for everything recorded so far; to be recorded next."""
+    root, created = live.fold.root, live.execution.created
+    assert created is not None
+    # Whoever begins here has no other clock; that of the run may be ahead of this worker's.
+    at = max(live.clock.now(), live.execution.loop.now_at)
+    try:
+        payload = live.pack(command.data, "a snapshot")
+    except Exception as error:  # The same.
+        return _parked(live, error)
+    return SnapshotTaken(
+        at=at,
+        created=created,
+        events=live.seq + 1,
+        worker=root.owner,
+        epoch=root.epoch,
+        attempts=root.attempts,
+        payload=payload,
+        wake_at=root.wake_at,
+        published=root.published,
+        signals=tuple(SignalReceived(at=at, name=name, payload=each) for name, each in command.signals),
+        set_aside=command.set_aside,
+    )
+
+
+def _parked(live: Writing, error: Exception) -> RunParked:
+    # Failing the run would throw it away; with another limit or codec it can go on from here.
+    reason = str(error) if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
+    return RunParked(at=live.clock.now(), reason=storable(reason))
+
+
+def _record_of(live: Writing, command: Record) -> AnyEvent:
+    at, payload = live.clock.now(), None
+    if command.data is not None:
+        payload = live.pack(command.data, f"{type(command.fact).__name__} {command.call}")
+    if isinstance(command.fact, DetachedCancelled):
+        message = Message(
+            run_id=command.fact.run_id,
+            kind=MessageKind.CANCEL,
+            at=at,
+            name="cancelled by its starter",
+            key=key_of_cancel(0, live.execution.nonce, call=command.call),
+        )
+        live.open_draft().change.messages.append(message)
+    return fact_of_record(command, at=at, payload=payload)
+
+
+def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
+    at = live.clock.now()
+    change = new_tree(
+        run_id=command.run_id,
+        workflow=command.workflow,
+        arguments=command.arguments,
+        packer=live.payloads.packer,
+        at=at,
+        nonce=live.clock.nonce(),
+        tags=command.tags,
+        timeout_seconds=command.timeout_seconds,
+        notify=live.id,
+        payload=command.payload,
+    )
+    live.open_draft().change.starts.append(change)
+    live.lookups += 1
+    return DetachedStarted(at=at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest)
+
+
+def _end(live: Writing, command: EndRun) -> AnyEvent:
+    run = live.fold.runs[command.run]
+    result = None if command.result is None else live.pack(command.result, f"the result of run {run.id}")
+    event = fact_of_end(command, at=live.clock.now(), result=result)
+    if command.heir is not None:
+        _continue_as(live, command.heir, event)
+    message = message_to_starter(run, event) if command.run == 0 else None
+    if message is not None:
+        live.open_draft().change.messages.append(message)
+    return event
+
+
+def _continue_as(live: Writing, heir: Heir, event: AnyEvent) -> None:
+    """The next generation comes into being with the end of this one."""
+    frame, nonce = live.execution.frames[0], live.clock.nonce()
+    # Packed anew: what a payload codec has bound to the old tree could not be read in the new one.
+    owner = tree_mark(nonce)
+    arguments, blob = live.payloads.packer.pack(heir.arguments, f"the arguments of {heir.workflow.name}", of=owner)
+    published, shown = None, None
+    if frame.published != NOTHING_PUBLISHED:
+        published, shown = live.payloads.packer.pack(frame.published, "what is published", of=owner)
+    fold = Fold(live.id)
+    fold.runs = dict(live.fold.runs)
+    fold.apply(event)
+    change = next_generation(
+        heir,
+        fold.runs,
+        journal=live.journal,
+        generation=live.execution.generation,
+        at=event.at,
+        nonce=nonce,
+        arguments=arguments,
+        published=published,
+        blobs=[each for each in (blob, shown) if each is not None],
+        signals=frame.buffered_signals(),
+    )
+    live.open_draft().change.starts.append(change)

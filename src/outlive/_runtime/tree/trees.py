@@ -1,0 +1,155 @@
+"""The trees that a worker holds in memory: those in motion, which it owns, and suspended ones, which nobody does.
+
+A suspended tree is kept only so that waking it needs no replay. Whatever is kept can be rebuilt from its journal, and
+the one that was not used for longest goes first when there are too many.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+
+from outlive._model import Run
+from outlive._runtime.tree.live import LiveTree
+from outlive._runtime.tree.phase import Phase
+from outlive._store.contract import Claim
+from outlive.telemetry import Counters
+
+
+class LiveTrees:
+    """Trees in motion by journal and by id, and a bounded cache of suspended ones."""
+
+    def __init__(self, *, cached_max: int, counters: Counters) -> None:
+        self._cached_max = cached_max
+        self._counters = counters
+        self._active: dict[int, LiveTree] = {}
+        self._begun: set[LiveTree] = set()
+        """Being created: in motion as soon as that is durable."""
+        self._unanswered: set[LiveTree] = set()
+        """Given up with changes on their way: nobody goes on with these before the journal has what was said."""
+        self._ids: Counter[str] = Counter()
+        """How many of all these have an id: somebody may begin what is in motion already, and will be refused."""
+        self._cached: OrderedDict[int, LiveTree] = OrderedDict()
+        self._unsaved: dict[int, bool] = {}
+        """Trees that have taken messages which still lie in the inbox, as that is not durable, or that are about to be
+        let go of; and whether somebody came with more meanwhile."""
+
+    def __len__(self) -> int:
+        """How many are in motion, or about to be."""
+        return len(self._active) + len(self._begun)
+
+    def active(self) -> list[LiveTree]:
+        """The trees in motion, or about to be."""
+        return [*self._active.values(), *self._begun]
+
+    def stored(self) -> list[LiveTree]:
+        """The trees in motion whose creation is durable."""
+        return list(self._active.values())
+
+    def find(self, journal: int) -> LiveTree | None:
+        """A tree in motion."""
+        return self._active.get(journal)
+
+    def moves(self, run_id: str) -> bool:
+        """Whether a root run is in motion, or about to be."""
+        return run_id in self._ids
+
+    def is_behind(self, run: Run) -> bool:
+        """Whether what moves here under the id of a run is not this claim of this tree: an older one that has not heard
+        yet that it is over, or one that somebody wants to begin, and that will be refused."""
+        if run.id not in self._ids:
+            return False
+        live = self._active.get(run.journal)
+        if live is not None:
+            return live.fold.root.epoch < run.epoch
+        return not any(begun.id == run.id and begun.fold.root.nonce == run.nonce for begun in self._begun)
+
+    def expect(self, live: LiveTree) -> None:
+        """A tree is being created and will be in motion when that is durable."""
+        self._begun.add(live)
+        self._ids[live.id] += 1
+
+    def add(self, journal: int, live: LiveTree) -> None:
+        """A tree is in motion."""
+        self._remove_id(live)
+        older = self._active.get(journal)
+        if older is not None and older is not live:
+            # Claimed again before this worker heard that it had let go of it: the older one is in motion no longer.
+            self._drop_id(older)
+        self._active[journal] = live
+        self._ids[live.id] += 1
+
+    def remove(self, live: LiveTree) -> None:
+        """A tree is in motion no longer."""
+        self._remove_id(live)
+        if self._active.get(live.journal) is live:
+            del self._active[live.journal]
+            self._unsaved.pop(live.journal, None)
+        if live.in_flight:
+            self._unanswered.add(live)
+            self._ids[live.id] += 1
+
+    def answered(self, live: LiveTree) -> None:
+        """Every change of a tree that was given up has its outcome."""
+        if live in self._unanswered:
+            self._unanswered.remove(live)
+            self._drop_id(live)
+
+    def _remove_id(self, live: LiveTree) -> None:
+        is_held = live in self._begun or self._active.get(live.journal) is live
+        self._begun.discard(live)
+        if is_held:
+            self._drop_id(live)
+
+    def _drop_id(self, live: LiveTree) -> None:
+        self._ids[live.id] -= 1
+        if not self._ids[live.id]:
+            del self._ids[live.id]
+
+    def takes_mail(self, journal: int) -> bool:
+        """Whether a tree is in motion and its inbox shows only what it has not taken yet."""
+        live = self._active.get(journal)
+        if journal in self._unsaved or (live is not None and live.phase is not Phase.MOVING):
+            self._unsaved[journal] = True
+            return False
+        return live is not None
+
+    def mail_taken(self, live: LiveTree) -> None:
+        """A tree has taken messages; until that is durable nobody may read its inbox for it."""
+        self._unsaved[live.journal] = False
+
+    def mail_saved(self, live: LiveTree) -> bool:
+        """That is durable now; whether somebody came with more meanwhile."""
+        return self._unsaved.pop(live.journal, False)
+
+    def keep(self, live: LiveTree) -> None:
+        """Keep a tree that has just been suspended."""
+        # It may have been claimed again, and rebuilt, before this worker heard that it was let go of.
+        older = self._cached.pop(live.journal, None)
+        if older is not None and older is not live:
+            older.drop()
+        self._cached[live.journal] = live
+        if len(self._cached) > self._cached_max:
+            _, oldest = self._cached.popitem(last=False)
+            oldest.drop()
+            self._counters.runs_evicted += 1
+
+    def take(self, claim: Claim) -> LiveTree | None:
+        """The claimed tree, if it was kept and is just as the journal was before the claim."""
+        live = self._cached.pop(claim.run.journal, None)
+        if live is not None and live.seq != claim.seq - 1:
+            live.drop()
+            return None
+        return live
+
+    def clear_cache(self) -> None:
+        """Keep nothing that is suspended."""
+        while self._cached:
+            self._cached.popitem()[1].drop()
+
+
+def is_stray(live: LiveTree, run: Run | None, *, worker_id: str) -> bool:
+    """Whether a tree that moves here is not ours by what the store says, which was read while it moved."""
+    if run is None or run.journal != live.journal or run.status.is_terminal:
+        return True  # It was ended from outside, and may have made room for another one.
+    # Without an owner it may be on its way out, by a change of ours; only a later claim is a claim of another.
+    return run.owner != worker_id and run.epoch > live.fold.root.epoch
