@@ -7,9 +7,11 @@ is empty at the start of every test.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +22,7 @@ import outlive
 from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent
+from outlive._platform import HAS_BYTE_LOCKS
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.steps.executor import Executor
 from outlive._store.contract import Store
@@ -289,8 +292,11 @@ async def crash(engine: outlive.Engine) -> None:
 async def _go_silent(store: Any, worker_id: str) -> None:
     """What the others see of a dead process: the kernel dropped its lock, or its lease ran out."""
     store = getattr(store, "inner", store)
-    if isinstance(store, SqliteStore):
+    if isinstance(store, SqliteStore) and HAS_BYTE_LOCKS:
         store._locks.close()
+    elif isinstance(store, SqliteStore):
+        with closing(sqlite3.connect(store._path)) as connection, connection:
+            connection.execute("UPDATE workers SET expires_at = ? WHERE id = ?", (store.now(), worker_id))
     elif isinstance(store, PostgresStore):
         session = await store._pool(store._shared).take()
         ended = "UPDATE place.workers SET expires_at = $2 WHERE id = $1"

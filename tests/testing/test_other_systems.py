@@ -40,7 +40,7 @@ def test_the_engine_works_on_memory_and_on_a_file(tests: list[str]) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-header"]
 
     ended = subprocess.run(
-        [*command, "-k", "not postgres and not kill and not processes", *tests],
+        [*command, "-k", "not postgres and not kill and not processes and not one_process", *tests],
         cwd=ROOT,
         env=environment,
         capture_output=True,
