@@ -42,8 +42,8 @@ class TestPostgresStore(StoreConformance):
     def factory(self, request: pytest.FixtureRequest, postgres_server: PostgresServer) -> StoreFactory:
         """An empty schema for each test; a new one for tests of opening."""
         database: str = request.getfixturevalue("postgres_place")
-        postgres_server.execute("DROP TABLE IF EXISTS notes", database=database)
         if "open" in request.node.name:
+            postgres_server.execute("DROP TABLE IF EXISTS notes", database=database)
             url = postgres_server.store_url(database, schema=f"conformance {next(_schemas)}")
         else:
             url = request.getfixturevalue("postgres_url")
