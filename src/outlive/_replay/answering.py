@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from outlive._journal.event import (
     AnyEvent,
@@ -121,10 +122,10 @@ def _on_attempt_failed(tree: RunTree, event: AttemptFailed) -> None:
     call = tree.find(event, event.run, event.call, StepCall, f"attempt {event.attempt} of step {event.call} failed")
     if call.command.digest != event.digest:
         tree.differ(event, event.run, event.call)
-    call.command.attempt = event.attempt + 1
     call.earlier = [*call.earlier, f"  {event.attempt}: {event.failure.type}: {event.failure.message}"][-EARLIER_MAX:]
-    call.command.not_before_at = event.retry_at
-    call.command.delayed_by, call.command.has_turn = "", False
+    call.command = replace(
+        call.command, attempt=event.attempt + 1, not_before_at=event.retry_at, delayed_by="", has_turn=False
+    )
     tree.commands.append(call.command)
     if call.given_up is not None and not call.given_up.done():
         call.given_up.set_result(None)
@@ -134,9 +135,9 @@ def _on_delayed(tree: RunTree, event: StepDelayed) -> None:
     call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} has to wait for {event.by}")
     if call.command.digest != event.digest:
         tree.differ(event, event.run, event.call)
-    call.command.intended = 0
-    call.command.not_before_at = event.until_at
-    call.command.delayed_by, call.command.has_turn = event.by, event.has_turn
+    call.command = replace(
+        call.command, intended=0, not_before_at=event.until_at, delayed_by=event.by, has_turn=event.has_turn
+    )
     tree.commands.append(call.command)
 
 
@@ -144,14 +145,14 @@ def _on_intended(tree: RunTree, event: StepIntended) -> None:
     call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} was about to begin")
     if call.command.digest != event.digest:
         tree.differ(event, event.run, event.call)
-    call.command.intended = event.attempt
+    call.command = replace(call.command, intended=event.attempt)
     if event.attempt:
         tree.commands.append(call.command)
 
 
 def _on_progressed(tree: RunTree, event: StepProgressed) -> None:
     call = tree.find(event, event.run, event.call, StepCall, f"step {event.call} saved progress")
-    call.command.progress = bytes(tree.unpack(event.progress))
+    call.command = replace(call.command, progress=bytes(tree.unpack(event.progress)))
 
 
 def _on_timer(tree: RunTree, event: TimerFired) -> None:

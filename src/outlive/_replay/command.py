@@ -103,7 +103,7 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """Whether a call with other arguments than the journal has contradicts the journal."""
 
 
-class RunStep(msgspec.Struct, gc=False):
+class RunStep(msgspec.Struct, frozen=True, gc=False):
     """Run one attempt of a step; its outcome comes back as an event for (`run`, `call`)."""
 
     run: int
@@ -120,8 +120,6 @@ class RunStep(msgspec.Struct, gc=False):
     """Its place in a batch."""
     intended: int = 0
     """For a step that is called once: the attempt that the journal says was about to begin."""
-    begun: int = 0
-    """For a step that is called once: the attempt that was begun here."""
     delayed_by: str = ""
     """What this attempt waits for, if it is not its back-off."""
     has_turn: bool = False

@@ -281,6 +281,7 @@ class Worker:
                     self._committer.roll_back(attempt.transaction)
                 continue
             live.moving -= 1
+            live.begun.discard((command.run, command.call))
             if attempt.transaction is not None:
                 self._happen_within(live, attempt, attempt.transaction, result)
                 continue

@@ -154,7 +154,8 @@ class StepCaller:
         match kind:
             case StepKind.ONCE:
                 # Before it waits for a thread: nobody may think that it was not called when it might be at any moment.
-                attempt.has_begun, attempt.command.begun = True, attempt.command.attempt
+                attempt.has_begun = True
+                live.begun.add((attempt.command.run, attempt.command.call))
                 return kept(attempt.command, await self.call(attempt), live.payloads.packer)
             case StepKind.PROCESS:
                 return await self._call_in_process(live, attempt)

@@ -10,7 +10,7 @@ A worker that stops cleanly takes back the intents of attempts that it has not b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from outlive._journal.event import StepFailed, StepIntended
 from outlive._journal.failure import failure_of
@@ -43,10 +43,10 @@ def interruption_of(command: RunStep, run: Run, *, at: int) -> StepFailed:
     )
 
 
-def unbegun(commands: Iterable[Command], *, at: int) -> list[StepIntended]:
+def unbegun(commands: Iterable[Command], begun: Container[tuple[int, str]], *, at: int) -> list[StepIntended]:
     """Take back the intents of attempts that have not been begun."""
     return [
         StepIntended(at=at, run=command.run, call=command.call, attempt=0, digest=command.digest)
         for command in commands
-        if type(command) is RunStep and command.intended == command.attempt != command.begun
+        if type(command) is RunStep and is_interrupted(command) and (command.run, command.call) not in begun
     ]

@@ -78,6 +78,7 @@ class LiveTree:
         "_salt",
         "_todo",
         "attempts",
+        "begun",
         "clock",
         "deferred",
         "draft",
@@ -123,6 +124,8 @@ class LiveTree:
         self.moving = 0
         """Steps asked for that have neither ended nor wait for a later attempt."""
         self.attempts: dict[tuple[int, str], Attempt] = {}
+        self.begun: set[tuple[int, str]] = set()
+        """Steps that are called once and were called here, and whose outcome the run has not got."""
         self.retries: dict[tuple[int, str], RunStep] = {}
         self.turns: dict[tuple[int, str], RunStep] = {}
         """Steps that were lined up in a rate limit and that the run has given up since."""
@@ -376,7 +379,7 @@ class LiveTree:
 
     def _take_back_intents(self) -> None:
         """Those of attempts that were not begun and will not be, here."""
-        for intent in unbegun(self.execution.outstanding(), at=self.clock.now()):
+        for intent in unbegun(self.execution.outstanding(), self.begun, at=self.clock.now()):
             self._book(intent)
 
     def park(self, reason: str) -> None:

@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from outlive._journal.codec import open_row, salt_of, seal
 from outlive._replay.command import RunStep
 from outlive._runtime.commit.retry import CommitRetry
@@ -62,7 +64,7 @@ def _without_budget() -> Iterator[None]:
         calls = known.setdefault(asyncio.get_running_loop(), set())
         call = live.fold.root.nonce, command.run, command.call
         if call not in calls:
-            command.attempt = 1
+            command = replace(command, attempt=1)
         calls.add(call)
         start(self, live, command)
 
