@@ -101,8 +101,9 @@ clean: ## Remove the virtual environments and everything that was generated.
 # A stamp is renewed when the lock or pyproject.toml changes. Only locked versions with known hashes come in;
 # hatchling is one of them, so building Outlive itself fetches nothing.
 
-INSTALL = $(@D)/bin/python -m pip install --quiet
-INSTALL_OUTLIVE = $(INSTALL) --no-index --no-deps --no-build-isolation --editable .
+# The locks name everything, so pip has nothing to work out; and Python compiles what it uses when it uses it.
+INSTALL = $(@D)/bin/python -m pip install --quiet --no-deps --no-compile
+INSTALL_OUTLIVE = $(INSTALL) --no-index --no-build-isolation --editable .
 
 $(RUN): requirements/run.txt pyproject.toml | .venv/bin/pip
 	$(INSTALL) --require-hashes -r requirements/run.txt

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 import outlive
 from outlive.testing import crash_everywhere
+from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.support import in_time, note, stage
 
 
@@ -108,7 +111,8 @@ async def heir_mixes(left: int) -> Any:
     return [new, got]
 
 
-async def test_mix_survives_every_crash() -> None:
+@pytest.mark.parametrize("points", [12, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_mix_survives_every_crash(points: int) -> None:
     """Sagas, marks, publications and maps over two generations."""
-    report = await crash_everywhere(heir_mixes, 1, reset=stage.clear)
+    report = await crash_everywhere(heir_mixes, 1, reset=stage.clear, max_points=points)
     assert [True, ["x", "y"]] == report.result

@@ -11,6 +11,7 @@ import pytest
 import outlive
 from outlive import Breaker, FixedWindow, RateLimit, Retry, StepInterrupted
 from outlive.testing import Survivor, crash_everywhere
+from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.support import stage
 from tests.limits.world import HOUR
 
@@ -74,10 +75,12 @@ def check_hours(survivor: Survivor) -> None:
 
 def options_for(kind: str, tmp_path: Path) -> dict[str, Any]:
     """Where it is tried; on a file not everywhere, for that takes half a minute."""
-    return {"url": "memory:"} if kind == "memory" else {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 6}
+    if kind == "sqlite":
+        return {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 6}
+    return {"url": "memory:", "max_points": 12 if kind == "some" else POINTS_MAX}
 
 
-@pytest.mark.parametrize("kind", ["memory", pytest.param("sqlite", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["some", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("all", "sqlite"))])
 async def test_a_limit_holds_whenever_the_process_dies(kind: str, tmp_path: Path) -> None:
     """No hour has two calls, every step has its outcome, and no attempt is used up by waiting."""
     report = await crash_everywhere(slow, reset=reset, check=check_hours, **options_for(kind, tmp_path))
@@ -100,8 +103,9 @@ async def test_a_step_that_is_called_once_is_called_once_whenever_the_process_di
     assert ends["once"] > ends["interrupted"] > 0
 
 
-async def test_a_breaker_neither_loses_nor_invents_attempts_whenever_the_process_dies() -> None:
+@pytest.mark.parametrize("points", [12, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_a_breaker_neither_loses_nor_invents_attempts_whenever_the_process_dies(points: int) -> None:
     """The run ends as the undisturbed one: with its fourth attempt."""
-    report = await crash_everywhere(breaking)
+    report = await crash_everywhere(breaking, max_points=points)
 
     assert report.points > 10

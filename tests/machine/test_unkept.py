@@ -101,7 +101,7 @@ async def test_its_own_effect_is_undone_first(place: Place, fault: str) -> None:
     assert stage.calls == ["room", "seat", "undo seat", "undo room"]
 
 
-@pytest.mark.parametrize("fault", ["data", "target", "branch"])
+@pytest.mark.parametrize("fault", ["data", *(pytest.param(it, marks=pytest.mark.slow) for it in ("target", "branch"))])
 async def test_every_death_on_the_way_leaves_nothing_behind(fault: str) -> None:
     """A crash between the effect and its undo makes the state begin again."""
 

@@ -38,6 +38,7 @@ async def smoke() -> list[int]:
     return [await child(text), await note(text)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("programs", VERSIONS.values(), ids=VERSIONS)
 async def test_every_version_will_do(programs: Path) -> None:
     """Also with a replaced run, and with whatever two hundred random operations make up."""
