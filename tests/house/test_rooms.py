@@ -7,6 +7,7 @@ Every module is read with `ast`, so an import counts wherever it stands: at the 
 import ast
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -161,8 +162,13 @@ def room_of(module: str) -> str:
     return f"{room}.{parts[0]}" if is_backend else room
 
 
-def imports_of(package: Path) -> Iterator[Import]:
-    """List every import of one of our modules by another."""
+@cache
+def imports_of(package: Path) -> list[Import]:
+    """Every import of one of our modules by another."""
+    return list(_imports_of(package))
+
+
+def _imports_of(package: Path) -> Iterator[Import]:
     modules = modules_of(package)
     for importer, path in modules.items():
         where = path.relative_to(package.parents[1])

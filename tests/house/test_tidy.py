@@ -7,7 +7,7 @@ until it is taken out, and a file allowed to have 412 lines may not have 413.
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +92,10 @@ class Source:
     file: str
     text: str
     tree: ast.Module
+    nodes: list[ast.AST]
+    """All of the tree."""
+    imports: dict[str, str]
+    """Every imported name, and where it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,8 @@ def findings(package: Path) -> Iterator[Finding]:
         is_python = path.suffix == ".py"
         text = path.read_text("utf-8")
         tree = ast.parse(text if is_python else "", str(path))
-        source = Source(path.relative_to(package).as_posix(), text, tree)
+        nodes = list(ast.walk(tree))
+        source = Source(path.relative_to(package).as_posix(), text, tree, nodes, imports_in(nodes))
         for rule in RULES if is_python else [finished]:
             advice = " ".join((rule.__doc__ or "").split())
             for line, what in dict.fromkeys(rule(source)):
@@ -150,8 +155,8 @@ def injected(source: Source) -> Breaches:
     given; _runtime/clock.py is their only source."""
     if source.file == CLOCK or source.file.startswith(FREE_OF_CLOCK):
         return
-    imports = imports_in(source.tree)
-    for node in ast.walk(source.tree):
+    imports = source.imports
+    for node in source.nodes:
         match node:
             case ast.Name() | ast.Attribute():
                 if TAKEN.fullmatch(name := dotted_name(node, imports)):
@@ -172,8 +177,8 @@ def portable(source: Source) -> Breaches:
     """What only some systems have is asked for in _platform.py, with what takes its place elsewhere."""
     if source.file == PLATFORM or source.file.startswith("testing/"):
         return
-    imports = imports_in(source.tree)
-    for node in ast.walk(source.tree):
+    imports = source.imports
+    for node in source.nodes:
         match node:
             case ast.Import() | ast.ImportFrom():
                 yield from ((node.lineno, name) for name in imports_of(node) if OF_SOME_SYSTEMS.fullmatch(name))
@@ -187,8 +192,8 @@ def portable(source: Source) -> Breaches:
 def safe(source: Source) -> Breaches:
     """Bytes from a store or a network must never become code: use msgspec for data, a list of arguments for
     a process, and a function for behaviour."""
-    imports = imports_in(source.tree)
-    for node in ast.walk(source.tree):
+    imports = source.imports
+    for node in source.nodes:
         match node:
             case ast.Import(names=names):
                 yield from ((node.lineno, n.name) for n in names if n.name.split(".")[0] in UNSAFE_MODULES)
@@ -233,8 +238,8 @@ def documented(source: Source) -> Breaches:
 
 def bound(source: Source) -> Breaches:
     """SQL is never put together from strings: bind parameters to a fixed text from a .sql file."""
-    built = {name_of_built_string(node) for node in ast.walk(source.tree)} - {""}
-    for node in ast.walk(source.tree):
+    built = {name_of_built_string(node) for node in source.nodes} - {""}
+    for node in source.nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr=attr), args=[sql, *_]) if attr in EXECUTE:
                 if any(is_built_string(part) or name_of(part) in built for part in ast.walk(sql)):
@@ -247,8 +252,8 @@ def sql_in_files(source: Source) -> Breaches:
     """SQL lives in a .sql file named after the verb."""
     if not source.file.startswith("_store/"):
         return
-    documentation = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(source.tree):
+    documentation = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
+    for node in source.nodes:
         match node:
             case ast.Constant(value=str(text)) if SQL.search(text) and id(node) not in documentation:
                 yield node.lineno, text.strip().splitlines()[0]
@@ -262,10 +267,10 @@ RULES: list[Rule] = [injected, portable, safe, named, finished, short, documente
 # --- What the rules see ----------------------------------------------------------------------------------
 
 
-def imports_in(tree: ast.Module) -> dict[str, str]:
+def imports_in(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Map every imported name to where it comes from, wherever in the file the import stands."""
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 for name in names:
