@@ -305,12 +305,19 @@ def test_a_healthy_trial_passes(trial: Trial, evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize(("doctor", "check"), DOCTORED)
-def test_a_doctored_trial_fails(trial: Trial, evidence: Evidence, doctor: Doctor, check: str) -> None:
-    """The check that is meant to see it does, and so the trial fails."""
+def test_doctored_evidence_is_seen(evidence: Evidence, doctor: Doctor, check: str) -> None:
+    """By the check that is meant to see it."""
     doctor(evidence)
 
     (meant,) = [each for each in CHECKS if each.__name__ == check]
     assert list(meant(evidence))
+
+
+@pytest.mark.parametrize("doctor", [DOCTORED[0][0], DOCTORED[-1][0]])
+def test_a_trial_fails_if_one_check_complains(trial: Trial, evidence: Evidence, doctor: Doctor) -> None:
+    """Whichever check that is, the first or the last one."""
+    doctor(evidence)
+
     assert not report(trial, evidence)[1]
 
 
