@@ -35,11 +35,22 @@ async def session_retrying() -> str:
     return await session_failing()
 
 
+THREADS_BEFORE: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def threads_before() -> None:
+    """Note the threads of other tests: a step that hangs may have left its own behind."""
+    THREADS_BEFORE.clear()
+    THREADS_BEFORE.update(threading.enumerate())
+
+
 async def until_no_threads() -> None:
-    """Return when no thread of an engine runs."""
+    """Return when no thread of an engine of this test runs."""
 
     async def are_none() -> bool:
-        return not [thread.name for thread in threading.enumerate() if thread.name.startswith("outlive-")]
+        threads = set(threading.enumerate()) - THREADS_BEFORE
+        return not [thread.name for thread in threads if thread.name.startswith("outlive-")]
 
     await until(are_none)
 
