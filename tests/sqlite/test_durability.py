@@ -13,7 +13,7 @@ import pytest
 
 from outlive._journal.checkpoint import CheckpointBody, seal_checkpoint
 from outlive._store.sqlite import SqliteStore, writer
-from outlive._store.sqlite.connection import Role, Turn, connect
+from outlive._store.sqlite.connection import LockWait, Role, connect
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, claim, hire, message, send, stepped
 from outlive.testing.conformance.cells import add
@@ -24,7 +24,7 @@ from tests.sqlite.disk import WatchedDisk
 @pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
 def test_every_connection_waits_for_the_disk(store: SqliteStore, path: Path, role: Role) -> None:
     """A commit of any of them survives the loss of power; on macOS that takes a sync of another kind."""
-    connection = connect(path, role, Turn())
+    connection = connect(path, role, LockWait())
 
     settings = {name: connection.pragma(name) for name in ("journal_mode", "synchronous", "fullfsync")}
     connection.close()

@@ -193,12 +193,12 @@ def test_lock_is_waited_for_by_the_clock_and_not_by_the_number_of_looks(monkeypa
     clock = ManualClock(0)
     monkeypatch.setattr(connection, "pause", lambda seconds: clock.advance(seconds=100 * seconds))
     monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: clock() / 1e6))
-    turn = connection.Turn()
+    lock_wait = connection.LockWait()
 
-    tries = next(tries for tries in itertools.count() if not turn.wait(tries))
+    tries = next(tries for tries in itertools.count() if not lock_wait.wait(tries))
 
     assert connection.BUSY_SECONDS == clock() / 1e6
-    assert turn.wait(0), "and the next one has as much time again"
+    assert lock_wait.wait(0), "and the next one has as much time again"
     assert tries > 1
 
 

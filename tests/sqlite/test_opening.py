@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from outlive._store.sqlite import SqliteStore, connection, migrate, place
-from outlive._store.sqlite.connection import Role, Session, Turn
+from outlive._store.sqlite.connection import LockWait, Role, Session
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
@@ -104,10 +104,10 @@ async def test_store_whose_reader_cannot_open_the_file_leaves_no_writer_behind(
     """The process has run out of descriptors, say; the next try works."""
     connect = connection.connect
 
-    def connect_writer(path: Path, role: Role, turn: Turn) -> apsw.Connection:
+    def connect_writer(path: Path, role: Role, lock_wait: LockWait) -> apsw.Connection:
         if role is Role.READER:
             raise apsw.CantOpenError("unable to open database file")
-        return connect(path, role, turn)
+        return connect(path, role, lock_wait)
 
     with monkeypatch.context() as patch:
         patch.setattr(connection, "connect", connect_writer)
@@ -131,7 +131,7 @@ async def test_connection_that_cannot_be_set_up_is_closed(
     monkeypatch.setattr(apsw, "Connection", make)
     monkeypatch.setattr(connection, "sql", lambda _: "no statement")
     with pytest.raises(apsw.SQLError):
-        connection.connect(path, Role.BEAT, Turn())
+        connection.connect(path, Role.BEAT, LockWait())
 
     with pytest.raises(apsw.ConnectionClosedError):
         made[0].in_transaction  # noqa: B018 (asking is what fails)

@@ -152,12 +152,12 @@ async def test_lease_is_renewed_between_two_transactions(
     await hire(store, "worker-a")
     waits = threading.Event()
 
-    def wait_and_tell(turn: connection.Turn, tries: int) -> bool:
+    def wait_and_tell(lock_wait: connection.LockWait, tries: int) -> bool:
         waits.set()
-        return connection_wait(turn, tries)
+        return connection_wait(lock_wait, tries)
 
-    connection_wait = connection.Turn.wait
-    monkeypatch.setattr(connection.Turn, "wait", wait_and_tell)
+    connection_wait = connection.LockWait.wait
+    monkeypatch.setattr(connection.LockWait, "wait", wait_and_tell)
     monkeypatch.setattr(transaction, "LONG_SECONDS", 0.0)
     monkeypatch.setattr(transaction, "MOMENT_SECONDS", 0.5)
     beat = store.open_beat("worker-a")

@@ -81,7 +81,7 @@ def _without_values(error: Any) -> ValueError:
     """What is wrong and where, and not with which values: reasons are kept in the open and logged, and the values may
     be encrypted where they are stored."""
     faults = [(".".join(str(part) for part in fault["loc"]), fault["msg"]) for fault in error.errors()]
-    return ValueError("; ".join(f"{place}: {told}" if place else told for place, told in faults))
+    return ValueError("; ".join(f"{place}: {message}" if place else message for place, message in faults))
 
 
 def _either_name() -> dict[str, Any]:

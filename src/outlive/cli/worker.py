@@ -82,7 +82,7 @@ def worker(
     is run on the store.
 
     SIGTERM or SIGINT: claims nothing more, lets steps finish within the grace, releases every run so that others go on
-    at once, exits with 0; at most 5 seconds after the grace, even if the store is away. Once more: exits at once.
+    at once, exits with 0; about 5 seconds after the grace if the store is away. Once more: exits at once.
 
     While the store cannot be reached, the worker waits for it. One line, `ready: ...`, goes to standard output when it
     works; logs go to standard error.

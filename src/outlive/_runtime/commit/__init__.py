@@ -1,4 +1,5 @@
 """Group commit: every change of every tree goes through here, in the order in which it was said.
 
-A change has one of two outcomes, and its tree hears it from a plain callback. A store that is away is waited for.
+A change is committed or conflicts, and the committer tells its tree so from a plain callback. It waits for a store that
+is away, and tries again what the store holds.
 """

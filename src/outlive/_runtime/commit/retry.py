@@ -106,7 +106,7 @@ class CommitRetry:
             text = "%s; %d changes wait and will be tried again"
             log.error(text, error, self._waiting(), exc_info=error if is_bug else None)
         self.trouble = str(error) or repr(error)
-        await Wakeup().sleep(pause)  # Not one bell for all: several may wait for the store at once.
+        await Wakeup().sleep(pause)  # One for each call: several may wait for the store at once.
 
     def say_well(self) -> None:
         """The store has answered: if it was away, that is over."""
@@ -129,7 +129,7 @@ async def find_outcome(store: Store, change: Change) -> tuple[Outcome, int] | No
         if run is None:
             return None
         if run.nonce != root.nonce:
-            # Somebody else's; or ours, if it has gone on as a new one meanwhile.
+            # Another tree has the id; or this one had it, and has gone on as the next generation.
             run = await store.find_run(generation_id(root.id, 1))
             if run is None or run.nonce != root.nonce:
                 return Outcome.CONFLICT, 0

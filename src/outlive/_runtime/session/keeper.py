@@ -100,7 +100,7 @@ class LeaseKeeper:
         lost = ""
         try:
             while not lost:
-                # Not beyond the end of our lease: somebody who cannot renew has to say so in time.
+                # Not beyond the time for which the lease is certain: a keeper that cannot renew has to say so in time.
                 yield max(0.0, min(pause, self._lease.until - self._clock.monotonic()))
                 lost = self.beat_once()
         except Exception as error:

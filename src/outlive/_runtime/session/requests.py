@@ -1,7 +1,7 @@
 """What the claimer of a session is to look at next.
 
-The worker and the engine ask, and the claimer, which sleeps between two looks at the store, answers. Nothing here
-waits: whoever asks goes on at once.
+The worker and the engine write their requests here and go on at once. The claimer, which sleeps between two looks at
+the store, wakes up and reads them.
 """
 
 from __future__ import annotations

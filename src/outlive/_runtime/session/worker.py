@@ -42,7 +42,7 @@ from outlive._runtime.tree.fact import fact_of_success
 from outlive._runtime.tree.found import Found, blob_ids
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.observer_calls import ObserverCalls
-from outlive._runtime.tree.phase import Phase
+from outlive._runtime.tree.phase import TreePhase
 from outlive._runtime.tree.rebuilding import consume_requests, rebuild
 from outlive._runtime.tree.replay_notes import ReplayNotes
 from outlive._runtime.tree.resume_policy import ResumePolicy
@@ -132,7 +132,7 @@ class Worker:
             live.happen(msgspec.structs.replace(event, worker=self.id))
             self._rest(live)
         except Exception:
-            # The run must exist all the same; whoever claims it will say what is wrong with it.
+            # The run must exist all the same; the worker that claims it will say what is wrong with it.
             log.exception("run %s could not be begun", run_id, extra=run_fields(run_id, event.workflow))
             live.drop()
             self._committer.submit(birth(run_id, event, blobs), answer)
@@ -144,19 +144,19 @@ class Worker:
 
     def _on_begun(self, live: LiveTree, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
         if outcome is Outcome.CONFLICT:
-            # The id is taken: nobody has lost a tree by that.
+            # The id is taken: no tree was lost by that.
             live.in_flight -= 1
             self.discard(live)
             answer(outcome, journal)
             return
         if draft.told:
             live.tell(draft)  # Before who starts it can see that it has ended.
-        if live.phase is not Phase.GONE:
+        if live.phase is not TreePhase.GONE:
             self._counters.runs_started += 1
             self.trees.add(journal, live)
         answer(outcome, journal)
         self._on_committed(live, draft, outcome, journal)
-        if live.phase is Phase.MOVING:
+        if live.phase is TreePhase.MOVING:
             # Its timers count from its creation on, but nothing of it may move before that is durable.
             self.settle(live)
 
@@ -221,7 +221,7 @@ class Worker:
     def _release_durable(self, live: LiveTree) -> None:
         """After a replay everything asked for follows from durable events: steps need not wait for another commit."""
         draft = live.draft
-        if draft is not None and not draft.change.rows and live.phase is Phase.MOVING and not live.is_late:
+        if draft is not None and not draft.change.rows and live.phase is TreePhase.MOVING and not live.is_late:
             live.draft = None
             live.tell(draft)
             self._release(live, draft)
@@ -229,7 +229,7 @@ class Worker:
     def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
         """Give messages to a tree in motion; one that is not here any more is woken by the store."""
         live = self.trees.find(journal)
-        if live is None or live.phase is Phase.GONE or not self.trees.takes_mail(journal):
+        if live is None or live.phase is TreePhase.GONE or not self.trees.takes_mail(journal):
             return
         live.payloads.add(blobs)
         with self._guarding(live):
@@ -239,7 +239,7 @@ class Worker:
     def disown_strays(self, held: list[LiveTree], runs: dict[str, Run]) -> None:
         """Let go of those that the store says are not ours any more; `runs` was read after `held`."""
         for live in held:
-            if live.phase is not Phase.MOVING or not is_stray(live, runs.get(live.id), worker_id=self.id):
+            if live.phase is not TreePhase.MOVING or not is_stray(live, runs.get(live.id), worker_id=self.id):
                 continue
             self._counters.runs_disowned += 1
             self.discard(live, "the store says that another worker has taken it over, or that it has ended")
@@ -253,7 +253,7 @@ class Worker:
 
     def _take_mail(self, live: LiveTree, mail: list[Inbound]) -> None:
         """Turn messages into facts; no more are read for this tree until these are durable."""
-        if mail and live.phase is Phase.MOVING:
+        if mail and live.phase is TreePhase.MOVING:
             self.trees.mail_taken(live)
             for message in mail:
                 self._counters.signals_taken += message.kind is MessageKind.SIGNAL
@@ -276,7 +276,7 @@ class Worker:
         touched = {}
         for live, attempt, result, failure in outcomes:
             command = attempt.command
-            if live.phase is not Phase.MOVING or not live.execution.expects(command.run, command.call):
+            if live.phase is not TreePhase.MOVING or not live.execution.expects(command.run, command.call):
                 if attempt.transaction is not None:
                     self._committer.roll_back(attempt.transaction)
                 continue
@@ -338,7 +338,7 @@ class Worker:
     # -- Timers and retries ----------------------------------------------------------------------------------
 
     def _on_alarm(self, live: LiveTree) -> None:
-        if live.phase is Phase.MOVING:
+        if live.phase is TreePhase.MOVING:
             with self._guarding(live):
                 live.fire_due()
                 self._start_due_retries(live)
@@ -382,7 +382,7 @@ class Worker:
 
     def _rest(self, live: LiveTree) -> int | None:
         """Suspend a run that has nothing to do; one that stays in motion says when to look at it again, if ever."""
-        if live.phase is not Phase.MOVING:
+        if live.phase is not TreePhase.MOVING:
             return None
         wake_at = live.wake_at() if live.has_alarms else None
         is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
@@ -404,7 +404,7 @@ class Worker:
             live.tell(draft)
         if draft.runs:
             self._announce(draft)
-        if live.phase is Phase.GONE:
+        if live.phase is TreePhase.GONE:
             self._give_up(live)
             return
         self._release(live, draft)
@@ -417,7 +417,7 @@ class Worker:
         if draft.change.starts or draft.change.messages:
             # Another tree is due now, and this worker may be the one to run it.
             self._requests.look()
-        if live.phase is not Phase.MOVING and live.in_flight == 0 and live.draft is None:
+        if live.phase is not TreePhase.MOVING and live.in_flight == 0 and live.draft is None:
             self._let_go(live)
 
     def _announce(self, draft: Draft) -> None:
@@ -432,7 +432,7 @@ class Worker:
     def _release(self, live: LiveTree, draft: Draft) -> None:
         """The draft is durable: now its effects may happen."""
         for effect in draft.effects:
-            if live.phase is not Phase.MOVING:
+            if live.phase is not TreePhase.MOVING:
                 break
             if type(effect) is RunStep:
                 if live.execution.expects(effect.run, effect.call):
@@ -455,11 +455,11 @@ class Worker:
     def looked_up(self, live: LiveTree, asked: int) -> None:
         """Questions about detached runs are answered."""
         live.lookups -= asked
-        if live.phase is Phase.MOVING:
+        if live.phase is TreePhase.MOVING:
             self.settle(live)
 
     def _settle_later(self, live: LiveTree) -> None:
-        if live.phase is Phase.MOVING and live.retries:
+        if live.phase is TreePhase.MOVING and live.retries:
             self.settle(live)
 
     def _let_go(self, live: LiveTree) -> None:
@@ -472,7 +472,7 @@ class Worker:
         self._mail_saved(live)  # What came while it was on its way out has made it due.
         self.trees.remove(live)
         if status is RunStatus.WAITING:
-            live.enter(Phase.SUSPENDED)
+            live.enter(TreePhase.SUSPENDED)
             self.trees.keep(live)
         else:
             self._counters.runs_parked += status is RunStatus.PARKED
@@ -489,9 +489,9 @@ class Worker:
 
     def discard(self, live: LiveTree, why: str = "") -> None:
         """Throw away everything of a tree, at once: it is not ours, or never was. `why` is for the log."""
-        if live.phase is Phase.GONE:
+        if live.phase is TreePhase.GONE:
             return
-        live.enter(Phase.GONE)
+        live.enter(TreePhase.GONE)
         if why:
             tell_let_go(live.fold.root, why)
         self._executor.cancel_all(live)
@@ -540,9 +540,9 @@ class Worker:
         for live in self.trees.active():
             self._executor.cancel_all(live)
             if not live.journal:
-                # Somebody else holds its id: it has not begun, and nothing may be said of it.
+                # Another open transaction holds its id: it has not begun, and nothing may be said of it.
                 self.discard(live)
-            elif live.phase is Phase.MOVING:
+            elif live.phase is TreePhase.MOVING:
                 live.release()
                 self.settle(live)
 

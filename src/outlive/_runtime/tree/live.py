@@ -60,7 +60,7 @@ from outlive._runtime.tree.item import item_of
 from outlive._runtime.tree.observer_calls import ObserverCalls
 from outlive._runtime.tree.observer_facts import ObserverFacts
 from outlive._runtime.tree.payloads import TreePayloads
-from outlive._runtime.tree.phase import FOLLOWS, Phase
+from outlive._runtime.tree.phase import FOLLOWS, TreePhase
 from outlive._runtime.tree.run_log import NOTABLE
 from outlive._runtime.tree.translating import fact_of, snapshot_of
 from outlive._runtime.tree.undo import undo_cut_off, undo_failed
@@ -101,7 +101,7 @@ class LiveTree:
     ) -> None:
         limits = environment.limits
         self.clock = environment.clock
-        self.phase = Phase.MOVING
+        self.phase = TreePhase.MOVING
         self.journal = journal
         """The store's handle; 0 until the tree is stored."""
         self.payloads = TreePayloads(root_id, nonce=nonce, packer=environment.packer)
@@ -145,7 +145,7 @@ class LiveTree:
         """The id of the root run."""
         return self.fold.root_id
 
-    def enter(self, phase: Phase) -> None:
+    def enter(self, phase: TreePhase) -> None:
         """It stands elsewhere now."""
         if phase is not self.phase:
             assert phase in FOLLOWS[self.phase], f"{phase} after {self.phase}"
@@ -157,11 +157,11 @@ class LiveTree:
         self.execution.events += 1
         self.fold.events += 1
         self.fold.runs[0] = run
-        self.enter(Phase.MOVING)
+        self.enter(TreePhase.MOVING)
 
     def drop(self) -> None:
         """Throw away everything of it, at once."""
-        self.enter(Phase.GONE)
+        self.enter(TreePhase.GONE)
         self.execution.drop()
 
     @property
@@ -224,7 +224,7 @@ class LiveTree:
         if run is not None:
             draft.runs[run.number] = run
             if run.number == 0 and not run.owner:
-                self.enter(Phase.LEAVING)
+                self.enter(TreePhase.LEAVING)
 
     def pack(self, data: bytes, what: str) -> Payload:
         """Store a value with the next change."""
@@ -283,7 +283,7 @@ class LiveTree:
     def _make_rest(self) -> None:
         """The facts that follow from what the run has asked for, in the same draft."""
         todo = self._todo
-        while todo and self.phase is Phase.MOVING:
+        while todo and self.phase is TreePhase.MOVING:
             asked = todo.popleft()
             event = snapshot_of(self, asked) if isinstance(asked, TakeSnapshot) else asked
             if type(event) is PatchTaken:
@@ -300,7 +300,7 @@ class LiveTree:
             for command in self.execution.feed(event):
                 self._follow(command)
         todo.clear()
-        if self.length >= self._history_max and self.phase is Phase.MOVING:
+        if self.length >= self._history_max and self.phase is TreePhase.MOVING:
             self.park(str(HistoryTooLongError(self.id, self.length + 1, self._history_max)))
 
     def follow_all(self, commands: list[Command]) -> None:
@@ -324,18 +324,18 @@ class LiveTree:
                 self._follow(command)
         if self._todo:
             self._make_rest()
-        if undos and self.phase is Phase.MOVING:
+        if undos and self.phase is TreePhase.MOVING:
             self.park_undo(undos[0])
 
     def follow_deferred(self) -> None:
         """The tree is stored now: what had to wait for that can happen."""
         deferred, self.deferred = self.deferred, []
-        if self.phase is Phase.MOVING:
+        if self.phase is TreePhase.MOVING:
             self.follow_all(deferred)
 
     def take_message(self, message: Inbound) -> None:
         """Turn a message of the inbox into a fact; the row goes in the same transaction."""
-        if self.phase is not Phase.MOVING:
+        if self.phase is not TreePhase.MOVING:
             return
         if message.fault and message.run not in self.fold.runs:
             message = msgspec.structs.replace(message, run=0)  # It is for none of its runs: that is damage too.
@@ -346,7 +346,7 @@ class LiveTree:
     def fire_due(self) -> None:
         """Fire every timer that is due, in order."""
         now_at = self.clock.now()
-        while self.phase is Phase.MOVING and (timer := self.execution.due_timer(now_at)) is not None:
+        while self.phase is TreePhase.MOVING and (timer := self.execution.due_timer(now_at)) is not None:
             if isinstance(timer, BoundTimer):
                 self.park_rollback(timer.bound)
             else:
@@ -359,7 +359,7 @@ class LiveTree:
         self.moving += len(due)
         commands = [self.retries.pop(key) for key in due]
         for command in commands:
-            if command.step.kind is not None and command.lacks_intent and self.phase is Phase.MOVING:
+            if command.step.kind is not None and command.lacks_intent and self.phase is TreePhase.MOVING:
                 self.happen(intent_of(command, at=now_at))
         # Those whose intent is on its way come back with it.
         return [command for command in commands if command.step.kind is not StepKind.ONCE]
@@ -390,16 +390,16 @@ class LiveTree:
         """Park it in the middle of a roll-back that cannot go on. See `undo`."""
         failed, reason = undo_failed(self.execution, event)
         self.happen(failed)
-        if self.phase is Phase.MOVING:
+        if self.phase is TreePhase.MOVING:
             self.park(reason)
 
     def park_rollback(self, bound: UndoBound) -> None:
         """Park it in the middle of a roll-back that takes too long. See `undo`."""
         reason = str(bound.over())
         for attempt in [each for each in self.attempts.values() if each.command.options.parks and each.has_begun]:
-            if self.phase is Phase.MOVING and self.execution.expects(attempt.command.run, attempt.command.call):
+            if self.phase is TreePhase.MOVING and self.execution.expects(attempt.command.run, attempt.command.call):
                 self.happen(undo_cut_off(attempt.command, bound, at=self.clock.now()))
-        if self.phase is Phase.MOVING:
+        if self.phase is TreePhase.MOVING:
             self._take_back_intents()
             self.park(reason)
 
@@ -411,7 +411,7 @@ class LiveTree:
 
     def break_off(self, reason: str) -> None:
         """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""
-        if self.phase is Phase.MOVING:
+        if self.phase is TreePhase.MOVING:
             self.park(reason)
 
     def _book(self, event: RunSuspended | RunReleased | RunParked | StepIntended) -> None:

@@ -12,8 +12,8 @@
               |           evicted, or changed        |
               +--------------------------------------+
 
-A tree that leaves may still have changes on their way; nothing new happens to it. One that is gone is used by nobody:
-what still arrives for it is dropped.
+A tree that leaves may still have changes on their way; nothing new happens to it. The worker drops what still
+arrives for one that is gone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Phase(Enum):
+class TreePhase(Enum):
     """The phases of a tree in memory."""
 
     MOVING = "moving"
@@ -31,13 +31,13 @@ class Phase(Enum):
     SUSPENDED = "suspended"
     """It waits and has no owner; it is kept so that waking it needs no replay."""
     GONE = "gone"
-    """It is in nobody's hands here: over, in the store, or another worker's."""
+    """This worker does not use it any more: it is over, or in the store, or another worker has it."""
 
 
-FOLLOWS: dict[Phase, frozenset[Phase]] = {
-    Phase.MOVING: frozenset({Phase.LEAVING, Phase.GONE}),
-    Phase.LEAVING: frozenset({Phase.SUSPENDED, Phase.GONE}),
-    Phase.SUSPENDED: frozenset({Phase.MOVING, Phase.GONE}),
-    Phase.GONE: frozenset(),
+FOLLOWS: dict[TreePhase, frozenset[TreePhase]] = {
+    TreePhase.MOVING: frozenset({TreePhase.LEAVING, TreePhase.GONE}),
+    TreePhase.LEAVING: frozenset({TreePhase.SUSPENDED, TreePhase.GONE}),
+    TreePhase.SUSPENDED: frozenset({TreePhase.MOVING, TreePhase.GONE}),
+    TreePhase.GONE: frozenset(),
 }
 """Which phases may follow each."""

@@ -14,7 +14,7 @@ from outlive._model import Run
 from outlive._replay.command import Command, Park, RunStep
 from outlive._runtime.tree.fact import is_new, resumed_by
 from outlive._runtime.tree.live import LiveTree
-from outlive._runtime.tree.phase import Phase
+from outlive._runtime.tree.phase import TreePhase
 from outlive._runtime.tree.skipping import Skip, SkipRefused, skips_of
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import OutliveError
@@ -67,7 +67,7 @@ def rebuild(
 
 def consume_requests(live: LiveTree, mail: list[Inbound]) -> None:
     """A person's request to resume is good for one claim, whether the run can go on now or is parked again."""
-    if live.phase is Phase.LEAVING and not live.is_declined:
+    if live.phase is TreePhase.LEAVING and not live.is_declined:
         live.open_draft().change.consumed += [message.id for message in mail if message.kind in FOR_PARKED]
 
 

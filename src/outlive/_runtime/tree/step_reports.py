@@ -16,7 +16,7 @@ from outlive._replay.deciding import merge_published
 from outlive._runtime.clock import Clock
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
-from outlive._runtime.tree.phase import Phase
+from outlive._runtime.tree.phase import TreePhase
 
 
 class StepReports:
@@ -70,7 +70,7 @@ class StepReports:
         self._settle(live)
 
     def _may_save(self, live: LiveTree, command: RunStep) -> bool:
-        is_moving = live.phase is Phase.MOVING and not self._is_stopping()
+        is_moving = live.phase is TreePhase.MOVING and not self._is_stopping()
         return is_moving and live.execution.expects(command.run, command.call)
 
 

@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict
 
 from outlive._model import Run
 from outlive._runtime.tree.live import LiveTree
-from outlive._runtime.tree.phase import Phase
+from outlive._runtime.tree.phase import TreePhase
 from outlive._store.contract import Claim
 from outlive.telemetry import Counters
 
@@ -31,7 +31,7 @@ class LiveTrees:
         self._cached: OrderedDict[int, LiveTree] = OrderedDict()
         self._unsaved: dict[int, bool] = {}
         """Trees that have taken messages which still lie in the inbox, as that is not durable, or that are about to be
-        let go of; and whether somebody came with more meanwhile."""
+        let go of; and whether more messages came meanwhile."""
 
     def __len__(self) -> int:
         """How many are in motion, or about to be."""
@@ -108,7 +108,7 @@ class LiveTrees:
     def takes_mail(self, journal: int) -> bool:
         """Whether a tree is in motion and its inbox shows only what it has not taken yet."""
         live = self._active.get(journal)
-        if journal in self._unsaved or (live is not None and live.phase is not Phase.MOVING):
+        if journal in self._unsaved or (live is not None and live.phase is not TreePhase.MOVING):
             self._unsaved[journal] = True
             return False
         return live is not None

@@ -84,7 +84,7 @@ class Session:
     def __init__(self, path: Path, *, clock: Callable[[], int], role: Role) -> None:
         self.path = path
         self.clock = clock
-        self.turn = Turn()
+        self.lock_wait = LockWait()
         self.file: tuple[int, int] | None = None
         """Which file it is, whatever its name; the first connection says so, unless the store does."""
         self._role = role
@@ -100,7 +100,7 @@ class Session:
         if self._connection is None:
             if self.file is not None and self.file != find_file(self.path):
                 raise StoreMovedError(str(self.path))
-            self._connection = connect(self.path, self._role, self.turn)
+            self._connection = connect(self.path, self._role, self.lock_wait)
             self.file = self.file or file_of(self.path)
         return self._connection
 
@@ -190,9 +190,9 @@ def check_version() -> None:
         )
 
 
-def connect(path: Path, role: Role, turn: Turn) -> apsw.Connection:
+def connect(path: Path, role: Role, lock_wait: LockWait) -> apsw.Connection:
     """Open a connection to a file that exists. Nothing is written."""
-    connection = _open(path, apsw.SQLITE_OPEN_READWRITE, turn)
+    connection = _open(path, apsw.SQLITE_OPEN_READWRITE, lock_wait)
     if connection.readonly("main"):
         # SQLite makes do with what it can get; nothing of ours works without writing.
         connection.close(True)
@@ -213,7 +213,7 @@ def read_identity(path: Path) -> tuple[int, int, int]:
     """
     try:
         # Read-only, because a foreign database may have a transaction to roll back or a WAL to checkpoint.
-        connection = _open(path, apsw.SQLITE_OPEN_READONLY, Turn())
+        connection = _open(path, apsw.SQLITE_OPEN_READONLY, LockWait())
         try:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             ((application_id, objects, ours),) = connection.execute(sql("read_identity"))
@@ -224,7 +224,7 @@ def read_identity(path: Path) -> tuple[int, int, int]:
     return application_id, objects, ours
 
 
-class Turn:
+class LockWait:
     """How a connection waits for the lock while another process writes.
 
     SQLite's own timeout looks ever more seldom, up to ten times a second, and between two commits of a busy process the
@@ -251,7 +251,7 @@ class Turn:
         return True
 
 
-def _open(path: Path, flags: int, turn: Turn) -> apsw.Connection:
+def _open(path: Path, flags: int, lock_wait: LockWait) -> apsw.Connection:
     if _inherited and path.exists() and file_of(path) in _inherited:
         raise StoreError(
             f"{path} was open when process {os.getpid()} was forked, and SQLite's locks do not survive that; "
@@ -260,7 +260,7 @@ def _open(path: Path, flags: int, turn: Turn) -> apsw.Connection:
     with opening():
         connection = apsw.Connection(str(path), flags, statementcachesize=STATEMENTS_CACHED)
     try:
-        connection.set_busy_handler(turn.wait)
+        connection.set_busy_handler(lock_wait.wait)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         # A pragma that answers with a row stops there until the row is taken: fetch them all.

@@ -97,7 +97,7 @@ class SqliteStore:
             return
         # If another process keeps the file locked, all that is queued has so long together, not each for itself.
         for lane in (writer, reader):
-            lane.session.turn.hurry(CLOSE_SECONDS)
+            lane.session.lock_wait.hurry(CLOSE_SECONDS)
         if self._locks.held:
             # A store that cannot even write this down has workers that look dead, and that is true enough.
             with suppress(StoreError):
