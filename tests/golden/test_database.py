@@ -1,0 +1,75 @@
+"""A database file that an earlier Outlive wrote is opened, brought up to date, and every run in it goes on."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from outlive._store.sqlite import SqliteStore
+from outlive.errors import RunFailed
+from outlive.testing import SkipClock, TestEngine
+from outlive.testing.fsck import check_store
+from tests.golden.database import FILE, LETTER_BYTES
+from tests.golden.machine_stories import Label, Parcel
+
+WRITTEN_AT = SkipClock().now() + 10_000_000
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[TestEngine]:
+    """An engine on a copy of the file, at the time at which it was written."""
+    (tmp_path / "runs.db").write_bytes(gzip.decompress(FILE.read_bytes()))
+    clock = SkipClock(start_at=WRITTEN_AT, seed=7)
+    async with TestEngine(f"sqlite:{tmp_path}/runs.db", clock=clock) as engine:
+        yield engine
+
+
+async def test_runs_that_had_ended_are_as_they_were(engine: TestEngine) -> None:
+    """Their results, their earlier generations, and the run whose id was given to another one."""
+    assert await engine.get("succeeded").result() == "hold of box of a"
+    with pytest.raises(RunFailed, match="no such thing"):
+        await engine.get("failed").result()
+    assert await engine.get("generations").result() == "hold of number 0"
+    assert await engine.get("replaced~old1").result() == "hold of box of first"
+    generations = [(await engine.get(f"generations~gen{number}").status()).value for number in (1, 2)]
+    assert generations == ["continued", "continued"]
+
+
+async def test_runs_that_had_not_ended_go_on(engine: TestEngine) -> None:
+    """One that was never begun, and those that waited: for a timer, a child, a signal, a person."""
+    assert await engine.get("pending").result() == "hold of box of b"
+    assert len(await engine.get("with-a-blob").result()) == len("hold of box of ") + LETTER_BYTES
+
+    ended = await engine.get("with-a-child").result()
+    assert ended[2:5] == [{"cents": 4200, "by": "card"}, "hold of box of o-1", 4200]
+
+    await engine.signal("machine", "stamps", 2)
+    machine = await engine.get("machine").result()
+    assert (machine.state, machine.data) == (Parcel.DELIVERED, Label("ann", 3))
+
+    await engine.resume("parked")
+    assert (await engine.get("parked").result()).startswith("hold of box of hold of r")
+
+
+async def test_messages_and_their_keys_are_there(engine: TestEngine) -> None:
+    """A message that waited is taken, and one with the key of an earlier one is the same message."""
+    await engine.signal("with-a-child", "paid", 1, key="evt-1")
+    await engine.signal("for-a-signal", "something else", 2, key="evt-2")
+    for run_id in ("for-a-signal", "replaced"):
+        await engine.signal(run_id, "never", "at last")
+        await engine.get(run_id).result()
+
+    assert (await engine.get("with-a-child").result())[4] == 4200
+    assert [run.id for run in await engine.list(tags={"team": "shop"})] == ["for-a-signal"]
+
+
+async def test_file_is_whole(tmp_path: Path) -> None:
+    """As the checker sees it."""
+    (tmp_path / "runs.db").write_bytes(gzip.decompress(FILE.read_bytes()))
+    store = SqliteStore(tmp_path / "runs.db", clock=lambda: WRITTEN_AT)
+    await store.open()
+    assert await check_store(store) == []
+    await store.close()
