@@ -8,14 +8,14 @@ import pytest
 
 from outlive._journal.event import AnyEvent, RunClaimed, RunCreated, StepSucceeded
 from outlive._model import Payload
-from outlive.testing.chaos.checks import STORM_CHECKS
-from outlive.testing.chaos.evidence import StormEvidence
-from outlive.testing.chaos.situation import LONG_TRIAL_KILLS
-from outlive.testing.chaos.trial import Stop
-from outlive.testing.chaos.zombie import begun_late
-from outlive.testing.kill.acks import Ack
-from outlive.testing.kill.effects import Effect
-from outlive.testing.kill.supervisor import Kill
+from proof.chaos.checks import STORM_CHECKS
+from proof.chaos.evidence import StormEvidence
+from proof.chaos.situation import LONG_TRIAL_KILLS
+from proof.chaos.trial import Stop
+from proof.chaos.zombie import begun_late
+from proof.kill.acks import Ack
+from proof.kill.effects import Effect
+from proof.kill.supervisor import Kill
 
 NULL = Payload(v=msgspec.Raw(b"null"))
 NONCE = 7

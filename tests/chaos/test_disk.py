@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from outlive.testing.chaos.disk import LimitedFiles, own_disk
+from proof.chaos.disk import LimitedFiles, own_disk
 
 WRITER = """
 import sys

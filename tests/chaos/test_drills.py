@@ -2,8 +2,8 @@
 
 import pytest
 
-from outlive.testing.chaos.drills.failover import failover
-from outlive.testing.chaos.drills.measure import percentile, spread
+from proof.chaos.drills.failover import failover
+from proof.chaos.drills.measure import percentile, spread
 
 
 @pytest.mark.timeout(120)

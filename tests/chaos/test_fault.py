@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from outlive.testing.chaos.fault import LINE_SHARES, SHARES, deal
+from proof.chaos.fault import LINE_SHARES, SHARES, deal
 
 
 def dealt(kills: int, seed: int = 1, *, has_line: bool = True, can_fill: bool = True) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive.testing.chaos.__main__ import main
+from proof.chaos.__main__ import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 SHORT = ["--kills", "6", "--down-seconds", "2.5", "--drain-seconds", "60", "--quiet"]
@@ -16,7 +16,7 @@ def test_a_storm_over_sqlite_does_no_harm(tmp_path: Path, capsys: pytest.Capture
 
     told = capsys.readouterr().out
     assert 0 == code, told
-    assert "Again: python -m outlive.testing.chaos --store sqlite --kills 6 --seed 21" in told
+    assert "Again: python -m proof.chaos --store sqlite --kills 6 --seed 21" in told
 
 
 def test_a_storm_over_postgresql_does_no_harm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

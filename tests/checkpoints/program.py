@@ -12,7 +12,7 @@ import sys
 import outlive
 from outlive import Checkpoint, CheckpointKind
 from outlive.errors import DuplicateCheckpointError
-from outlive.testing.kill.process import say
+from outlive.testing.child_process import say
 
 BYTES = 40_000
 """So that a kill can come in the middle of a write."""

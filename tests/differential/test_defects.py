@@ -15,7 +15,7 @@ from outlive._store.cell import CellChange
 from outlive._store.contract import Change, Claims, Delivery, Forgotten, Message, Outcome, Store
 from outlive._store.memory import MemoryStore, Tree
 from outlive.testing.clock import ManualClock
-from outlive.testing.differential import OPERATIONS_PER_EPISODE, OpenStore, find_difference, replay
+from proof.differential import OPERATIONS_PER_EPISODE, OpenStore, find_difference, replay
 
 SCRIPT_MAX = 12
 """No defect below needs more operations to be shown."""

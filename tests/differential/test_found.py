@@ -2,10 +2,10 @@
 
 import pytest
 
-from outlive.testing.differential import STORES, OpenStore, replay
-from outlive.testing.differential.places import opener_on
-from outlive.testing.differential.words import Letter, NewTree, Operation, Write
 from outlive.testing.postgres import PostgresServer
+from proof.differential import STORES, OpenStore, replay
+from proof.differential.places import opener_on
+from proof.differential.words import Letter, NewTree, Operation, Write
 
 FOUND = {
     "a child that is born in the change that ends its tree, and moves aside with it": [

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from outlive.testing.differential import OPERATIONS_PER_EPISODE, Episode
-from outlive.testing.differential.script import Author
-from outlive.testing.differential.shelf import Shelf
-from outlive.testing.differential.shelving import row_of
-from outlive.testing.differential.words import Operation, Write
-from outlive.testing.differential.world import Tree, World
+from proof.differential import OPERATIONS_PER_EPISODE, Episode
+from proof.differential.script import Author
+from proof.differential.shelf import Shelf
+from proof.differential.shelving import row_of
+from proof.differential.words import Operation, Write
+from proof.differential.world import Tree, World
 
 EPISODES = 20
 HAPPENS_MIN = {

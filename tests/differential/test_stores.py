@@ -4,10 +4,10 @@ import pytest
 
 from outlive._model import RunStatus
 from outlive._store.contract import MessageKind
-from outlive.testing.differential import OPERATIONS_PER_EPISODE, STORES, OpenStore, find_difference, replay
-from outlive.testing.differential.places import opener_on
-from outlive.testing.differential.words import Letter, Mark, NewTree, Operation, Turn, Write
 from outlive.testing.postgres import PostgresServer
+from proof.differential import OPERATIONS_PER_EPISODE, STORES, OpenStore, find_difference, replay
+from proof.differential.places import opener_on
+from proof.differential.words import Letter, Mark, NewTree, Operation, Turn, Write
 
 SHARES = 10
 EPISODES = 5

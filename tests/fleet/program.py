@@ -18,7 +18,7 @@ import outlive
 from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
 from outlive._runtime.session import sessions
-from outlive.testing.kill.process import log_to_stderr, say, until_asked_to_stop
+from outlive.testing.child_process import log_to_stderr, say, until_asked_to_stop
 
 CONTROL = "FLEET_CONTROL"
 """The port at which a test hears of steps."""

@@ -19,8 +19,8 @@ import outlive
 from outlive._journal.event import RunClaimed, StepSucceeded
 from outlive._store.contract import Beat
 from outlive.errors import StoreUnavailableError
+from outlive.testing.child_process import STOP_SECONDS_MAX, ChildProcess
 from outlive.testing.fsck import check_store
-from outlive.testing.kill.process import STOP_SECONDS_MAX, ChildProcess
 from tests.engine.support import PATIENCE_SECONDS, Place, events_of, in_time, until
 from tests.fleet.program import CONTROL, DIE, WORKER
 

@@ -1,4 +1,4 @@
-"""Imports between the rooms of `src/outlive` point one way, and never in a circle.
+"""Imports between the rooms of `src/outlive` and of `proof` point one way, and never in a circle.
 
 Every module is read with `ast`, so an import counts wherever it stands: at the top, in a function, under
 `TYPE_CHECKING`, or as a literal given to `import_module`. A new room is declared in `MAY_IMPORT` below.
@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "src" / "outlive"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "outlive"
+PROOF = ROOT / "proof"
+OURS = {"outlive", "proof", "tests"}
 
 LEAVES = {"errors", "telemetry", "_tasks", "_platform"}
 MODEL = LEAVES | {"_model"}
@@ -60,6 +63,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": EVERYTHING,
     "outlive": EVERYTHING,
 }
+# The programs that prove the engine are no part of it. They import the package, and of each other only this.
+PROOF_MAY_IMPORT: dict[str, set[str]] = {
+    "proof": set(),
+    "kill": set(),
+    "chaos": {"kill"},
+    "differential": set(),
+    "simulation": set(),
+}
 # These rooms hold what many may see and inner rooms that few may see: backends, and the parts of the runtime. A module
 # of theirs belongs to the outer room only when it stands here; any other is a room of its own.
 CONTRACT_MODULES = {
@@ -93,9 +104,26 @@ def test_imports_point_one_way() -> None:
     expect_none(wrong_imports(PACKAGE))
 
 
-def test_imports_form_no_cycle() -> None:
+@pytest.mark.parametrize("package", [PACKAGE, PROOF], ids=lambda it: it.name)
+def test_imports_form_no_cycle(package: Path) -> None:
     """Every module can be read without having read the modules that import it."""
-    expect_none(cycles(PACKAGE))
+    expect_none(cycles(package))
+
+
+def test_the_package_does_without_its_proof() -> None:
+    """Nothing that is installed imports what is not."""
+    found = [f"{it.where}: {it.imported} is not in the wheel" for it in imports_of(PACKAGE)]
+
+    expect_none(line for line in found if not line.partition(": ")[2].startswith("outlive"))
+
+
+def test_programs_of_the_proof_stand_alone() -> None:
+    """Each imports the package and itself, never the tests, and of the others only what is declared."""
+    for found in imports_of(PROOF):
+        top, *inside = found.imported.split(".")
+        here = found.importer.split(".")[1]
+        assert top != "tests", found.where
+        assert top != "proof" or inside[0] in {here, *PROOF_MAY_IMPORT[here]}, found.where
 
 
 def expect_none(complaints: Iterable[str]) -> None:
@@ -171,12 +199,12 @@ def imports_of(package: Path) -> list[Import]:
 def _imports_of(package: Path) -> Iterator[Import]:
     modules = modules_of(package)
     for importer, path in modules.items():
-        where = path.relative_to(package.parents[1])
+        where = path.relative_to(package.parents[1] if package.parent.name == "src" else package.parent)
         home = importer.split(".") if path.name == "__init__.py" else importer.split(".")[:-1]
         for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
             if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
                 for imported in imported_by(node, home=home, modules=modules):
-                    if imported.split(".")[0] == "outlive" and imported != importer:
+                    if imported.split(".")[0] in OURS and imported != importer:
                         yield Import(importer, imported, f"{where}:{node.lineno}")
 
 

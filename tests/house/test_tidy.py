@@ -1,4 +1,4 @@
-"""The style rules a machine can see, as a test over `src/outlive`.
+"""The style rules a machine can see, as a test over `src/outlive` and `proof`.
 
 A rule is a function that finds breaches; its docstring is the advice printed with each of them. Exceptions
 stand in `ALLOWED` with their reason. They are a ratchet: an exception that is no longer needed fails the test
@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "src" / "outlive"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "outlive"
+PROOF = ROOT / "proof"
 
 # {(rule, file, what): reason}, as in ("injected", "_runtime/x.py", "threading.Thread"): "why it must"
 ALLOWED: dict[tuple[str, str, str], str] = {
@@ -57,7 +59,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
 }
 
 CLOCK = "_runtime/clock.py"
-FREE_OF_CLOCK = ("testing/", "cli/", "demo/")
+FREE_OF_CLOCK = ("testing/", "cli/", "demo/", "proof/")
 TAKEN = re.compile(
     r"time\.\w+"
     r"|datetime\.datetime\.(now|utcnow|today)|datetime\.date\.today"
@@ -109,11 +111,17 @@ class Finding:
     advice: str
 
     def __str__(self) -> str:
-        return f"src/outlive/{self.file}:{self.line}: {self.rule}: {self.what}. {self.advice}"
+        folder = "" if self.file.startswith("proof/") else "src/outlive/"
+        return f"{folder}{self.file}:{self.line}: {self.rule}: {self.what}. {self.advice}"
 
 
 Breaches = Iterator[tuple[int, str]]
 Rule = Callable[[Source], Breaches]
+
+
+def test_the_proof_is_tidy() -> None:
+    """No rule is broken, without exception."""
+    assert complaints(PROOF, []) == []
 
 
 def test_source_is_tidy() -> None:
@@ -140,7 +148,8 @@ def findings(package: Path) -> Iterator[Finding]:
         text = path.read_text("utf-8")
         tree = ast.parse(text if is_python else "", str(path))
         nodes = list(ast.walk(tree))
-        source = Source(path.relative_to(package).as_posix(), text, tree, nodes, imports_in(nodes))
+        file = path.relative_to(package.parent if package.name == "proof" else package).as_posix()
+        source = Source(file, text, tree, nodes, imports_in(nodes))
         for rule in RULES if is_python else [finished]:
             advice = " ".join((rule.__doc__ or "").split())
             for line, what in dict.fromkeys(rule(source)):
@@ -175,7 +184,7 @@ def injected(source: Source) -> Breaches:
 
 def portable(source: Source) -> Breaches:
     """What only some systems have is asked for in _platform.py, with what takes its place elsewhere."""
-    if source.file == PLATFORM or source.file.startswith("testing/"):
+    if source.file == PLATFORM or source.file.startswith(("testing/", "proof/")):
         return
     imports = source.imports
     for node in source.nodes:

@@ -7,12 +7,12 @@ import time
 import pytest
 
 import outlive
-from outlive.testing.kill import effects
-from outlive.testing.kill.acks import Ack, AckLog
-from outlive.testing.kill.client import Client
-from outlive.testing.kill.evidence import Evidence, collect, wait_for_all
-from outlive.testing.kill.places import sqlite
-from outlive.testing.kill.supervisor import Trial
+from proof.kill import effects
+from proof.kill.acks import Ack, AckLog
+from proof.kill.client import Client
+from proof.kill.evidence import Evidence, collect, wait_for_all
+from proof.kill.places import sqlite
+from proof.kill.supervisor import Trial
 
 SEED = 4
 JOBS = 45

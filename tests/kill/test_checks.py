@@ -20,13 +20,13 @@ from outlive._journal.event import (
 )
 from outlive._model import Payload, Run, RunStatus
 from outlive.testing.fsck import Problem
-from outlive.testing.kill.checks import CHECKS
-from outlive.testing.kill.effects import Effect
-from outlive.testing.kill.evidence import Evidence, collect
-from outlive.testing.kill.plan import job, walk
-from outlive.testing.kill.reading import number_in
-from outlive.testing.kill.report import report
-from outlive.testing.kill.supervisor import Kill, Trial
+from proof.kill.checks import CHECKS
+from proof.kill.effects import Effect
+from proof.kill.evidence import Evidence, collect
+from proof.kill.plan import job, walk
+from proof.kill.reading import number_in
+from proof.kill.report import report
+from proof.kill.supervisor import Kill, Trial
 
 JOBS = 45
 Doctor = Callable[[Evidence], None]

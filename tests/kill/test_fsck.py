@@ -9,10 +9,10 @@ import pytest
 
 import outlive
 from outlive.testing.fsck import Problem, check_store
-from outlive.testing.kill.op import Op, Program
-from outlive.testing.kill.places import opened
-from outlive.testing.kill.program import program
-from outlive.testing.kill.supervisor import Trial
+from proof.kill.op import Op, Program
+from proof.kill.places import opened
+from proof.kill.program import program
+from proof.kill.supervisor import Trial
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive.testing.kill.__main__ import main
+from proof.kill.__main__ import main
 
 
 @pytest.mark.timeout(120)
@@ -15,7 +15,7 @@ def test_nothing_is_lost_or_done_twice(tmp_path: Path, capsys: pytest.CaptureFix
     told = capsys.readouterr().out
     assert 0 == code, told
     assert "Nothing was lost and nothing was done twice." in told
-    assert "Again: python -m outlive.testing.kill --store sqlite --kills 4 --seed 11 --workers 3" in told
+    assert "Again: python -m proof.kill --store sqlite --kills 4 --seed 11 --workers 3" in told
 
 
 @pytest.mark.slow

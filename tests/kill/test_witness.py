@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from outlive.testing.kill.effects import Effect
-from outlive.testing.kill.lines import read
-from outlive.testing.kill.process import ChildProcess, end_all
-from outlive.testing.kill.witness import SCHEME, write
+from outlive.testing.child_process import ChildProcess, end_all
+from outlive.testing.line_file import read
+from proof.kill.effects import Effect
+from proof.kill.witness import SCHEME, write
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def address(tmp_path: Path, file: Path) -> Iterator[str]:
     """A witness that listens."""
     with tempfile.TemporaryDirectory(prefix="outlive-") as folder:  # The path of a socket must be short.
         path = str(Path(folder) / "witness")
-        witness = ChildProcess("outlive.testing.kill.witness", path, str(file), log=tmp_path / "witness.log")
+        witness = ChildProcess("proof.kill.witness", path, str(file), log=tmp_path / "witness.log")
         assert witness.read_line(), witness.last_words()
         yield SCHEME + path
         end_all([witness])

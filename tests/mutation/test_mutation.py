@@ -142,7 +142,7 @@ def test_what_no_test_runs_is_tried_with_those_whose_children_may(tmp_path: Path
 def damaged(tmp_path: Path) -> tuple[Copy, Mutant]:
     """A copy of a small program, and a defect for it."""
     root, copy = tmp_path / "root", tmp_path / "copy"
-    for name in ("src", "tests", "docs", "examples"):
+    for name in ("src", "tests", "proof", "docs", "examples"):
         (root / name).mkdir(parents=True)
     copy.mkdir()
     for name in ("pyproject.toml", "README.md"):

@@ -9,17 +9,17 @@ import pytest
 
 from outlive._model.limit import Room
 from outlive._runtime.tree.attempt import Attempt
-from outlive.testing.simulation import draw, simulate, simulate_many
-from outlive.testing.simulation.loop import SimulatedLoop
-from outlive.testing.simulation.machines.course import WANTED, course_of, held, is_logged
-from outlive.testing.simulation.machines.effects import Effects
-from outlive.testing.simulation.machines.legs import MACHINES, Legs, each_leg
-from outlive.testing.simulation.machines.limits import LIMIT_CELL, SECOND, WINDOW, LimitAudit
-from outlive.testing.simulation.machines.switches import MACHINE_SWITCHES
-from outlive.testing.simulation.machines.trip import S
-from outlive.testing.simulation.plan import Plan
-from outlive.testing.simulation.program import Case, Signal
-from outlive.testing.simulation.world import World
+from proof.simulation import draw, simulate, simulate_many
+from proof.simulation.loop import SimulatedLoop
+from proof.simulation.machines.course import WANTED, course_of, held, is_logged
+from proof.simulation.machines.effects import Effects
+from proof.simulation.machines.legs import MACHINES, Legs, each_leg
+from proof.simulation.machines.limits import LIMIT_CELL, SECOND, WINDOW, LimitAudit
+from proof.simulation.machines.switches import MACHINE_SWITCHES
+from proof.simulation.machines.trip import S
+from proof.simulation.plan import Plan
+from proof.simulation.program import Case, Signal
+from proof.simulation.world import World
 
 FEW_SEEDS = 60
 EVERYTHING: Legs = [

@@ -1,6 +1,6 @@
 """Every plan that once found a bug: none of them finds anything any more.
 
-To add one: `python -m outlive.testing.simulation --seed N --shrink > tests/simulation/museum/<name>.json`, and say in
+To add one: `python -m proof.simulation --seed N --shrink > tests/simulation/museum/<name>.json`, and say in
 `what` what was wrong.
 """
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from outlive.testing.simulation import simulate
-from outlive.testing.simulation.plan import from_json
+from proof.simulation import simulate
+from proof.simulation.plan import from_json
 
 MUSEUM = sorted((Path(__file__).parent / "museum").glob("*.json"))
 

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from outlive.testing.simulation import Report, draw, simulate, simulate_many
-from outlive.testing.simulation.machines.switches import MACHINE_SWITCHES
-from outlive.testing.simulation.plan import from_json, to_json
-from outlive.testing.simulation.sometimes import WANTED
-from outlive.testing.simulation.switches import SWITCHES
+from proof.simulation import Report, draw, simulate, simulate_many
+from proof.simulation.machines.switches import MACHINE_SWITCHES
+from proof.simulation.plan import from_json, to_json
+from proof.simulation.sometimes import WANTED
+from proof.simulation.switches import SWITCHES
 
 SEEDS = 100
 MANY_SEEDS = 1_000
@@ -94,7 +94,7 @@ def test_a_failing_seed_tells_the_command_that_plays_it_again() -> None:
 
 
 def _check(report: Report, seeds: int) -> None:
-    told = [f"python -m outlive.testing.simulation --seed {it.seed}: {it.violations}" for it in report.failures]
+    told = [f"python -m proof.simulation --seed {it.seed}: {it.violations}" for it in report.failures]
     assert [] == told
     assert seeds == report.seeds
 
@@ -106,5 +106,5 @@ def _told(hash_seed: str, seed: str) -> str:
 
 
 def _run(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "outlive.testing.simulation", *options]
+    command = [sys.executable, "-m", "proof.simulation", *options]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)

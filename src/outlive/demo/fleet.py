@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from outlive.demo import world
-from outlive.testing.kill.process import ChildProcess, end_all
+from outlive.testing.child_process import ChildProcess, end_all
 
 
 class WorkerLost(Exception):

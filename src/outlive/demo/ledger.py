@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from outlive._journal.event import AnyEvent, AttemptFailed, RunClaimed, RunSucceeded, SignalReceived
 from outlive.demo.orders import Order, Receipt
 from outlive.demo.world import Line
-from outlive.testing.kill.completion import completions
+from outlive.testing.completion import completions
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import sys
 
 import outlive
 from outlive.demo.orders import checkout, delivery
-from outlive.testing.kill.process import say, until_asked_to_stop
+from outlive.testing.child_process import say, until_asked_to_stop
 
 WORKFLOWS = [checkout, delivery]
 """A worker runs the workflows that its process has imported."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 import outlive
-from outlive.testing.kill.lines import Tail, append
+from outlive.testing.line_file import Tail, append
 
 PLACE = "OUTLIVE_DEMO_WORLD"
 """The environment variable that tells a worker where the world is."""

@@ -13,7 +13,7 @@ What is checked, each time:
 * no step runs again whose outcome was in the journal, and no attempt that was;
 * every run ends as it did without a crash: same status, same result or failure; none is parked, none is left running.
 
-What this is not: a kill. The store is trusted to write what it says (`outlive.testing.kill` and the conformance suite
+What this is not: a kill. The store is trusted to write what it says (`make kill` and the conformance suite
 check that), and a step that is cut off sees a cancellation where a killed process would see nothing.
 """
 

@@ -1,0 +1,296 @@
+"""What a store must answer, written from the contract alone.
+
+As simple as it can be: no indexes, no batches, no fast ways. Everything lies in a `World`; a change is tried on it, and
+if it conflicts the world is what it was before. Slow, and easy to believe.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from outlive._journal.codec import Row, salt_of, seal
+from outlive._journal.event import RunClaimed
+from outlive._journal.fold import Fold
+from outlive._model import Run, RunFilter, RunStatus
+from outlive._store.contract import (
+    Change,
+    Claim,
+    Claims,
+    Delivery,
+    Forgotten,
+    Inbound,
+    ItemResult,
+    Message,
+    MessageKind,
+    Outcome,
+    WorkerInfo,
+)
+from proof.differential.shelf import Shelf
+from proof.differential.world import Tree, World
+
+
+class Conflict(Exception):
+    """The change cannot be written."""
+
+
+class Oracle:
+    """The verbs of a store, one after the other."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self.now = clock
+        self.world = World()
+        self.shelf = Shelf()
+        self.workers: dict[str, WorkerInfo] = {}
+        self.retired: set[str] = set()
+        self.notes: list[str] = []
+
+    # -- Writing -------------------------------------------------------------------------------------------
+
+    def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """Each change whole or not at all."""
+        return [self._try(change) for change in changes]
+
+    def transact(self, changes: Sequence[Change], note: str, behind: Row | None) -> list[tuple[Outcome, int]]:
+        """All changes and the note, or nothing."""
+        before = copy.copy(self.world)
+        is_behind = behind is None or behind in self.world.trees[changes[0].journal].rows
+        outcomes = self.commit(changes)
+        if is_behind and all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
+            self.notes.append(note)
+            return outcomes
+        self.world = before
+        return [(Outcome.CONFLICT, change.journal) for change in changes]
+
+    def _try(self, change: Change) -> tuple[Outcome, int]:
+        before = copy.copy(self.world)
+        try:
+            return Outcome.COMMITTED, self._write(change)
+        except Conflict:
+            self.world = before
+            return Outcome.CONFLICT, change.journal
+
+    def _write(self, change: Change) -> int:
+        trees = self.world.trees
+        for run in change.renames:
+            self._rename(run)
+        journal = change.journal or max(trees, default=0) + 1
+        if change.journal == 0:
+            trees[journal] = Tree()
+        elif journal not in trees or trees[journal].has_ended or trees[journal].tail != change.after:
+            raise Conflict
+        tree = trees[journal]
+        if any(self.world.find(run.id) for run in change.runs if run.number not in tree.runs):
+            raise Conflict
+        tree.rows += change.rows
+        for run in change.runs:
+            tree.runs[run.number] = replace(run, journal=journal)
+            tree.births = max(tree.births, run.number)
+        tree.inbox = [mail for mail in tree.inbox if mail.id not in change.consumed]
+        for blob in change.blobs:
+            self.world.blobs[blob.id] = blob.data
+        for item in change.items:
+            tree.items.setdefault((item.run, item.index), item)
+        if change.heir_of in trees and trees[change.heir_of].has_ended:
+            self._inherit(tree, trees[change.heir_of])
+        for start in change.starts:
+            outcome, _ = self._try(start)
+            if outcome is Outcome.CONFLICT and start.heir_of:
+                raise Conflict
+        for message in change.messages:
+            self._post(message, most=None)
+        # A start that was left out has put another world here: that from before it.
+        tree = self.world.trees[journal]
+        if change.forgets is not None:
+            self._forget(tree, change.forgets)
+        self._wake(tree)
+        return journal
+
+    def _rename(self, run: Run) -> None:
+        tree = self.world.trees.get(run.journal)
+        if tree is None or not tree.has_ended or run.number not in tree.runs:
+            return
+        taken = self.world.find(run.id)
+        if taken and (taken[0], taken[1].number) != (run.journal, run.number):
+            raise Conflict
+        tree.runs[run.number] = replace(tree.runs[run.number], id=run.id, root_id=run.root_id, parent_id=run.parent_id)
+
+    def _inherit(self, heir: Tree, ancestor: Tree) -> None:
+        heir.inbox += [mail for mail in ancestor.inbox if mail.run == 0]
+        ancestor.inbox = [mail for mail in ancestor.inbox if mail.run]
+        heir.keys |= ancestor.keys
+        ancestor.keys = set()
+
+    def _forget(self, tree: Tree, gone: Forgotten) -> None:
+        tree.rows = [row for row in tree.rows if row[0] >= gone.before]
+        forgotten = {number for number in tree.runs if number and number < gone.below}
+        tree.runs = {number: run for number, run in tree.runs.items() if number not in forgotten}
+        tree.items = {key: item for key, item in tree.items.items() if key[0] not in forgotten}
+        tree.inbox = [mail for mail in tree.inbox if mail.run not in forgotten]
+
+    def _wake(self, tree: Tree) -> None:
+        root = tree.runs[0]
+        kinds = {mail.kind for mail in tree.inbox}
+        is_called = MessageKind.RESUME in kinds if root.status is RunStatus.PARKED else bool(kinds)
+        if is_called and not tree.has_ended and (root.wake_at is None or root.wake_at > self.now()):
+            tree.runs[0] = replace(root, wake_at=self.now())
+
+    # -- Messages ------------------------------------------------------------------------------------------
+
+    def deliver(self, messages: Sequence[Message], start: Change | None, most: int) -> list[Delivery]:
+        """One by one, after the tree that they may start."""
+        if start is not None:
+            self._try(start)
+        return [self._post(message, most=most) for message in messages]
+
+    def _post(self, message: Message, *, most: int | None) -> Delivery:
+        found = self.world.find(message.run_id)
+        if found is None:
+            return Delivery.UNKNOWN_RUN
+        tree, run = self.world.trees[found[0]], found[1]
+        if message.key and message.key in tree.keys:
+            return Delivery.DUPLICATE
+        if tree.has_ended or run.status.is_terminal:
+            return Delivery.FINISHED
+        if most is not None and len(tree.inbox) >= most:
+            return Delivery.FULL
+        self.world.messages += 1
+        tree.inbox.append(
+            Inbound(
+                id=self.world.messages,
+                run=run.number,
+                kind=message.kind,
+                at=message.at,
+                name=message.name,
+                key=message.key,
+                payload=message.payload,
+                ended=message.ended,
+            )
+        )
+        tree.keys |= {message.key} - {""}
+        for blob in message.blobs:
+            self.world.blobs[blob.id] = blob.data
+        self._wake(tree)
+        return Delivery.ACCEPTED
+
+    # -- Workers -------------------------------------------------------------------------------------------
+
+    def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
+        """Begin a session."""
+        self.workers[worker.id] = worker
+        self.retired.discard(worker.id)
+        self.renew(worker.id, lease_seconds)
+
+    def renew(self, worker_id: str, lease_seconds: float) -> bool:
+        """Extend a lease."""
+        if worker_id not in self.workers or worker_id in self.retired:
+            return False
+        expires_at = self.now() + round(lease_seconds * 1_000_000)
+        self.workers[worker_id] = replace(self.workers[worker_id], expires_at=expires_at)
+        return True
+
+    def is_live(self, worker_id: str) -> bool:
+        """Whether its lease holds."""
+        worker = self.workers.get(worker_id)
+        return worker is not None and worker_id not in self.retired and worker.expires_at > self.now()
+
+    def list_workers(self) -> list[WorkerInfo]:
+        """Those that live or own trees."""
+        owners = [tree.runs[0].owner for tree in self.world.trees.values() if not tree.has_ended]
+        workers = [
+            replace(worker, is_live=self.is_live(worker.id), runs=owners.count(worker.id))
+            for worker in self.workers.values()
+        ]
+        return [worker for worker in workers if worker.is_live or worker.runs]
+
+    def retire(self, worker_id: str) -> None:
+        """End a session, and its lease with it."""
+        worker = self.workers.get(worker_id)
+        if worker is not None and worker_id not in self.retired:
+            self.workers[worker_id] = replace(worker, expires_at=min(worker.expires_at, self.now()))
+        self.retired.add(worker_id)
+
+    def is_left_alone(self, owner: str, stale_seconds: float) -> bool:
+        """Whether nobody may take what this owner has."""
+        if owner not in self.workers:
+            return False
+        lost_at = self.workers[owner].expires_at + round(stale_seconds * 1_000_000)
+        return self.is_live(owner) or (stale_seconds > 0 and self.now() < lost_at)
+
+    def list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int]]:
+        """Wake-ups and trees that nobody alive owns, earliest first."""
+        found = []
+        for journal, tree in self.world.trees.items():
+            root = tree.runs[0]
+            is_free = not tree.has_ended and not self.is_left_alone(root.owner, stale_seconds)
+            if is_free and root.definition in definitions and root.wake_at is not None:
+                found.append((root.wake_at, journal))
+        return sorted(found)
+
+    def is_orphan(self, journal: int) -> bool:
+        """Whether somebody owns a tree (who is not alive, if it can be claimed)."""
+        return bool(self.world.trees[journal].runs[0].owner)
+
+    def claim(
+        self,
+        worker_id: str,
+        definitions: Sequence[str],
+        limit: int,
+        orphans_max: int | None = None,
+        stale_seconds: float = 0,
+    ) -> Claims:
+        """Take what is due."""
+        if not self.is_live(worker_id):
+            return Claims([], None)
+        claimable = self.list_claimable(definitions, stale_seconds)
+        due: list[int] = []
+        for wake_at, journal in claimable:
+            is_one_too_many = self.is_orphan(journal) and sum(map(self.is_orphan, due)) == orphans_max
+            if wake_at <= self.now() and len(due) < limit and not is_one_too_many:
+                due.append(journal)
+        has_all_orphans = sum(map(self.is_orphan, due)) == orphans_max
+        left = [(wake_at, journal) for wake_at, journal in claimable if journal not in due]
+        later = [wake_at for wake_at, journal in left if not (has_all_orphans and self.is_orphan(journal))]
+        return Claims([self._claim(journal, worker_id) for journal in due], later[0] if later else None)
+
+    def _claim(self, journal: int, worker_id: str) -> Claim:
+        tree = self.world.trees[journal]
+        root, seq = tree.runs[0], tree.tail + 1
+        event = RunClaimed(at=self.now(), worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
+        fold = Fold(root.root_id)
+        fold.runs[0] = root
+        fold.apply(event)
+        tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=seq))
+        tree.runs[0] = fold.root
+        return Claim(fold.root, seq, interrupted=event.interrupted)
+
+    # -- Reading -------------------------------------------------------------------------------------------
+
+    def list_runs(self, wanted: RunFilter, limit: int, before: tuple[int, str] | None) -> list[Run]:
+        """Newest first."""
+        runs = sorted((run for _, run in self.world.each_run()), key=lambda run: (run.created_at, run.id))
+        runs = [run for run in reversed(runs) if passes(run, wanted)]
+        return [run for run in runs if before is None or (run.created_at, run.id) < before][:limit]
+
+    def read_items(self, run_id: str, after: int, limit: int) -> list[ItemResult]:
+        """By index."""
+        found = self.world.find(run_id)
+        if found is None:
+            return []
+        items = self.world.trees[found[0]].items
+        return [items[key] for key in sorted(items) if key[0] == found[1].number and key[1] > after][:limit]
+
+
+def passes(run: Run, wanted: RunFilter) -> bool:
+    """Whether the filter lets the run through."""
+    if wanted.statuses and run.status not in wanted.statuses:
+        return False
+    if wanted.roots_only and run.number:
+        return False
+    if any(run.tags.get(name) != value for name, value in wanted.tags.items()):
+        return False
+    asked = [(wanted.workflow, run.workflow), (wanted.root_id, run.root_id)]
+    asked += [(wanted.parent_id, run.parent_id or ""), (wanted.owner, run.owner)]
+    return all(wish is None or wish == fact for wish, fact in asked)

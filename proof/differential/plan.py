@@ -1,0 +1,91 @@
+"""What an operation means as things stand: the same for everybody who plays it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from outlive._journal.codec import Row, salt_of, seal
+from outlive._journal.event import StepSucceeded
+from outlive._model import RunFilter, definition_key
+from outlive._store.contract import Message, WorkerInfo
+from proof.differential.changes import WORKFLOW, Draft, Drafter, messages_of, tree_of, value
+from proof.differential.oracle import Oracle
+from proof.differential.words import Operation
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An operation with all that depends on how things stand."""
+
+    operation: Operation
+    drafts: list[Draft]
+    start: Draft | None
+    messages: list[Message]
+    wake_ups: Mapping[str, int]
+    """Of the runs that can be claimed."""
+    limit: int
+    """Of a claim: runs that wake at the same instant are not told apart by the contract, so it never parts them."""
+    orphans: tuple[int | None, float]
+    """Of a claim: how many at most, and for how many seconds they are left alone."""
+    behind: Row | None
+    """Of a transaction: the row that its writer takes for the last one, be it there or not."""
+
+
+def plan_of(operation: Operation, oracle: Oracle) -> Plan:
+    """What the operation means now."""
+    world, now = oracle.world, oracle.now()
+    drafter = Drafter(oracle)
+    drafts = [drafter.draft(part) for part in operation.changes]
+    start = drafter.draft(operation.start) if operation.start else None
+    claimable: list[tuple[int, int]] = []
+    limit = operation.numbers[0] if operation.verb == "claim" else 0
+    orphans_max, stale_seconds = operation.orphans or (None, 0)
+    if operation.verb == "claim":
+        claimable = oracle.list_claimable(definitions_of(operation), stale_seconds)
+        if limit < len(claimable) and claimable[limit - 1][0] == claimable[limit][0]:
+            limit = 100
+        if orphans_max is not None and len({wake_at for wake_at, _ in claimable}) < len(claimable):
+            limit, orphans_max = 100, None
+    wake_ups = {world.trees[journal].runs[0].id: wake_at for wake_at, journal in claimable}
+    messages = messages_of(operation.letters, now)
+    behind = _behind(drafts[0], oracle, is_there=bool(operation.numbers[0])) if _has_behind(operation) else None
+    return Plan(operation, drafts, start, messages, wake_ups, limit, (orphans_max, stale_seconds), behind)
+
+
+def _has_behind(operation: Operation) -> bool:
+    return operation.verb == "transact" and bool(operation.numbers)
+
+
+def _behind(draft: Draft, oracle: Oracle, *, is_there: bool) -> Row | None:
+    """The row that a change comes after, or one that might stand in its place."""
+    tree, seq = tree_of(oracle.world, draft.change.journal), draft.change.after
+    if tree is None:
+        return None
+    rows = [row for row in tree.rows if row[0] == seq and is_there]
+    other = StepSucceeded(at=oracle.now(), call="step", result=value("other"))
+    return rows[0] if rows else seal(other, salt=salt_of(tree.runs[0].nonce), seq=max(0, seq))
+
+
+def definitions_of(operation: Operation) -> list[str]:
+    """What the worker of a claim can run."""
+    return [definition_key(WORKFLOW, version) for version in operation.numbers[1:]]
+
+
+def filter_of(operation: Operation) -> RunFilter:
+    """What a list asks for."""
+    _, by_workflow, by_root, by_parent, by_owner, roots_only = operation.numbers
+    return RunFilter(
+        statuses=operation.statuses,
+        workflow=WORKFLOW if by_workflow else None,
+        root_id=operation.ids[0] if by_root else None,
+        parent_id=operation.ids[0] if by_parent else None,
+        owner=operation.worker if by_owner else None,
+        roots_only=bool(roots_only),
+        tags=operation.tags,
+    )
+
+
+def worker_of(operation: Operation, now: int) -> WorkerInfo:
+    """The session that is hired."""
+    return WorkerInfo(id=operation.worker, name="me", definitions=(WORKFLOW,), started_at=now, expires_at=0)

@@ -1,0 +1,231 @@
+"""Plays operations on a store, and gives its answers in the words of `telling`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from outlive._model import RunFilter
+from outlive._store.contract import Change, Outcome, Store
+from proof.differential.changes import Draft, blob, tree_of
+from proof.differential.oracle import Oracle
+from proof.differential.plan import Plan, definitions_of, filter_of, worker_of
+from proof.differential.script import CELLS, MARKED, WORKERS
+from proof.differential.shelving import PeekedError, SurprisedError, change_of, peek, row_of
+from proof.differential.telling import (
+    list_with_items,
+    plain,
+    told_claims,
+    told_mail,
+    told_run,
+    told_tree,
+    told_turns,
+)
+
+UNKNOWN = 999_999_999
+"""The handle of a tree that is not there, and the id of a message that nobody has."""
+PAGES_MAX = 3
+MAKE_NOTES = "CREATE TABLE IF NOT EXISTS notes (text TEXT PRIMARY KEY)"
+ADD_NOTE = "INSERT INTO notes (text) VALUES ($1)"
+READ_NOTES = "SELECT text FROM notes ORDER BY text"
+BLOBS = [blob(number).id for number in range(6)]
+
+
+class Player:
+    """Plays on one store."""
+
+    def __init__(self, store: Store, oracle: Oracle) -> None:
+        self.store, self._oracle = store, oracle
+        self._handles: dict[int, int] = {}
+        self._message_ids: dict[str, int] = {}
+
+    async def play(self, plan: Plan) -> Any:
+        """Do one operation and tell the answer."""
+        verb = getattr(self, f"_{plan.operation.verb.replace(' ', '_')}")
+        return await verb(plan)
+
+    # -- Translation ---------------------------------------------------------------------------------------
+
+    async def _handle(self, number: int) -> int:
+        if number not in self._handles:
+            tree = tree_of(self._oracle.world, number)
+            run = await self.store.find_run(tree.runs[0].id) if tree else None
+            if run is None or run.nonce != number:
+                return UNKNOWN
+            self._handles[number] = run.journal
+        return self._handles[number]
+
+    async def _message_id(self, name: str) -> int:
+        if name not in self._message_ids:
+            for tree in self._oracle.world.trees.values():
+                if any(mail.name == name for mail in tree.inbox):
+                    await self._read_inbox([tree.runs[0].nonce])
+        return self._message_ids.get(name, UNKNOWN)
+
+    async def _change(self, draft: Draft) -> Change:
+        change = draft.change
+        return replace(
+            change,
+            journal=await self._handle(change.journal) if change.journal else 0,
+            renames=[replace(run, journal=await self._handle(run.journal)) for run in change.renames],
+            consumed=[await self._message_id(name) for name in draft.consumed],
+            starts=[await self._change(start) for start in draft.starts],
+            heir_of=await self._handle(change.heir_of) if change.heir_of else 0,
+        )
+
+    def _tell(self, changes: Sequence[Change], outcomes: Sequence[tuple[Outcome, int]]) -> Any:
+        """Each outcome, and whether its handle is right."""
+        told = []
+        for change, (outcome, journal) in zip(changes, outcomes, strict=True):
+            is_new = change.journal == 0 and outcome is Outcome.COMMITTED
+            told.append((outcome.value, journal > 0 if is_new else journal == change.journal))
+        return told
+
+    # -- Verbs ---------------------------------------------------------------------------------------------
+
+    async def _commit(self, plan: Plan) -> Any:
+        changes = [await self._change(draft) for draft in plan.drafts]
+        return self._tell(changes, await self.store.commit(changes))
+
+    async def _transact(self, plan: Plan) -> Any:
+        changes = [await self._change(draft) for draft in plan.drafts]
+        transaction = await self.store.begin()
+        await transaction.handle.execute(MAKE_NOTES)
+        await transaction.handle.execute(ADD_NOTE, plan.operation.name)
+        return self._tell(changes, await transaction.commit(changes, behind=plan.behind))
+
+    async def _roll_back(self, plan: Plan) -> Any:
+        transaction = await self.store.begin()
+        await transaction.handle.execute(MAKE_NOTES)
+        await transaction.handle.execute(ADD_NOTE, plan.operation.name)
+        await transaction.rollback()
+
+    async def _deliver(self, plan: Plan) -> Any:
+        start = await self._change(plan.start) if plan.start else None
+        most = plan.operation.numbers[0]
+        return [each.value for each in await self.store.deliver(plan.messages, start=start, inbox_messages_max=most)]
+
+    async def _claim(self, plan: Plan) -> Any:
+        operation = plan.operation
+        orphans_max, stale_seconds = plan.orphans
+        claims = await self.store.claim_runs(
+            operation.worker,
+            definitions_of(operation),
+            limit=plan.limit,
+            orphans_max=orphans_max,
+            stale_seconds=stale_seconds,
+        )
+        return told_claims(claims, plan.wake_ups)
+
+    async def _hire(self, plan: Plan) -> Any:
+        (lease_seconds,) = plan.operation.numbers
+        await self.store.register_worker(worker_of(plan.operation, self._oracle.now()), lease_seconds=lease_seconds)
+
+    async def _retire(self, plan: Plan) -> Any:
+        await self.store.retire_worker(plan.operation.worker)
+
+    async def _beat(self, plan: Plan) -> Any:
+        beat = self.store.open_beat(plan.operation.worker)
+        try:
+            return beat.renew(lease_seconds=30)
+        finally:
+            beat.close()
+
+    async def _put_blobs(self, plan: Plan) -> Any:
+        await self.store.put_blobs([blob(number) for number in plan.operation.numbers])
+
+    async def _turn(self, plan: Plan) -> Any:
+        turns = plan.operation.turns
+        asked = (self.store.change_cell(turn.cell, change_of(turn)) for turn in turns)
+        answers: list[Any] = []
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, SurprisedError):
+                raise answer
+            answers.append(answer)
+        return told_turns(zip((turn.cell for turn in turns), answers, strict=True))
+
+    async def _peek(self, cell: str) -> bytes | None:
+        try:
+            await self.store.change_cell(cell, peek)
+        except PeekedError as peeked:
+            return peeked.data
+        raise AssertionError("the change of a cell raised, and nobody heard of it")
+
+    async def _append(self, plan: Plan) -> Any:
+        marks = plan.operation.marks
+        return await asyncio.gather(*(self.store.append_checkpoint(mark.run, row_of(mark)) for mark in marks))
+
+    async def _clear(self, plan: Plan) -> Any:
+        await self.store.clear_checkpoints(plan.operation.ids[0])
+
+    async def _list(self, plan: Plan) -> Any:
+        return await self._pages(filter_of(plan.operation), plan.operation.numbers[0], PAGES_MAX)
+
+    async def _pages(self, wanted: RunFilter, limit: int, most: int) -> Any:
+        pages: list[Any] = []
+        before: tuple[int, str] | None = None
+        while len(pages) < most:
+            page = await self.store.list_runs(wanted, limit=limit, before=before)
+            pages.append([told_run(run) for run in page])
+            if len(page) < limit:
+                break
+            before = page[-1].created_at, page[-1].id
+        return pages
+
+    async def _read(self, plan: Plan) -> Any:
+        number, after, limit = plan.operation.numbers
+        ids, handle = plan.operation.ids, await self._handle(number)
+        runs = await self.store.find_runs(ids)
+        items = await self.store.read_items(ids[0], after=after, limit=limit)
+        one = await self.store.find_run(ids[0])
+        return (
+            {id: told_run(run) for id, run in runs.items()},
+            plain(items),
+            one and told_run(one),
+            [tuple(row) for row in await self.store.read_journal(handle, after=after, limit=limit)],
+        )
+
+    async def _read_inbox(self, numbers: Sequence[int]) -> Any:
+        handles = {await self._handle(number): number for number in numbers}
+        inboxes = await self.store.read_inbox(list(handles))
+        for inbox in inboxes.values():
+            self._message_ids.update((mail.name, mail.id) for mail in inbox)
+        return {handles[handle]: told_mail(inbox) for handle, inbox in inboxes.items()}
+
+    async def look(self) -> Any:
+        """Everything that can be seen, once the oracle has played too."""
+        trees = self._oracle.world.trees.values()
+        numbers = {await self._handle(tree.runs[0].nonce): tree.runs[0].nonce for tree in trees}
+        journals = await self.store.read_journals(list(numbers))
+        return {
+            "runs": await self._pages(RunFilter(), 50, 100),
+            "journals": {numbers[handle]: [tuple(row) for row in rows] for handle, rows in journals.items()},
+            "inboxes": await self._read_inbox([tree.runs[0].nonce for tree in trees]),
+            "workers": plain(sorted(await self.store.list_workers(), key=lambda worker: worker.id)),
+            "mail": {id: sorted(numbers.get(each, 0) for each in await self.store.find_mail(id)) for id in WORKERS},
+            "blobs": await self.store.get_blobs(BLOBS),
+            "cells": dict(zip(CELLS, await asyncio.gather(*map(self._peek, CELLS)), strict=True)),
+            "checkpoints": {id: list(map(tuple, await self.store.read_checkpoints(id))) for id in MARKED},
+        }
+
+    async def look_closely(self) -> Any:
+        """What changes seldom, or only a checker sees: items, what the transactions wrote, and rows that hang on it."""
+        examiner, trees = self.store.examiner, self._oracle.world.trees.values()
+        numbers = [tree.runs[0].nonce for tree in trees]
+        handles = [await self._handle(number) for number in numbers]
+        items = {id: plain(await self.store.read_items(id)) for id in list_with_items(self._oracle)}
+        transaction = await self.store.begin()
+        await transaction.handle.execute(MAKE_NOTES)
+        notes = [row["text"] for row in await transaction.handle.fetch(READ_NOTES)]
+        await transaction.rollback()
+        return {
+            "items": items,
+            "notes": notes,
+            "faults": await examiner.check_database(),
+            "handles": await examiner.list_journals(limit=10_000) == sorted(handles),
+            "rows": dict(zip(numbers, map(told_tree, await examiner.examine(handles)), strict=True)),
+            "marked": await examiner.list_checkpoints(limit=10_000),
+        }

@@ -1,0 +1,169 @@
+"""The oracle's own player: the same answers from a much simpler source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from outlive._model import RunFilter
+from outlive._store.contract import Change, Outcome
+from outlive._store.examine import ItemRows, MailRow, RunRow, TreeRows
+from proof.differential.changes import Draft, blob
+from proof.differential.oracle import Oracle
+from proof.differential.plan import Plan, definitions_of, filter_of, worker_of
+from proof.differential.player import BLOBS, PAGES_MAX, UNKNOWN
+from proof.differential.script import CELLS, MARKED, WORKERS
+from proof.differential.shelving import SurprisedError, change_of, row_of
+from proof.differential.telling import (
+    list_with_items,
+    plain,
+    told_claims,
+    told_mail,
+    told_run,
+    told_tree,
+    told_turns,
+)
+from proof.differential.words import Turn
+from proof.differential.world import Tree
+
+
+class Prophet:
+    """Plays on the oracle."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+
+    def play(self, plan: Plan) -> Any:
+        """Do one operation and tell the answer."""
+        oracle, operation = self._oracle, plan.operation
+        match operation.verb:
+            case "commit":
+                return self._commit(plan)
+            case "transact":
+                changes = [self._change(draft) for draft in plan.drafts]
+                return self._tell(changes, oracle.transact(changes, operation.name, plan.behind))
+            case "roll back":
+                return None
+            case "deliver":
+                start = self._change(plan.start) if plan.start else None
+                return [each.value for each in oracle.deliver(plan.messages, start, operation.numbers[0])]
+            case "claim":
+                claims = oracle.claim(operation.worker, definitions_of(operation), plan.limit, *plan.orphans)
+                return told_claims(claims, plan.wake_ups)
+            case "hire":
+                return oracle.register(worker_of(operation, oracle.now()), operation.numbers[0])
+            case "retire":
+                return oracle.retire(operation.worker)
+            case "beat":
+                return oracle.renew(operation.worker, 30)
+            case "put blobs":
+                return oracle.world.blobs.update((it.id, it.data) for it in map(blob, operation.numbers))
+            case "turn":
+                return told_turns((turn.cell, self._turn(turn)) for turn in operation.turns)
+            case "append":
+                return [oracle.shelf.append(mark.run, row_of(mark)) for mark in operation.marks]
+            case "clear":
+                return oracle.shelf.clear(operation.ids[0])
+            case "list":
+                return self._pages(filter_of(operation), operation.numbers[0], PAGES_MAX)
+            case "read":
+                return self._read(plan)
+            case verb:
+                raise AssertionError(f"nobody knows how to {verb}")
+
+    def _number(self, number: int) -> int:
+        trees = self._oracle.world.trees
+        return next((journal for journal, tree in trees.items() if tree.runs[0].nonce == number), UNKNOWN)
+
+    def _change(self, draft: Draft) -> Change:
+        change = draft.change
+        mail = {mail.name: mail.id for tree in self._oracle.world.trees.values() for mail in tree.inbox}
+        return replace(
+            change,
+            journal=self._number(change.journal) if change.journal else 0,
+            renames=[replace(run, journal=self._number(run.journal)) for run in change.renames],
+            consumed=[mail.get(name, UNKNOWN) for name in draft.consumed],
+            starts=[self._change(start) for start in draft.starts],
+            heir_of=self._number(change.heir_of) if change.heir_of else 0,
+        )
+
+    def _commit(self, plan: Plan) -> Any:
+        changes = [self._change(draft) for draft in plan.drafts]
+        return self._tell(changes, self._oracle.commit(changes))
+
+    def _tell(self, changes: list[Change], outcomes: list[tuple[Outcome, int]]) -> Any:
+        return [(outcome.value, True) for _, (outcome, _) in zip(changes, outcomes, strict=True)]
+
+    def _turn(self, turn: Turn) -> Any:
+        try:
+            return self._oracle.shelf.change_cell(turn.cell, change_of(turn), self._oracle.now())
+        except SurprisedError as error:
+            return error
+
+    def _pages(self, wanted: RunFilter, limit: int, most: int) -> Any:
+        runs = self._oracle.list_runs(wanted, 10_000, None)
+        pages = [runs[start : start + limit] for start in range(0, len(runs) + 1, limit)][:most]
+        return [[told_run(run) for run in page] for page in pages]
+
+    def _read(self, plan: Plan) -> Any:
+        world = self._oracle.world
+        number, after, limit = plan.operation.numbers
+        found = {id: told_run(pair[1]) for id in plan.operation.ids if (pair := world.find(id))}
+        items = self._oracle.read_items(plan.operation.ids[0], after, limit)
+        tree = world.trees.get(self._number(number))
+        rows = [] if tree is None else [row for row in tree.rows if row[0] > after][:limit]
+        return found, plain(items), found.get(plan.operation.ids[0]), rows
+
+    def look(self) -> Any:
+        """Everything that can be seen."""
+        oracle, trees = self._oracle, self._oracle.world.trees.values()
+        return {
+            "runs": self._pages(RunFilter(), 50, 100),
+            "journals": {tree.runs[0].nonce: tree.rows for tree in trees},
+            "inboxes": {tree.runs[0].nonce: told_mail(tree.inbox) for tree in trees if tree.inbox},
+            "workers": plain(sorted(oracle.list_workers(), key=lambda worker: worker.id)),
+            "mail": {
+                id: sorted(tree.runs[0].nonce for tree in trees if tree.inbox and tree.runs[0].owner == id)
+                for id in WORKERS
+            },
+            "blobs": {id: oracle.world.blobs[id] for id in BLOBS if id in oracle.world.blobs},
+            "cells": {cell: oracle.shelf.cells.get(cell) for cell in CELLS},
+            "checkpoints": {id: oracle.shelf.read(id) for id in MARKED},
+        }
+
+    def look_closely(self) -> Any:
+        """What changes seldom, or only a checker sees."""
+        with_items = list_with_items(self._oracle)
+        return {
+            "items": {id: plain(self._oracle.read_items(id, -1, 1_000)) for id in with_items},
+            "notes": sorted(self._oracle.notes),
+            "faults": [],
+            "handles": True,
+            "rows": {tree.runs[0].nonce: told_tree(_rows_of(tree)) for tree in self._oracle.world.trees.values()},
+            "marked": self._oracle.shelf.list_marked(),
+        }
+
+
+def _rows_of(tree: Tree) -> TreeRows:
+    """What a checker must see of a tree."""
+    runs = [
+        RunRow(key=0, journal=0, number=run.number, id=run.id, root_id=run.root_id)
+        for _, run in sorted(tree.runs.items())
+    ]
+    indexes = {number: sorted(index for run, index in tree.items if run == number) for number, _ in sorted(tree.items)}
+    return TreeRows(
+        journal=0,
+        runs=tuple(runs),
+        tail=tree.tail,
+        count=len(tree.rows),
+        lasts=((tree.tail, 1),) if tree.has_ended else (),
+        mail=tuple(
+            MailRow(id=0, run=mail.run, kind=mail.kind.value, key=mail.key, is_remembered=mail.key in tree.keys)
+            for mail in tree.inbox
+        ),
+        items=tuple(
+            ItemRows(run=run, count=len(found), first=found[0], last=found[-1]) for run, found in indexes.items()
+        ),
+        keys=tuple(sorted(tree.keys)),
+    )

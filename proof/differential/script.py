@@ -1,0 +1,297 @@
+"""Random scripts: an author that writes one operation after the other, in the words of `words`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from outlive._model.checkpoint import NUMBER_MAX
+from outlive._model.run import STORED
+from outlive._store.contract import MessageKind
+from proof.differential.oracle import Oracle
+from proof.differential.words import Letter, Mark, NewTree, Operation, Turn, Write
+
+IDS = ("a", "b", "c", "d")
+WORKERS = ("w1", "w2", "w3")
+KEYS = ("", "", "", "k1", "k2")
+TAGS: tuple[dict[str, str], ...] = ({}, {}, {"colour": "red"}, {"colour": "red", "size": "x"}, {"size": "x"})
+MOVES = ("step",) * 3 + ("suspend", "sleep", "sleep", "park", "resume", "release", "spawn", "end", "publish")
+ENDINGS = ("succeed", "fail", "cancel", "time out")
+VERSIONS = (1, 1, 1, 2)
+CELLS = ("gate", "Gate", "gate ", "")
+HELD = (b"", b"open", b"\x00\xff", b"+")
+"""What cells are made to hold."""
+MARKED = ("a", "A", "b", "a~1")
+"""Ids of runs that have checkpoints, be there such a run or not."""
+SEQUENCES = (0, 1, 2, 3, 10, NUMBER_MAX)
+OUTPUTS = (None, b"", b"\x00", b"done")
+
+
+class Author:
+    """Writes the next operation, with an eye on how things stand."""
+
+    def __init__(self, seed: str, oracle: Oracle) -> None:
+        self._random = Random(seed)
+        self._oracle = oracle
+        self._trees = 0
+        self._names = 0
+        self._marks: list[Mark] = []
+
+    def next(self) -> Operation:
+        """Something that may happen now."""
+        verbs = {
+            "create": 8,
+            "write": 16,
+            "batch": 6,
+            "go on": 3,
+            "replace": 3,
+            "transact": 3,
+            "forget": 8,
+            "deliver": 9,
+            "claim": 12,
+            "hire": 7,
+            "retire": 1,
+            "beat": 2,
+            "advance": 5,
+            "put blobs": 1,
+            "turn": 4,
+            "append": 5,
+            "clear": 2,
+            "list": 8,
+            "read": 8,
+        }
+        (verb,) = self._random.choices(list(verbs), list(verbs.values()))
+        operation: Operation = getattr(self, f"_{verb.replace(' ', '_')}")()
+        return operation
+
+    # -- Parts ---------------------------------------------------------------------------------------------
+
+    def _chance(self, share: float) -> bool:
+        return self._random.random() < share
+
+    def _some(self, most: int) -> tuple[int, ...]:
+        return tuple(self._random.randrange(6) for _ in range(self._random.randint(0, most)))
+
+    def _any_id(self) -> str:
+        """An id of the script, of any run that there is, or of none."""
+        known = [run.id for _, run in self._oracle.world.each_run()]
+        return self._random.choice([*IDS, *known[-6:], "nobody"])
+
+    def _any_tree(self, *, is_open: bool = True) -> int:
+        trees = self._oracle.world.trees
+        numbers = [tree.runs[0].nonce for tree in trees.values() if not (is_open and tree.has_ended)]
+        return self._random.choice(numbers) if numbers else self._random.randint(1, 3)
+
+    def _tree(self, *, id: str = "", aside: tuple[int, str] | None = None, heir_of: int = 0) -> NewTree:
+        self._trees += 1
+        choose = self._random.choice
+        return NewTree(
+            self._trees,
+            id or choose([*IDS, f"r{self._trees}", f"r{self._trees}"]),
+            choose(VERSIONS),
+            choose(["", *WORKERS]),
+            choose(TAGS),
+            aside,
+            heir_of,
+            self._some(1),
+            self._chance(0.2),
+        )
+
+    def _letter(self) -> Letter:
+        self._names += 1
+        kinds = [MessageKind.SIGNAL] * 4 + list(MessageKind)
+        choose = self._random.choice
+        blob = self._random.randrange(6) if self._chance(0.2) else None
+        runs = [run for _, run in self._oracle.world.each_run()]
+        children = [run.id for run in runs if run.number and not run.status.is_terminal]
+        to = choose(children) if children and self._chance(0.25) else self._any_id()
+        return Letter(to, f"m{self._names}", choose(kinds), choose(KEYS), blob)
+
+    def _write_of(self, tree: int, *, may_send: bool = True) -> Write:
+        random = self._random
+        moves = tuple(random.choice(MOVES) for _ in range(random.randint(1, 3)))
+        if self._chance(0.08):
+            moves = (*moves, random.choice(ENDINGS))
+        if self._chance(0.08):
+            moves = ("forget", *moves)
+        waiting = [mail.name for each in self._oracle.world.trees.values() for mail in each.inbox]
+        own = [
+            mail.name for each in self._oracle.world.trees.values() if each.runs[0].nonce == tree for mail in each.inbox
+        ]
+        consumed = own[: random.randint(0, 2)] if self._chance(0.9) else random.sample(waiting, min(2, len(waiting)))
+        return Write(
+            tree,
+            moves,
+            lag=random.choice([0] * 12 + [-1, 1]),
+            consumed=tuple(consumed),
+            blobs=self._some(1),
+            items=tuple((random.randint(0, 1), random.randrange(5)) for _ in range(random.choice([0, 0, 1, 2]))),
+            starts=tuple(self._tree() for _ in range(random.choice([0, 0, 0, 0, 1, 2]))),
+            letters=tuple(self._letter() for _ in range(random.choice([0, 0, 0, 1, 2]))) if may_send else (),
+            keeps=random.choice([0, 0, 1, 2]) if "forget" in moves else 0,
+            is_guarded=self._chance(0.8 if "forget" in moves else 0.2),
+        )
+
+    def _free_name(self, id: str) -> str:
+        """Mostly a name that nobody has."""
+        self._names += 1
+        return self._random.choice(IDS) if self._chance(0.1) else f"{id.partition('.')[0]}.{self._names}"
+
+    # -- Operations ----------------------------------------------------------------------------------------
+
+    def _create(self) -> Operation:
+        return Operation("commit", (self._tree(),))
+
+    def _write(self) -> Operation:
+        return Operation("commit", (self._write_of(self._any_tree(is_open=self._chance(0.9))),))
+
+    def _batch(self) -> Operation:
+        """Without letters: whom they reach would depend on the order in which a batch is written."""
+        changes: list[NewTree | Write] = [
+            self._write_of(self._any_tree(), may_send=False) for _ in range(self._random.randint(2, 4))
+        ]
+        if self._chance(0.4):
+            changes.insert(self._random.randrange(len(changes)), self._tree())
+        if self._chance(0.3):
+            changes.append(self._continuation())
+        return Operation("commit", tuple(changes))
+
+    def _continuation(self, *, may_send: bool = False) -> Write:
+        tree = self._any_tree()
+        roots = [each.runs[0] for each in self._oracle.world.trees.values()]
+        id = next((root.id for root in roots if root.nonce == tree), "a")
+        aside = None if self._chance(0.05) else (tree, self._free_name(id))
+        heir = self._tree(id=id, aside=aside, heir_of=tree)
+        write = self._write_of(tree, may_send=may_send)
+        starts = [*write.starts, heir]
+        self._random.shuffle(starts)
+        return replace(write, moves=(*write.moves[:2], "go on"), starts=tuple(starts))
+
+    def _go_on(self) -> Operation:
+        return Operation("commit", (self._continuation(may_send=True),))
+
+    def _replace(self) -> Operation:
+        """A new run in the place of one that may have ended, or is ended for it."""
+        tree = self._any_tree(is_open=False)
+        roots = [each.runs[0] for each in self._oracle.world.trees.values()]
+        id = next((root.id for root in roots if root.nonce == tree), "a")
+        heir_of = tree if self._chance(0.5) else 0
+        new = self._tree(id=id, aside=(tree, self._free_name(id)), heir_of=heir_of)
+        closing = (Write(tree, ("cancel",)),) if self._chance(0.5) else ()
+        return Operation("commit", (*closing, new))
+
+    def _transact(self) -> Operation:
+        self._names += 1
+        write = self._write_of(self._any_tree())
+        more = (Write(write.tree, lag=len(write.moves)),) if self._chance(0.3) else ()
+        verb = "roll back" if self._chance(0.15) else "transact"
+        behind = self._random.choice([(), (), (1,), (1,), (0,)])
+        return Operation(verb, (write, *more), name=f"n{self._names}", numbers=behind)
+
+    def _forget(self) -> Operation:
+        """A snapshot, mostly of a tree that has something to forget; or one that comes too late."""
+        random = self._random
+        is_ended = self._chance(0.15)
+        trees = [tree for tree in self._oracle.world.trees.values() if tree.has_ended is is_ended]
+        parents = [tree for tree in trees if len(tree.runs) > 1]
+        number = self._any_tree()
+        if trees and self._chance(0.5):
+            number = random.choice(parents or trees).runs[0].nonce
+        lag = random.choice([0] * 10 + [-1, 1])
+        if trees and self._chance(0.2):
+            # By one event, which may be the claim of another worker, or by all that stand before another snapshot.
+            late = random.choice([tree for tree in trees if tree.rows[0][0]] or trees)
+            number, lag = late.runs[0].nonce, random.choice([-1, -random.randint(0, 2) - len(late.rows)])
+        before = random.choice([(), ("step",), ("end",), ("end",), ("end", "end"), ("spawn", "end")])
+        after = random.choice([(), (), (), ("step",), ("sleep",), ("suspend",), ("spawn",), ("step", "forget")])
+        write = replace(
+            self._write_of(number),
+            moves=(*before, "forget", *after),
+            lag=lag,
+            keeps=random.choice([0] * 5 + [1, 2]),
+            is_guarded=self._chance(0.8),
+        )
+        if self._chance(0.7):
+            return Operation("commit", (write,))
+        # Another one behind it, or one that wants its place; without letters, as in every batch.
+        more = self._write_of(number, may_send=False)
+        place = random.choice([len(write.moves), len(write.moves), 0])
+        return Operation("commit", (replace(write, letters=()), replace(more, lag=place)))
+
+    def _deliver(self) -> Operation:
+        letters = tuple(self._letter() for _ in range(self._random.randint(1, 3)))
+        start = self._tree() if self._chance(0.2) else None
+        return Operation("deliver", letters=letters, start=start, numbers=(self._random.choice([2, 3, 100]),))
+
+    def _claim(self) -> Operation:
+        versions = self._random.choice([(1,), (1, 2), (1, 2), (2,), ()])
+        orphans = (self._random.choice([0, 1, 2, 100]), self._random.choice([0, 0, 5])) if self._chance(0.5) else ()
+        numbers = (self._random.choice([1, 2, 100]), *versions)
+        return Operation("claim", worker=self._random.choice(WORKERS), numbers=numbers, orphans=orphans)
+
+    def _hire(self) -> Operation:
+        return Operation("hire", worker=self._random.choice(WORKERS), numbers=(self._random.choice([5, 30, 30]),))
+
+    def _retire(self) -> Operation:
+        return Operation("retire", worker=self._random.choice(WORKERS))
+
+    def _beat(self) -> Operation:
+        return Operation("beat", worker=self._random.choice(WORKERS))
+
+    def _advance(self) -> Operation:
+        return Operation("advance", numbers=(self._random.choice([1, 1, 1, 6, 10, 20]),))
+
+    def _put_blobs(self) -> Operation:
+        return Operation("put blobs", numbers=self._some(3))
+
+    def _list(self) -> Operation:
+        """A page of runs: limit, whether roots only, and which filters are on."""
+        random = self._random
+        statuses = tuple(random.sample(list(STORED), random.choice([0, 0, 0, 1, 3])))
+        filters = tuple(random.choice([0, 0, 0, 1]) for _ in range(5))
+        numbers = (random.choice([1, 2, 5, 100]), *filters)
+        return Operation(
+            "list", ids=(self._any_id(),), worker=random.choice(["", *WORKERS]), numbers=numbers, statuses=statuses,
+            tags=random.choice(TAGS),
+        )  # fmt: skip
+
+    def _read(self) -> Operation:
+        """From the beginning of a journal, or about its end."""
+        random, tree = self._random, self._any_tree(is_open=False)
+        ids = tuple(self._any_id() for _ in range(3))
+        tails = [each.tail for each in self._oracle.world.trees.values() if each.runs[0].nonce == tree]
+        after = random.choice([random.randint(-1, 4), max([-1, *tails]) - random.randint(-1, 2)])
+        return Operation("read", ids=ids, numbers=(tree, max(-1, after), random.choice([1, 2, 100])))
+
+    def _turn(self) -> Operation:
+        """One to three cells at once, or one cell by up to four who each add to it."""
+        random = self._random
+        if self._chance(0.3):
+            return Operation("turn", turns=(Turn(random.choice(CELLS)),) * random.randint(2, 4))
+        return Operation("turn", turns=tuple(map(self._turn_of, random.sample(CELLS, random.randint(1, 3)))))
+
+    def _turn_of(self, cell: str) -> Turn:
+        random = self._random
+        held = self._oracle.shelf.cells.get(cell)
+        expects: tuple[bytes | None, ...] = random.choice([(), (held,), random.choice([(None,), HELD])])
+        return Turn(cell, random.choice([None, *HELD]), expects)
+
+    def _append(self) -> Operation:
+        """A new checkpoint, one that was there before, one in its place; or two at once."""
+        random = self._random
+        marks = [self._mark() for _ in range(random.choice([1, 1, 2]))]
+        if self._marks and self._chance(0.6):
+            known = random.choice(self._marks[-12:])
+            others = (replace(known, state="B"), replace(known, token=3), replace(known, output=random.choice(OUTPUTS)))
+            marks[0] = random.choice([known, random.choice(others)])
+        if len({(mark.run, mark.sequence) for mark in marks}) < len(marks) or self._chance(0.1):
+            marks = marks[:1] * 2
+        self._marks += marks
+        return Operation("append", marks=tuple(marks))
+
+    def _mark(self) -> Mark:
+        choose = self._random.choice
+        return Mark(choose(MARKED), choose(SEQUENCES), token=choose([1, 2]), output=choose(OUTPUTS))
+
+    def _clear(self) -> Operation:
+        return Operation("clear", ids=(self._random.choice([*MARKED, "nobody"]),))

@@ -1,0 +1,245 @@
+"""The users: they start runs, signal, cancel and approve, through whatever process is up, until it is acknowledged.
+
+What was acknowledged is written down; at the end it must be there (I4). A user whose process dies, or who gets an
+error, asks again elsewhere with the same id or key, as the guides tell users to do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from outlive._define.workflow import Workflow
+from outlive.errors import (
+    ApprovalClosedError,
+    ApprovalNotFoundError,
+    EngineClosedError,
+    RunCancelled,
+    RunFailed,
+    RunFinishedError,
+    RunNotFoundError,
+    RunNotParkedError,
+    RunParkedError,
+    RunTimedOut,
+    StoreUnavailableError,
+)
+from proof.simulation.loop import SimulatedLoop
+from proof.simulation.machines.play import PLAYED, told
+from proof.simulation.machines.trip import Trip
+from proof.simulation.play import play, rare
+from proof.simulation.process import Process, SimulatedEngine
+from proof.simulation.program import Case, Signal
+from proof.simulation.world import World
+
+RETRY_SECONDS = 1.0
+
+Verb = Callable[[SimulatedEngine], Awaitable[None]]
+
+
+@dataclass(slots=True, eq=False)
+class Wish:
+    """Something that a user wants done."""
+
+    what: str
+    verb: Verb
+    then: Callable[[], None] = lambda: None
+    """Called when it is acknowledged, or will never be."""
+    at: SimulatedLoop | None = None
+    """Where it is tried now."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """What users were told about one run."""
+
+    signals: list[tuple[str, int | str]] = field(default_factory=list)
+    """Accepted, in this order."""
+    results: list[str] = field(default_factory=list)
+    """What those were told who waited for the result."""
+    is_cancelled: bool = False
+    is_too_late: bool = False
+    """Whether the cancel came when the run had ended."""
+
+
+def key_of(signal: Signal) -> str:
+    """Whoever sends it twice sends it once."""
+    return f"{signal.name}/{signal.payload}"
+
+
+def _what(case: Case) -> tuple[Workflow[..., Any], Any]:
+    """What is started, and with what."""
+    if case.machine:
+        return PLAYED[case.machine], Trip(case.program)
+    return rare if case.is_rare else play, json.dumps(case.program)
+
+
+class Desk:
+    """All users."""
+
+    def __init__(self, world: World, processes: Callable[[], list[Process]]) -> None:
+        self._world = world
+        self._processes = processes
+        self._random = world.new_random("users")
+        self._open: list[Wish] = []
+        self.answers: dict[str, Answers] = {}
+
+    @property
+    def is_content(self) -> bool:
+        """Whether every wish was fulfilled or refused for good."""
+        return not self._open
+
+    @property
+    def open_wishes(self) -> list[str]:
+        """What users still wait for."""
+        return [wish.what for wish in self._open]
+
+    def open(self, case: Case) -> None:
+        """Begin with a run."""
+        self.answers[case.id] = Answers()
+        if case.is_signalled:
+            # The signal is what creates it; the answer to it is the answer to the start.
+            first = case.signals[0]
+            wish = Wish(
+                f"signal {first.name} and start {case.id}", self._start_by(case, first), lambda: self._started(case)
+            )
+            self._later(case.start_seconds, wish)
+            return
+        for number in range(case.starters):
+            # All but the first are people who press the button twice.
+            then = (lambda: self._started(case)) if number == 0 else (lambda: None)
+            spread = number * self._random.random()
+            self._later(case.start_seconds + spread, Wish(f"start {case.id}", self._start(case), then))
+
+    def _start(self, case: Case) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            workflow, argument = _what(case)
+            await engine.start(workflow, argument, id=case.id, timeout=case.timeout_seconds)
+
+        return verb
+
+    def _start_by(self, case: Case, signal: Signal) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            await engine.signal(case.id, signal.name, signal.payload, key=key_of(signal), start=_what(case))
+            self.answers[case.id].signals.append((signal.name, signal.payload))
+
+        return verb
+
+    def _started(self, case: Case) -> None:
+        for number in range(case.waiters):
+            self._later(number * 5.0, Wish(f"result of {case.id}", self._wait(case)))
+        for name in {signal.name: None for signal in case.signals}:
+            self._send([signal for signal in case.signals if signal.name == name], case)
+        if case.cancel_seconds is not None:
+            self._later(case.cancel_seconds, Wish(f"cancel {case.id}", self._cancel(case)))
+        for approval in case.approvals:
+            self._later(self._random.random() * 10, Wish(f"approve {approval}", self._approve(case, approval)))
+
+    def _send(self, signals: list[Signal], case: Case) -> None:
+        if not signals:
+            return
+        first, *rest = signals
+        for copy in range(first.copies):
+            then = (lambda: self._send(rest, case)) if copy == 0 else (lambda: None)
+            wish = Wish(f"signal {first.name} {first.payload}", self._signal(case, first, is_first=copy == 0), then)
+            self._later(first.after_seconds + copy * self._random.random(), wish)
+
+    def _signal(self, case: Case, signal: Signal, *, is_first: bool) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            try:
+                await engine.signal(case.id, signal.name, signal.payload, key=key_of(signal))
+            except RunFinishedError:
+                return
+            if is_first:
+                self.answers[case.id].signals.append((signal.name, signal.payload))
+
+        return verb
+
+    def _cancel(self, case: Case) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            answers = self.answers[case.id]
+            try:
+                await engine.cancel(case.id, reason="a user wants it")
+                answers.is_cancelled = True
+            except RunFinishedError:
+                answers.is_too_late = True
+                self._world.sometimes["cancel came after the end"] += 1
+
+        return verb
+
+    def _wait(self, case: Case) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            try:
+                handle = engine.get(case.id)
+                heard = told(await handle.result()) if case.machine else await handle.result()
+            except (RunCancelled, RunTimedOut, RunFailed) as error:
+                heard = type(error).__name__
+            self.answers[case.id].results.append(heard)
+
+        return verb
+
+    def _approve(self, case: Case, name: str) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            try:
+                await engine.approve(case.id, name, by="ann")
+            except ApprovalNotFoundError:
+                # Nobody has asked yet, or never will.
+                status = await engine.get(case.id).status()
+                if not status.is_terminal:
+                    raise
+            except (ApprovalClosedError, RunFinishedError):
+                return  # It went another way meanwhile.
+
+        return verb
+
+    def resume(self, run_id: str) -> None:
+        """Let a quarantined run go on."""
+
+        async def verb(engine: SimulatedEngine) -> None:
+            try:
+                await engine.resume(run_id)
+            except RunNotParkedError:
+                return
+
+        self._later(0.0, Wish(f"resume {run_id}", verb))
+
+    # -- Asking until it is done -----------------------------------------------------------------------------
+
+    def _later(self, seconds: float, wish: Wish) -> None:
+        self._open.append(wish)
+        self._world.after(seconds, self._try, wish)
+
+    def _try(self, wish: Wish) -> None:
+        up = [process for process in self._processes() if process.is_up]
+        if not up:
+            self._world.after(RETRY_SECONDS, self._try, wish)
+            return
+        process = self._random.choice(up)
+        wish.at = process.loop
+        loop = process.loop
+        loop.call_soon(lambda: loop.kept.append(loop.create_task(self._ask(wish, process), name=wish.what)))
+
+    async def _ask(self, wish: Wish, process: Process) -> None:
+        assert process.engine is not None
+        try:
+            await wish.verb(process.engine)
+        except (StoreUnavailableError, EngineClosedError, ApprovalNotFoundError, RunParkedError) as error:
+            self._world.note(process.name, "%s: %s", wish.what, type(error).__name__)
+            wish.at = None
+            self._world.after(RETRY_SECONDS, self._try, wish)
+        except RunNotFoundError as error:
+            self._world.complain(f"{wish.what}: {error}, and its start was acknowledged")
+        except Exception as error:
+            self._world.complain(f"{wish.what}: a user got {error!r}")
+        else:
+            self._world.note(process.name, "%s: acknowledged", wish.what)
+            self._open.remove(wish)
+            wish.then()
+
+    def died(self, loop: SimulatedLoop) -> None:
+        """A process is gone: its users ask elsewhere."""
+        for wish in self._open:
+            if wish.at is loop:
+                wish.at = None
+                self._world.after(RETRY_SECONDS, self._try, wish)

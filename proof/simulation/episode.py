@@ -1,0 +1,214 @@
+"""One seed from its first to its last instant: faults and work, then no more faults, then everything must end well."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+
+from outlive._model import Limits, Run, RunStatus
+from outlive.errors import UNDO_FAILED
+from outlive.telemetry import log
+from proof.simulation.desk import Desk
+from proof.simulation.judge import Judge
+from proof.simulation.ledger import Ledger
+from proof.simulation.loop import SimulatedLoop
+from proof.simulation.nemesis import Nemesis
+from proof.simulation.plan import ATTEMPTS_MAX, Plan, draw
+from proof.simulation.play import registry
+from proof.simulation.process import Parts, Process
+from proof.simulation.server import Server
+from proof.simulation.weather import Weather
+from proof.simulation.world import World
+
+HEALED_SECONDS_MAX = 240.0
+"""After the last fault everything must have ended by then."""
+LOOK_SECONDS = 2.0
+RESUMED = ("quarantined", UNDO_FAILED)
+"""Why a run may be parked."""
+RESTART_SECONDS_MAX = 3.0
+
+
+@dataclass(slots=True)
+class Story:
+    """What became of one seed."""
+
+    seed: int
+    violations: list[str]
+    sometimes: Counter[str]
+    trace: list[str] = field(default_factory=list)
+    """Only if something was violated, or if it was asked for."""
+    seconds: float = 0.0
+    """How much time passed in it."""
+    events: int = 0
+    runs: int = 0
+
+
+class Episode:
+    """The world of one seed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.world = world = World(plan.seed)
+        self.weather = Weather(world, plan.rates, plan.told)
+        self.server = Server(world, rings=plan.rings)
+        self.ledger = Ledger(world, self.server.nonces, self.server.is_live)
+        self.server.is_stepping = self.ledger.is_stepping
+        self.server.cell_changed = self.ledger.limits.changed
+        self.parts = Parts(
+            world=world,
+            weather=self.weather,
+            server=self.server,
+            ledger=self.ledger,
+            lease_seconds=plan.lease_seconds,
+            poll_seconds=plan.poll_seconds,
+            limits=Limits(**({"attempts_max": ATTEMPTS_MAX, "processes_max": 1} | plan.limits)),
+            overlaps=plan.overlaps,
+            sees_dead=plan.sees_dead,
+            false_alarms=plan.false_alarms,
+            is_named=plan.is_named,
+        )
+        self._lives: Counter[int] = Counter()
+        self._graves: list[Process] = []
+        self.workers = [self._new_worker(place) for place in range(plan.workers)]
+        self.client = Process(self.parts, "client", registry(has_rare=True), has_worker=False)
+        world.killed = self._killed
+        self.desk = Desk(world, lambda: [*self.workers, self.client])
+        self.judge = Judge(world, self.server, self.ledger, self.desk)
+        self.nemesis = Nemesis(self.parts, self.workers, self._replace)
+
+    def _new_worker(self, place: int) -> Process:
+        self._lives[place] += 1
+        # The first one has everything: a run that nobody can run waits for ever, and rightly so.
+        has_rare = place == 0 or (place + self.world.seed) % 2 == 0
+        return Process(self.parts, f"w{place}.{self._lives[place]}", registry(has_rare=has_rare))
+
+    # -- Life and death --------------------------------------------------------------------------------------
+
+    def _killed(self, loop: SimulatedLoop) -> None:
+        for worker in self.workers:
+            if worker.loop is loop:
+                worker.kill("its fuse")
+                self._replace(worker)
+
+    def _replace(self, worker: Process) -> None:
+        self.desk.died(worker.loop)
+        self._graves.append(worker)
+        place = self.workers.index(worker)
+
+        def boot() -> None:
+            self.workers[place] = self._new_worker(place)
+            self.workers[place].boot()
+
+        self.world.after(self.world.random.random() * RESTART_SECONDS_MAX, boot)
+
+    def run(self) -> Story:
+        """Play it."""
+        handler = _Listener(self.world)
+        was_collecting = gc.isenabled()
+        gc.disable()
+        log.addHandler(handler)
+        was_propagating, log.propagate = log.propagate, False
+        try:
+            self._play()
+        except Exception as error:
+            # A store that is asked for what no store can do, a book that makes no sense: somebody broke something.
+            self.world.complain(f"the simulation broke off: {error!r} in {_place(error)}")
+        finally:
+            log.propagate = was_propagating
+            log.removeHandler(handler)
+            self._bury()
+            if was_collecting:
+                gc.enable()
+        world = self.world
+        return Story(
+            seed=world.seed,
+            violations=world.violations,
+            sometimes=world.sometimes,
+            trace=[f"{at:12.6f} {where:>8}  {text % values}" for at, where, text, values in world.trace],
+            seconds=world.seconds,
+            events=sum(len(book.events) for book in self.server.books.values()),
+            runs=len(self.server.state.runs),
+        )
+
+    def _play(self) -> None:
+        world = self.world
+        for process in [*self.workers, self.client]:
+            process.boot()
+        for case in self.plan.cases:
+            self.desk.open(case)
+        self.nemesis.expect(self.plan.strikes)
+        world.run_until(self.plan.fault_seconds)
+        self.weather.heal()
+        self.nemesis.heal()
+        self.ledger.is_poisonous = False
+        self._look()
+        world.run_until(self.plan.fault_seconds + HEALED_SECONDS_MAX, lambda: self.judge.is_over)
+        if not world.violations:
+            self.judge.judge(self.plan.cases)
+
+    def _look(self) -> None:
+        """Now and then an operator lets runs go on that were quarantined, or whose undo has failed."""
+        for run in self._roots():
+            if run.status is RunStatus.PARKED and run.reason.startswith(RESUMED):
+                self.desk.resume(run.id)
+        self.world.after(LOOK_SECONDS, self._look)
+
+    def _roots(self) -> list[Run]:
+        return [tree.root for tree in self.server.state.trees.values()]
+
+    def _bury(self) -> None:
+        """Let go of everything without a word: what is closed now belongs to nobody."""
+        log.disabled = True
+        for process in [*self._graves, *self.workers, self.client]:
+            process.bury()
+        log.disabled = False
+
+
+class _Listener(logging.Handler):
+    """What the engines log goes into the story; what they did not expect is a violation."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `Handler`."""
+        message = record.getMessage()
+        self._world.note("log", "%s", message)
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            self._world.complain(f"an engine met what it did not expect: {message}: {record.exc_info[1]!r}")
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}"
+
+
+def simulate(seed: int | Plan) -> Story:
+    """Play one seed, or a plan of one's own."""
+    story = play(draw(seed) if isinstance(seed, int) else seed)
+    collect()
+    return story
+
+
+def play(plan: Plan) -> Story:
+    """Play a plan; what is left of it lies in memory until `collect`."""
+    episode = Episode(plan)
+    story = episode.run()
+    # What the workflows of dead processes have to say when they are thrown away is of no interest.
+    log.disabled = True
+    del episode
+    log.disabled = False
+    return story
+
+
+def collect() -> None:
+    """Throw away what is left of simulated processes."""
+    log.disabled = True
+    try:
+        gc.collect()
+    finally:
+        log.disabled = False

@@ -1,0 +1,192 @@
+"""The plan of an episode: everything that is drawn from the seed before the first instant, as data.
+
+A plan can also be written by hand, or kept: the museum (`tests/simulation/museum`) holds plans that once found a bug.
+They stay what they are when the drawing changes. What is not in the plan (how long each request travels, which of them
+a rate hits) is drawn from the seed while it is played.
+"""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+
+from proof.simulation.machines.legs import write_machines
+from proof.simulation.program import Case, write_cases
+
+FAULT_SECONDS = 25.0
+ATTEMPTS_MAX = 4
+"""A run that kills more workers than this, one after the other, is quarantined."""
+KINDS = ("kill", "kill", "pause", "stop", "outage", "clog", "jump", "store jump", "late keeper")
+FUSE_MAX = 60
+
+
+class Rates(msgspec.Struct, omit_defaults=True):
+    """How likely each fault is for one request to the store, and how long requests travel."""
+
+    refused: float = 0.0
+    unanswered: float = 0.0
+    lost: float = 0.0
+    late: float = 0.0
+    slow: float = 0.0
+    slow_seconds: float = 0.0
+    base_seconds: float = 0.001
+
+
+class Told(msgspec.Struct, omit_defaults=True):
+    """What becomes of one request, whatever the rates say."""
+
+    process: str
+    """As in the trace: `w0.1` is the first life of the first worker."""
+    verb: str
+    number: int
+    """Which request of this verb by this process, from 1."""
+    fate: str = "answered"
+    """See `Fate`."""
+    there_seconds: float | None = None
+    back_seconds: float | None = None
+    late_seconds: float = 0.0
+
+
+class Strike(msgspec.Struct, omit_defaults=True):
+    """Something that happens to a worker, or to the store."""
+
+    at: float
+    kind: str
+    worker: int = 0
+    seconds: float = 0.0
+    """How long a pause or an outage lasts, or how wrong a clock or a keeper is."""
+    fuse: int = 0
+    """After how many more callbacks a killed process dies."""
+
+
+class Plan(msgspec.Struct, omit_defaults=True):
+    """One episode."""
+
+    seed: int
+    workers: int = 2
+    lease_seconds: float = 4.0
+    poll_seconds: float = 0.5
+    overlaps: bool = False
+    """Whether committers work on answers while the next batch is written, as they do with a server."""
+    sees_dead: bool = False
+    """Whether workers see that a neighbour has died, as those of one machine do."""
+    false_alarms: float = 0.0
+    """How likely a look at the neighbours takes a living one for dead."""
+    is_named: bool = False
+    """Whether a worker that comes back is known by its name."""
+    rings: bool = True
+    """Whether the store tells workers that something may be due, as PostgreSQL does."""
+    limits: dict[str, int] = {}
+    rates: Rates = msgspec.field(default_factory=Rates)
+    cases: list[Case] = []
+    strikes: list[Strike] = []
+    told: list[Told] = []
+    fault_seconds: float = FAULT_SECONDS
+    what: str = ""
+    """What it found, for the museum."""
+
+
+def draw(seed: int) -> Plan:
+    """The plan of a seed.
+
+    Most seeds have only some kinds of faults, at rates of their own: faults that never come alone hide one another.
+    """
+    chance = random.Random(f"plan of outlive simulation {seed}")
+    lease = chance.choice((2.0, 4.0))
+    workers = chance.choice((1, 2, 3, 3))
+    return Plan(
+        seed=seed,
+        workers=workers,
+        lease_seconds=lease,
+        poll_seconds=chance.choice((0.5, 1.0)),
+        overlaps=chance.random() < 0.5,
+        rings=chance.random() < 0.7,
+        limits=_limits(chance),
+        rates=Rates(
+            refused=chance.choice((0.0, 0.0, 0.02, 0.1)),
+            unanswered=chance.choice((0.0, 0.0, 0.02, 0.1)),
+            lost=chance.choice((0.0, 0.0, 0.02, 0.08)),
+            late=chance.choice((0.0, 0.0, 0.0, 0.04)),
+            slow=chance.choice((0.0, 0.0, 0.05, 0.2)),
+            slow_seconds=chance.choice((0.1, 0.5, 3.0)),
+            base_seconds=chance.choice((0.0002, 0.002, 0.01)),
+        ),
+        cases=_cases(seed, write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS)),
+        strikes=[*_strikes(chance, workers=workers, lease=lease), *_kills(seed, workers=workers)],
+        sees_dead=chance.random() < 0.4,
+        false_alarms=chance.choice((0.0, 0.0, 0.0, 0.03)),
+        is_named=chance.random() < 0.4,
+    )
+
+
+def _cases(seed: int, cases: list[Case]) -> list[Case]:
+    """Every other seed has machines, in place of most of its other runs."""
+    chance = random.Random(f"machines of outlive simulation {seed}")
+    if seed % 2:
+        return cases
+    machines = write_machines(chance, count=chance.choice((1, 2, 2, 3)), seconds=FAULT_SECONDS)
+    return [*cases[: chance.choice((0, 0, 1))], *machines]
+
+
+def _limits(chance: random.Random) -> dict[str, int]:
+    """Now and then a worker with little room, a small cache, small batches, and blobs for everything."""
+    return {
+        "runs_active_max": chance.choice((2, 1000, 1000)),
+        "runs_cached_max": chance.choice((1, 2, 1000)),
+        "steps_running_max": chance.choice((2, 1000, 1000)),
+        "claim_batch_max": chance.choice((1, 2, 500)),
+        "commit_batch_max": chance.choice((1, 3, 2000)),
+        "payload_inline_bytes_max": chance.choice((100, 32 * 1024)),
+    }
+
+
+def _kills(seed: int, *, workers: int) -> list[Strike]:
+    """A machine can be killed in more places than a few strikes find."""
+    chance = random.Random(f"kills of outlive simulation {seed}")
+    count = 0 if seed % 2 else chance.choice((0, 2, 4))
+    return [
+        Strike(
+            at=chance.random() * FAULT_SECONDS * 0.7,
+            kind="kill",
+            worker=chance.randrange(workers),
+            fuse=chance.randrange(FUSE_MAX),
+        )
+        for _ in range(count)
+    ]
+
+
+def _strikes(chance: random.Random, *, workers: int, lease: float) -> list[Strike]:
+    menu = chance.sample(KINDS, chance.randint(1, 4))
+    strikes = []
+    for _ in range(chance.randint(1, 7)):
+        kind = chance.choice(menu)
+        seconds = {
+            "pause": chance.choice((0.5, lease * 0.9, lease * 1.3, lease * 3)),
+            "outage": chance.choice((0.5, 2.0, lease * 1.5, lease * 2.5)),
+            "clog": chance.choice((0.5, lease * 0.9, lease * 1.5, lease * 3)),
+            "store jump": chance.choice((-3.0, 0.5, lease * 1.2, 20.0)),
+            "jump": chance.uniform(-0.8, 0.8),
+            "late keeper": chance.choice((0.2, 0.6, 1.1)) * lease,
+        }.get(kind, 0.0)
+        strikes.append(
+            Strike(
+                at=chance.random() * FAULT_SECONDS,
+                kind=kind,
+                worker=chance.randrange(workers),
+                seconds=seconds,
+                # At once, or after the next few callbacks: most of what matters happens within one instant.
+                fuse=chance.randrange(FUSE_MAX),
+            )
+        )
+    return strikes
+
+
+def to_json(plan: Plan) -> str:
+    """For the museum, and for people."""
+    return msgspec.json.format(msgspec.json.encode(plan), indent=2).decode() + "\n"
+
+
+def from_json(text: str) -> Plan:
+    """From the museum."""
+    return msgspec.json.decode(text, type=Plan)

@@ -1,0 +1,228 @@
+"""The workflow that plays a program, and its steps, whose effects the ledger records."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+from outlive._define.approval import wait_for_approval
+from outlive._define.decide import continue_as_new
+from outlive._define.inside import CURRENT_STEP, current_step, random, start, wait_for_signal
+from outlive._define.map import map as map_items
+from outlive._define.registry import Registry
+from outlive._define.saga import saga
+from outlive._define.step import step
+from outlive._define.workflow import workflow
+from outlive._model import Retry
+from outlive._runtime.tree.attempt import Attempt
+from outlive.errors import StepFailed, StepInterrupted, StepTimeoutError
+from proof.simulation.clock import running_loop
+from proof.simulation.ledger import Ledger
+from proof.simulation.machines.play import add_machines
+
+
+class Broken(Exception):
+    """What the programs raise on purpose."""
+
+
+async def effect(millis: int) -> None:
+    """Do something to the world that takes this long."""
+    attempt = CURRENT_STEP.get()
+    loop = running_loop()
+    assert isinstance(attempt, Attempt)
+    assert isinstance(loop.ledger, Ledger)
+    loop.ledger.begin(loop, attempt)
+    try:
+        await asyncio.sleep(millis / 1000)
+    except asyncio.CancelledError:
+        loop.ledger.stop(loop, attempt)
+        raise
+    loop.ledger.end(loop, attempt)
+
+
+@step(name="simulated.work")
+async def work(tag: str, millis: int, fails: int) -> list[Any]:
+    """Fail so many times, then say at which attempt it succeeded."""
+    await effect(millis)
+    attempt = current_step().attempt
+    if attempt <= fails:
+        raise Broken(f"attempt {attempt} of {tag}")
+    return [tag, attempt]
+
+
+@step(name="simulated.once", once=True)
+async def once(tag: str, millis: int) -> str:
+    """Something that may be begun only once."""
+    await effect(millis)
+    return tag
+
+
+@step(name="simulated.unbook")
+async def unbook(tag: str) -> None:
+    """Undo a booking."""
+    await effect(5)
+    loop = running_loop()
+    assert isinstance(loop.ledger, Ledger)
+    loop.ledger.undone.setdefault(tag, current_step().epoch)
+
+
+@step(name="simulated.book", undo=unbook)
+async def book(tag: str, millis: int) -> str:
+    """Something that can be undone."""
+    await effect(millis)
+    return tag
+
+
+@step(name="simulated.item")
+async def item(order: list[Any]) -> str:
+    """One item of a map."""
+    await effect(order[1])
+    return str(order[0])
+
+
+@step(name="simulated.echo")
+async def echo(number: float) -> float:
+    """What it is given."""
+    await effect(1)
+    return number
+
+
+@step(name="simulated.progress")
+async def advance(tag: str, count: int, millis: int) -> int:
+    """Come further bit by bit, and say so."""
+    me = current_step()
+    done = me.last_progress or 0
+    await effect(1)
+    while done < count:
+        await asyncio.sleep(millis / count / 1000)
+        done += 1
+        me.heartbeat(done)
+    return int(done)
+
+
+@step(name="simulated.poison")
+async def poison(tag: str) -> str:
+    """Kill the worker, until the world is healed."""
+    loop = running_loop()
+    assert isinstance(loop.ledger, Ledger)
+    if loop.ledger.is_poisonous:
+        loop.fuse = 0
+    await effect(10)
+    return tag
+
+
+async def _play(program: list[Any]) -> list[Any]:
+    return [await _do(order) for order in program]
+
+
+async def _do(order: list[Any]) -> Any:
+    match order:
+        case ["work", tag, millis, fails, budget, first]:
+            retry = Retry(attempts=budget, first=first / 1000)
+            try:
+                return await work.options(retry=retry)(tag, millis, fails)
+            except StepFailed as error:
+                return ["failed", error.attempts]
+        case ["sleep", millis]:
+            await asyncio.sleep(millis / 1000)
+            return "slept"
+        case ["gather", programs]:
+            return list(await asyncio.gather(*(_play(program) for program in programs)))
+        case ["race", tag, millis, limit]:
+            return await _race(tag, millis, limit)
+        case ["await", name, count]:
+            return [await wait_for_signal(name, int) for _ in range(count)]
+        case ["await_or", name, millis]:
+            try:
+                async with asyncio.timeout(millis / 1000):
+                    return await wait_for_signal(name, int)
+            except TimeoutError:
+                return "timeout"
+        case ["child", program]:
+            return json.loads(await play(json.dumps(program)))
+        case ["detached", run_id, program, waits]:
+            child = await start(play, json.dumps(program), detached=True, id=run_id)
+            return json.loads(await child.result()) if waits else "started"
+        case _:
+            return await _do_more(order)
+
+
+async def _do_more(order: list[Any]) -> Any:
+    match order:
+        case ["once", tag, millis]:
+            try:
+                return await once(tag, millis)
+            except StepInterrupted:
+                return "interrupted"
+        case ["saga", tag, count, millis, breaks]:
+            with suppress(Broken):
+                async with saga():
+                    booked = [await book(f"{tag}/{number}", millis) for number in range(count)]
+                    if breaks:
+                        raise Broken
+                    return booked
+            return "undone"
+        case ["map", tag, count, concurrency, millis]:
+            orders: list[list[Any]] = [[f"{tag}/{number}", millis] for number in range(count)]
+            return await map_items(item, orders, concurrency=concurrency)
+        case ["timeout", millis, program]:
+            try:
+                async with asyncio.timeout(millis / 1000):
+                    return await _play(program)
+            except TimeoutError:
+                return "late"
+        case ["dice", _]:
+            number = random()
+            return "same" if await echo(number) == number else "other"
+        case ["progress", tag, count, millis]:
+            return await advance(tag, count, millis)
+        case ["limit", tag, millis, limit, budget]:
+            retry = Retry(attempts=budget, first=0.1)
+            try:
+                return (await work.options(timeout=limit / 1000, retry=retry)(tag, millis, 0))[0]
+            except StepFailed:
+                return "too slow"
+            except StepTimeoutError:
+                return "too slow"
+        case ["approve", name]:
+            return (await wait_for_approval(name)).by
+        case ["poison", tag]:
+            return await poison(tag)
+        case ["continue", program]:
+            return continue_as_new(json.dumps(program))
+        case _:
+            raise AssertionError(f"no such order: {order}")
+
+
+async def _race(tag: str, millis: int, limit: int) -> str:
+    runner = asyncio.create_task(work(tag, millis, 0))
+    sleeper = asyncio.create_task(asyncio.sleep(limit / 1000))
+    done, rest = await asyncio.wait([runner, sleeper], return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    return "work" if runner in done else "sleep"
+
+
+@workflow(name="simulated.play", strict_arguments=True)
+async def play(program: str) -> str:
+    """Do what the program says; what each order gave."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+@workflow(name="simulated.rare", strict_arguments=True)
+async def rare(program: str) -> str:
+    """The same, on the workers that have it."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+def registry(*, has_rare: bool) -> Registry:
+    """What a worker can run."""
+    made = Registry()
+    for it in (play, rare) if has_rare else (play,):
+        made.add_workflow(it.spec)
+    add_machines(made)
+    for known in (work, once, unbook, book, item, echo, advance, poison):
+        made.add_step(known.spec)
+    return made

@@ -1,0 +1,263 @@
+"""The store of the simulation: the memory store, whole at every instant, with an auditor at its door.
+
+It does one verb at a time and answers at once; how long a request travels and what is lost on the way is not its
+business. Whatever it writes is checked there and then against what a store and its workers promise:
+
+* what is durable stays as it is, without a gap, and every row is the fold of its journal (I1, I6, I7);
+* each claim raises the epoch by one, and only the owner of a tree writes into its journal (I2, I3, I17);
+* what was acknowledged is there (I4), which the desk of the clients asks at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from outlive._journal.codec import Row
+from outlive._journal.event import AnyEvent, RunClaimed
+from outlive._model import RunStatus
+from outlive._store.contract import Change, Claims, Delivery, Message, MessageKind, Outcome, WorkerInfo
+from outlive._store.memory import MemoryStore
+from outlive._store.memory.state import MemoryState
+from outlive.client.closing import is_at_rest
+from outlive.testing.crash.journal import title
+from proof.simulation.book import Book
+from proof.simulation.loop import SimulatedLoop
+from proof.simulation.weather import Fate
+from proof.simulation.world import World
+
+NOTICE_SECONDS_MAX = 0.02
+_DONE = Outcome.COMMITTED
+
+
+class Server:
+    """The one store that all simulated processes share."""
+
+    def __init__(self, world: World, *, rings: bool = True) -> None:
+        self._world = world
+        self.state = MemoryState()
+        self.store = MemoryStore(clock=world.now, state=self.state)
+        self.books: dict[int, Book] = {}
+        self.nonces: dict[int, Book] = {}
+        self._sessions: dict[str, SimulatedLoop] = {}
+        self._held_until: dict[SimulatedLoop, float] = {}
+        """When the lease of each process ends, if nobody ends it before."""
+        self._watchers: list[tuple[SimulatedLoop, Callable[[], None]]] = []
+        self._random = world.new_random("store")
+        self._rings = rings
+        """Whether it tells the workers that something may be due, as PostgreSQL does."""
+        self._wanted: dict[SimulatedLoop, set[int]] = {}
+        self._unanswered: dict[tuple[SimulatedLoop, int], Fate] = {}
+        self._done: set[tuple[SimulatedLoop, int, int]] = set()
+        """What is durable and was not answered: whoever wrote it must look before they write it again."""
+        self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
+        """Whether a process runs a step of a tree, as the ledger knows it."""
+        self.cell_changed: Callable[[SimulatedLoop | None, str, bytes, Any], None] = lambda *args: None
+        """Told what became of a cell, what was answered, and which process hears that, if any does."""
+
+    def complain(self, what: str) -> None:
+        """See `Record`."""
+        self._world.complain(what)
+
+    def happened(self, what: str) -> None:
+        """See `Record`."""
+        self._world.sometimes[what] += 1
+
+    def is_dead(self, worker_id: str) -> bool:
+        """Whether the process of a session is no more."""
+        loop = self._sessions.get(worker_id)
+        return loop is not None and loop.is_dead
+
+    def is_live(self, loop: SimulatedLoop) -> bool:
+        """Whether a process holds a lease that has not run out by the store's own clock.
+
+        One that somebody else has ended counts: its holder hears of that with the next beat.
+        """
+        return self._held_until.get(loop, 0.0) > self._world.seconds
+
+    # -- What the processes ask ------------------------------------------------------------------------------
+
+    def watch(self, loop: SimulatedLoop, ring: Callable[[], None]) -> None:
+        """Tell a process when something may be due."""
+        self._watchers.append((loop, ring))
+
+    def renew(self, worker_id: str, *, lease_seconds: float) -> bool:
+        """Extend a lease."""
+        worker = self.state.workers.get(worker_id)
+        is_expired = worker is not None and worker.expires_at <= self._world.now()
+        is_ours = self.store.extend_lease(worker_id, lease_seconds)
+        if is_ours:
+            self._held_until[self._sessions[worker_id]] = self._world.seconds + lease_seconds
+            if is_expired:
+                self.happened("lease renewed after its end")
+        return is_ours
+
+    def sent(self, loop: SimulatedLoop, verb: str, args: tuple[Any, ...]) -> None:
+        """A request is on its way: what is there to be had now may be gone when it arrives."""
+        if verb == "claim_runs":
+            now = self._world.now()
+            found = self.store._list_claimable(args[1])
+            self._wanted[loop] = {journal for wake_at, journal, _ in found if wake_at <= now}
+        elif verb == "read_journal" and self._unanswered:
+            fate = self._unanswered.pop((loop, args[0]), None)
+            if fate is not None:
+                self.happened("unknown commit resolved as " + ("done" if fate is Fate.UNANSWERED else "not done"))
+
+    def unanswered(self, loop: SimulatedLoop, verb: str, args: tuple[Any, ...], fate: Fate) -> None:
+        """Nobody will be told what became of a request."""
+        self.happened(f"{verb} {fate.value}")
+        if verb == "commit":
+            for change in args[0]:
+                if change.forgets is not None:
+                    self.happened(f"snapshot {fate.value}")
+                if change.journal:
+                    self._unanswered[loop, change.journal] = fate
+                if fate is Fate.UNANSWERED:
+                    self._done.add(_mark(loop, change))
+
+    def do(
+        self,
+        loop: SimulatedLoop,
+        verb: str,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        *,
+        is_late: bool = False,
+        is_heard: bool = True,
+    ) -> Any:
+        """Do a verb, here and now; a late one was sent before its sender was told that nobody knows.
+
+        `is_heard` is whether the sender will have the answer.
+        """
+        if verb == "commit":
+            if not is_late:
+                self._check_looked(loop, args[0])
+            return self._commit(loop, args[0])
+        answer = at_once(getattr(self.store, verb)(*args, **options))
+        if verb == "change_cell":
+            self.cell_changed(loop if is_heard else None, args[0], self.state.cells[args[0]], answer)
+        elif verb == "claim_runs":
+            self._claimed(loop, args[0], answer)
+        elif verb == "deliver":
+            self._delivered(loop, args[0], answer)
+        elif verb == "register_worker":
+            self._held_until[loop] = self._world.seconds + options["lease_seconds"]
+            self._registered(loop, args[0])
+        return answer
+
+    # -- What is looked at -----------------------------------------------------------------------------------
+
+    def _check_looked(self, loop: SimulatedLoop, changes: Sequence[Change]) -> None:
+        for change in changes:
+            if _mark(loop, change) in self._done:
+                self.complain(f"{loop.name} wrote again, without looking, what was durable in journal {change.journal}")
+
+    def _commit(self, loop: SimulatedLoop, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        before = {change.journal: self._owner(change.journal) for change in changes}
+        outcomes: list[tuple[Outcome, int]] = at_once(self.store.commit(changes))
+        for change, (outcome, journal) in zip(changes, outcomes, strict=True):
+            owner, may_be_ended = before[change.journal]
+            is_owner = self._sessions.get(owner) is loop
+            if outcome is Outcome.CONFLICT:
+                self._world.note(loop.name, "conflict in journal %s", change.journal)
+                self.happened("writer lost the compare-and-swap")
+                if change.journal and not is_owner:
+                    self.happened("zombie refused")
+                    if change.after < self.state.trees[change.journal].rows[0][0]:
+                        self.happened("zombie found its place put away by a snapshot")
+            elif change.journal and not is_owner and not may_be_ended:
+                who = f"which {owner} owns" if owner else "which nobody owns"
+                self.complain(f"zombie: {loop.name} wrote into the journal of {self.books[journal].root_id}, {who}")
+        self._catch_up(loop, _forgetting(changes, outcomes))
+        if any(not change.journal or change.starts or change.messages for change in changes):
+            self._ring()
+        return outcomes
+
+    def _owner(self, journal: int) -> tuple[str, bool]:
+        """Who owns a tree, and whether anybody else may end it."""
+        tree = self.state.trees.get(journal)
+        return ("", False) if tree is None else (tree.root.owner, is_at_rest(tree.root))
+
+    def _claimed(self, loop: SimulatedLoop, worker_id: str, answer: Claims) -> None:
+        got = {claim.run.journal for claim in answer.claims}
+        gone = self._wanted.pop(loop, set()) - got
+        if any(journal in self.state.active and self._is_other(journal, loop) for journal in gone):
+            self.happened("claim race lost")
+        for claim in answer.claims:
+            book = self.books[claim.run.journal]
+            former = self._sessions.get(book.fold.root.owner)
+            if former is not None and former is not loop and not former.is_dead:
+                self.happened("taken from a worker that lives")
+                if self.is_stepping(former, book):
+                    self.happened("lease lost while a step ran")
+        self._catch_up(loop)
+
+    def _is_other(self, journal: int, loop: SimulatedLoop) -> bool:
+        owner = self.state.trees[journal].root.owner
+        return bool(owner) and self._sessions.get(owner) is not loop
+
+    def _delivered(self, loop: SimulatedLoop, messages: Sequence[Message], answer: Sequence[Delivery]) -> None:
+        for message, delivery in zip(messages, answer, strict=True):
+            self._world.note(loop.name, "%s %s to %s: %s", message.kind.value, message.name, message.run_id, delivery)
+            if delivery is Delivery.DUPLICATE:
+                self.happened(f"{message.kind.value} sent twice")
+            elif message.kind is MessageKind.SIGNAL and delivery is Delivery.ACCEPTED:
+                run = self.state.runs[message.run_id]
+                is_awaited = not run.waits or any(wait.name == message.name for wait in run.waits)
+                if run.status is RunStatus.PENDING or not is_awaited:
+                    self.happened("signal before its wait")
+        self._catch_up(loop)
+        self._ring()
+
+    def _registered(self, loop: SimulatedLoop, worker: WorkerInfo) -> None:
+        if any(known is loop for known in self._sessions.values()):
+            self.happened("session begun again")
+        self._sessions[worker.id] = loop
+        self._world.note(loop.name, "session %s", worker.id)
+
+    def _catch_up(self, loop: SimulatedLoop, forgetting: dict[int, list[Row]] | None = None) -> None:
+        for journal, tree in list(self.state.trees.items()):
+            book = self.books.get(journal)
+            if book is None:
+                book = self.books[journal] = Book(tree, self)
+                self.nonces[tree.root.nonce] = book
+            elif book.is_current:
+                continue
+            for event in book.catch_up((forgetting or {}).get(journal, ())):
+                self._world.note(loop.name, "%s: %s%s", tree.root.id, title(event), _epoch(event))
+
+    def _ring(self) -> None:
+        if self._rings:
+            self._watchers = [(loop, ring) for loop, ring in self._watchers if not loop.is_dead]
+            for loop, ring in self._watchers:
+                if self._random.random() < 0.8:
+                    self._world.after(self._random.random() * NOTICE_SECONDS_MAX, _call_soon, loop, ring)
+
+
+def _epoch(event: AnyEvent) -> str:
+    return f" {event.worker} epoch {event.epoch}" if isinstance(event, RunClaimed) else ""
+
+
+def _call_soon(loop: SimulatedLoop, ring: Callable[[], None]) -> None:
+    loop.call_soon(ring)
+
+
+def _forgetting(changes: Sequence[Change], outcomes: Sequence[tuple[Outcome, int]]) -> dict[int, list[Row]]:
+    """The rows that were written into journals which have forgotten some of them by now."""
+    done = [(change, journal) for change, (outcome, journal) in zip(changes, outcomes, strict=True) if outcome is _DONE]
+    forgetful = {journal for change, journal in done if change.forgets is not None}
+    return {journal: [row for change, at in done if at == journal for row in change.rows] for journal in forgetful}
+
+
+def _mark(loop: SimulatedLoop, change: Change) -> tuple[SimulatedLoop, int, int]:
+    seq, _, crc, _ = change.rows[0]
+    return loop, seq, crc
+
+
+def at_once(verb: Coroutine[Any, Any, Any]) -> Any:
+    """The memory store never waits for anything."""
+    try:
+        verb.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("the memory store waits for something")
