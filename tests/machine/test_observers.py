@@ -491,7 +491,7 @@ async def test_a_machine_without_observers_pays_for_none() -> None:
         assert engine._sessions is not None
         assert engine._sessions._worker is not None
         (live,) = engine._sessions._worker.trees.stored()
-        assert [None, None] == [live.observers, live.execution.listener]
+        assert [None, None] == [live.observers, live.execution.on_stage]
         stage.gate("here").open()
         await run.result()
 

@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive import RunStatus
-from outlive._define.machine.resources import shelf
+from outlive._define.resources import enter_engine, leave_engine
 from outlive.errors import RunFailed
 from tests.engine.support import Place, in_time, stage
 
@@ -127,7 +127,8 @@ async def test_a_sync_handler_with_a_resource_runs_on_a_thread_of_the_engine(
 async def torn_down() -> AsyncIterator[None]:
     """What was set up outside of an engine does not stay for the next test."""
     yield
-    await shelf().close()
+    enter_engine()
+    await leave_engine()
 
 
 def undo_on_thread(data: list[str], *, table: str) -> None:

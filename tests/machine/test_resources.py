@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import All, Retry
-from outlive._define.machine import resources
+from outlive._define import resources
 from outlive._journal.event import AttemptFailed
 from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
 from tests.engine.support import Place, crash, in_time, stage

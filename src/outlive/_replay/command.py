@@ -25,7 +25,6 @@ from outlive._journal.event import (
     StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
-from outlive._replay.audience import Audience
 
 if TYPE_CHECKING:
     from outlive._model.guard import Guard
@@ -97,8 +96,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """Whether a run goes on by itself after its worker was lost."""
     forgets: bool = False
     """Whether its runs may take snapshots, and its function can be called without arguments to begin from one."""
-    audience: Audience | None = None
-    """Who wants to hear of its runs."""
+    observers: dict[str, tuple[Any, ...]] = {}
+    """The observers of its runs, by the hook that they want to be called."""
     strict_arguments: bool = False
     """Whether a call with other arguments than the journal has contradicts the journal."""
 

@@ -129,7 +129,7 @@ class Execution(RunTree):
             things.clear()
         self.closing.clear()
         self.timers = Timers()
-        self.listener = None
+        self.on_stage = None
         self.unpack = self.unpack_foreign = _nothing
         self.loop.execution = None
 

@@ -134,7 +134,7 @@ class Frame:
         "seed",
         "set_aside",
         "spec",
-        "state",
+        "stage",
         "tags",
         "task",
         "tasks",
@@ -146,8 +146,8 @@ class Frame:
         self.number = number
         self.id = run_id
         self.spec = spec
-        self.state = ""
-        """Where it is, if it is a machine."""
+        self.stage = ""
+        """Where the workflow says that it is, for observers; empty if it says nothing."""
         self.tags: dict[str, str] = {}
         self.created_at = 0
         self.parent_id: str | None = None

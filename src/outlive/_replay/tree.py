@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from outlive._journal.event import AnyEvent, DetachedEnded, RunCreated
 from outlive._journal.value import Stored
@@ -35,13 +35,6 @@ from outlive.errors import OutliveError, RunDropped
 CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
 
 TIMER = "@timer"
-
-
-class Listener(Protocol):
-    """Who wants to know where a machine goes."""
-
-    def __call__(self, frame: Frame, came_from: str, *, is_written: bool) -> None:
-        """It is in `frame.state` now; `is_written` says whether that is in the journal, or only follows from it."""
 
 
 class Difference(NamedTuple):
@@ -80,8 +73,9 @@ class RunTree:
         self.is_parked = False
         self.parked_for: tuple[type[OutliveError], int] | None = None
         """Why it is parked, and in which run. Not the error itself: its traceback would hold everything."""
-        self.listener: Listener | None = None
-        """Told where machines go while they are fed; nobody during a replay."""
+        self.on_stage: Callable[[Frame, str], None] | None = None
+        """Called when a run comes to another stage, with the stage that it has left if the journal says so, else "".
+        None while old events are replayed."""
         self.foresight = NOTHING_AHEAD
         self.has_items = False
         """Whether outcomes of steps and children may be those of items."""
@@ -114,6 +108,13 @@ class RunTree:
         command = Record(fact.run, fact.call, fact, data)
         self.calls[fact.run, fact.call] = RecordCall(command)
         self.commands.append(command)
+
+    def enter_stage(self, frame: Frame, stage: str, *, is_written: bool) -> None:
+        """The workflow says that it is in another stage now; `is_written` says whether the journal has that, or it only
+        follows from what the journal has."""
+        left, frame.stage = frame.stage, stage
+        if self.on_stage is not None:
+            self.on_stage(frame, left if is_written else "")
 
     def begin_timer(self, timer: Timer) -> None:
         """A timer of the workflow; called by its loop."""

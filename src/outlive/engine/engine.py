@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
-from outlive._define.machine.resources import enter_engine, leave_engine
 from outlive._define.registry import REGISTRY, Registry
+from outlive._define.resources import enter_engine, leave_engine
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction

@@ -5,14 +5,15 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from outlive._define.machine.wire import Outcome, Pieces, reader
 from outlive._define.plain import call_plainly, plain_saga
+from outlive._define.resources import Wanted, count_taken
 from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo, check_retry
 from outlive._define.unkept import UnkeptError
 from outlive._journal.value import Stored, ValueCodec
@@ -27,15 +28,6 @@ from outlive.errors import DefinitionError, OutliveError
 T = TypeVar("T")
 Function = Callable[..., Any]
 Given = msgspec.Raw | bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The resources that a function wants: got by the code that calls it as a step, before the call begins."""
-
-    names: tuple[str, ...]
-    get: Callable[[], Awaitable[dict[str, Any]]]
-    """All of them, by name, set up now if they are not."""
 
 
 # -- Steps of a machine ------------------------------------------------------------------------------------------------
@@ -130,34 +122,6 @@ def _called(
 
 def _as_it_is(values: list[Any], returned: Any) -> Any:
     return returned
-
-
-def count_taken(name: str, fn: Function, given: int, *, wanted: Wanted | None = None) -> int:
-    """How many of the arguments that we give a function takes, besides the resources that it wants.
-
-    Raises:
-        DefinitionError: it wants more.
-    """
-    try:
-        signature = inspect.signature(fn)
-    except ValueError:  # Something like `dict`, which says nothing of itself.
-        return given
-    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    taken = needed = 0
-    for parameter in signature.parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            taken = given
-        elif parameter.kind in by_position:
-            taken += 1
-            needed += parameter.default is parameter.empty
-        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty and wanted is None:
-            raise DefinitionError(
-                f"{name}: {fn.__qualname__}{signature} asks for {parameter.name!r}, and only steps are given "
-                "resources: ask in the handler of a state that is a step, or in a branch, an item or an undo"
-            )
-    if needed > given:
-        raise DefinitionError(f"{name}: {fn.__qualname__}{signature} wants more than the {given} it is given")
-    return min(taken, given)
 
 
 def undo_step(

@@ -8,15 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_type_hints
 
 from outlive._define.machine.answer import Answer, unchanged
-from outlive._define.machine.asking import Function, Wanted, check_function, own_step, returned_states, undo_step
+from outlive._define.machine.asking import Function, check_function, own_step, returned_states, undo_step
 from outlive._define.machine.batch import BatchState, SlotsCodec
 from outlive._define.machine.checks import check_states
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, LoopState, StepState
-from outlive._define.machine.resources import Resources
 from outlive._define.machine.split import Branch, SplitState, result_codec
 from outlive._define.machine.stream import POSITION, StreamState, Window
 from outlive._define.machine.wire import OUTCOME
+from outlive._define.resources import Resources, Wanted
 from outlive._define.step import Step
 from outlive._journal.arguments import Signature
 from outlive._journal.value import ValueCodec, codec_for

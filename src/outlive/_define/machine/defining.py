@@ -13,16 +13,15 @@ from outlive._define.machine.driver import Plan
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Delay, Kind, TimerState
 from outlive._define.machine.observer import HOOKS, Observer, hooks_of
-from outlive._define.machine.resources import Resource, Resources
 from outlive._define.machine.split import Branch
 from outlive._define.registry import where
+from outlive._define.resources import Resource, Resources
 from outlive._define.step import Step
 from outlive._journal.value import ValueCodec
 from outlive._model import Retry, given
 from outlive._model.breaker import Breaker
 from outlive._model.guard import Cost, Guard, guard_of
 from outlive._model.limit import RateLimit
-from outlive._replay.audience import Audience
 from outlive._replay.command import StepKind
 from outlive.errors import DefinitionError, InvalidArgumentError, MachineError
 
@@ -49,7 +48,7 @@ class Definition(Generic[S, D]):
         self._plan = Plan(name, states, start=start, exits=names, snapshot_after=snapshot_after)
         self._resources = Resources(name)
         self._builder = Builder(name, states, data, self._resources)
-        self._audience = Audience()
+        self._observers: dict[str, tuple[Observer, ...]] = {}
         self._is_checked = False
 
     def state(
@@ -324,7 +323,10 @@ class Definition(Generic[S, D]):
         if not hooks:
             wanted = f"define at least one of {', '.join(HOOKS)}"
             raise DefinitionError(f"{self._plan.name}.observe({observer!r}): it has no hook; {wanted}")
-        self._audience.add(observer, hooks)
+        for hook in hooks:
+            known = self._observers.get(hook, ())
+            if not any(each is observer for each in known):
+                self._observers[hook] = (*known, observer)
 
     def _guard(self, state: S, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
         return guard_of(self._where(state), breaker, limit, cost)

@@ -10,13 +10,13 @@ import msgspec
 
 from outlive._define.machine.asking import data_of, park
 from outlive._define.machine.kinds import Kind
-from outlive._define.machine.moving import move
 from outlive._define.machine.place import Place, as_found
 from outlive._define.machine.wire import NULL, Outcome
 from outlive._define.registry import REGISTRY
 from outlive._define.saga import saga
+from outlive._replay.ask import current_execution
 from outlive._replay.command import StepSpec
-from outlive._replay.frame import step_of
+from outlive._replay.frame import SCOPE, step_of
 from outlive._replay.saga import SAGA
 from outlive.errors import MachineError, UnknownStateError
 
@@ -76,7 +76,7 @@ def driver_of(plan: Plan) -> Callable[..., Coroutine[Any, Any, Outcome]]:
 async def _drive(plan: Plan, place: Place, data: msgspec.Raw) -> Outcome:
     state, data = await place.begin(plan.start.name, data)
     routed = dict[str, None]()
-    move(state)
+    _enter(state, is_written=False)
     while state not in plan.exits:
         kind = plan.kinds.get(state)
         if kind is None:
@@ -93,6 +93,12 @@ async def _drive(plan: Plan, place: Place, data: msgspec.Raw) -> Outcome:
             routed[state] = None
         outcome = await kind.leave(data, place)
         place.take_cursor()  # Of a state that had one when the snapshot was taken, and has none in this code.
-        move(outcome.to, came_from=state, is_written=not kind.is_pure)
+        _enter(outcome.to, is_written=not kind.is_pure)
         state, data = outcome.to, data_of(outcome, data)
     return Outcome(to=state, data=data)
+
+
+def _enter(state: str, *, is_written: bool) -> None:
+    execution = current_execution()
+    if execution is not None:
+        execution.enter_stage(SCOPE.get().frame, state, is_written=is_written)

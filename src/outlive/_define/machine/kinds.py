@@ -17,9 +17,10 @@ from msgspec import UNSET
 
 from outlive._define.inside import sleep_until
 from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, ask, count_taken, data_of, park, readable
+from outlive._define.machine.asking import Function, ask, data_of, park, readable
 from outlive._define.machine.place import Place
 from outlive._define.machine.wire import OUTCOME, Outcome
+from outlive._define.resources import count_taken
 from outlive._journal.event import StateLeft
 from outlive._journal.value import ValueCodec
 from outlive._model.payload import NO_PAYLOAD

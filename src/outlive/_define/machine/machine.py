@@ -140,7 +140,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             forgets=True,
             resumable=given.flag(where, "resumable", resumable),
             strict_arguments=given.flag(where, "strict_arguments", strict_arguments),
-            audience=self._audience,
+            observers=self._observers,
         )
         Workflow.__init__(self, spec, given.kinds(where, "signals", signals))
         REGISTRY.add_workflow(spec)

@@ -15,11 +15,12 @@ from typing import Any
 import msgspec
 
 from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, Wanted, ask, check_function, count_taken, own_step, park, readable
+from outlive._define.machine.asking import Function, ask, check_function, own_step, park, readable
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, record_left
 from outlive._define.machine.place import Place
 from outlive._define.machine.wire import Outcome, Pieces
+from outlive._define.resources import Wanted, count_taken
 from outlive._define.saga import saga
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow

@@ -23,11 +23,11 @@ from msgspec import UNSET
 
 from outlive._define.inside import CURRENT_STEP
 from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, Wanted, ask, count_taken, data_of
+from outlive._define.machine.asking import Function, ask, data_of
 from outlive._define.machine.kinds import Kind
 from outlive._define.machine.place import Place
-from outlive._define.machine.resources import wanted_by
 from outlive._define.machine.wire import NULL, Outcome
+from outlive._define.resources import Wanted, count_taken, wanted_by
 from outlive._journal.value import ValueCodec
 from outlive._replay.ask import current_execution, this_execution
 from outlive._replay.call import StepCall

@@ -254,7 +254,7 @@ class LiveTree:
 
     def listen(self, spec: WorkflowSpec) -> None:
         """A run of this workflow is in the tree: its observers hear of it."""
-        if spec.audience:
+        if spec.observers:
             if self.observers is None:
                 self.observers = ObserverFacts(
                     self.execution,
@@ -262,7 +262,7 @@ class LiveTree:
                     now=self.clock.now,
                     open_draft=self.open_draft,
                 )
-            self.execution.listener = self.observers.moved
+            self.execution.on_stage = self.observers.moved
 
     def tell(self, draft: Draft) -> None:
         """A draft is durable: observers may hear of it, once."""

@@ -7,7 +7,7 @@ when it is durable they are told. So nothing is told that another worker's claim
 Three sources, in the words of observers:
 
 * the events of the journal, as they are recorded (`note`);
-* the machine itself, which says where it goes while it is fed (`moved`): a router leaves no event;
+* the workflow itself, which says where it goes while it is fed (`moved`): a router of a machine leaves no event;
 * what is no event but can only follow from durable ones: an attempt that begins, a claim, a breaker that is open. These
   are told at once.
 """
@@ -138,15 +138,15 @@ class ObserverFacts:
         failure = event.failure if isinstance(event, journal.RunFailed) else None
         yield from _told(run, "ended", EndFact, event.at, status=STATUS[type(event)], failure=failure)
 
-    # -- What the machine says -------------------------------------------------------------------------------
+    # -- What the workflow says ------------------------------------------------------------------------------
 
-    def moved(self, frame: Frame, came_from: str, *, is_written: bool) -> None:
-        """A machine has come to another state; called while it is fed, and never while it is replayed."""
-        if frame.spec.audience:
+    def moved(self, frame: Frame, left: str) -> None:
+        """A workflow has come to another stage; called while it is fed, and never while it is replayed."""
+        if frame.spec.observers:
             told, at = self._open_draft().told, self._now()
-            run = Heard(frame.id, frame.spec, frame.state)
-            if is_written:
-                told += _told(run._replace(state=came_from), "transition_written", TransitionFact, at, to=frame.state)
+            run = Heard(frame.id, frame.spec, frame.stage)
+            if left:
+                told += _told(run._replace(state=left), "transition_written", TransitionFact, at, to=frame.stage)
             told += _told(run, "state_entered", Fact, at)
 
     # -- What follows from what is durable -------------------------------------------------------------------
@@ -185,10 +185,10 @@ class ObserverFacts:
 
     def _heard(self, number: int) -> Heard | None:
         frame = self._execution.frames.get(number)
-        return Heard(frame.id, frame.spec, frame.state) if frame is not None and frame.spec.audience else None
+        return Heard(frame.id, frame.spec, frame.stage) if frame is not None and frame.spec.observers else None
 
     def _heard_all(self) -> dict[int, Heard]:
-        """Every run of the tree that is open and has an audience, by its number."""
+        """Every run of the tree that is open and has observers, by its number."""
         runs = {number: self._heard(number) for number in self._execution.frames} or {0: self._root}
         return {number: run for number, run in runs.items() if run is not None}
 
@@ -211,8 +211,7 @@ _NOTES: dict[type, Callable[[ObserverFacts, Any], Iterable[Told]]] = {
 
 def _told(run: Heard, hook: str, kind: type[Fact], at: int, **more: Any) -> list[Told]:
     """What is told to those who want to hear it; nothing if nobody does."""
-    assert run.spec.audience is not None
-    listeners = run.spec.audience.listeners(hook)
+    listeners = run.spec.observers.get(hook, ())
     if not listeners:
         return []
     fact = kind(

@@ -77,7 +77,7 @@ def _replay(live: LiveTree, events: list[AnyEvent], *, is_skipped: bool) -> Park
     live.execution.foresee(events)
     if not is_new(events):
         # Observers were told of what the journal has when it happened. Of a run that is new they have heard nothing.
-        live.execution.listener = None
+        live.execution.on_stage = None
     park = _feed_all(live, events)
     for frame in live.execution.frames.values():
         live.listen(frame.spec)

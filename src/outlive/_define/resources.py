@@ -12,18 +12,27 @@ import asyncio
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from outlive._define.machine.asking import Wanted, count_taken
 from outlive._tasks import own_task
-from outlive.errors import MachineError
+from outlive.errors import DefinitionError, MachineError
 from outlive.telemetry import log
 
 Function = Callable[..., Any]
 
 CLOSING_SECONDS = 30.0
 """How long an engine that stops waits for one teardown, and for set-ups that it has cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The resources that a function wants: got by the code that calls it as a step, before the call begins."""
+
+    names: tuple[str, ...]
+    get: Callable[[], Awaitable[dict[str, Any]]]
+    """All of them, by name, set up now if they are not."""
 
 
 class Resource:
@@ -36,7 +45,7 @@ class Resource:
         self.health = health
 
 
-class Shelf:
+class LoopResources:
     """What is set up on one event loop, in this order."""
 
     def __init__(self) -> None:
@@ -97,25 +106,25 @@ class Shelf:
                 log.error("set-up does not end: resource %s", resource.name)
 
 
-_SHELVES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Shelf] = weakref.WeakKeyDictionary()
+_BY_LOOP: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopResources] = weakref.WeakKeyDictionary()
 
 
-def shelf() -> Shelf:
+def _here() -> LoopResources:
     """That of the running loop."""
     loop = asyncio.get_running_loop()
-    if loop not in _SHELVES:
-        _SHELVES[loop] = Shelf()
-    return _SHELVES[loop]
+    if loop not in _BY_LOOP:
+        _BY_LOOP[loop] = LoopResources()
+    return _BY_LOOP[loop]
 
 
 def enter_engine() -> None:
     """An engine begins to run steps on this loop."""
-    shelf().engines += 1
+    _here().engines += 1
 
 
 async def leave_engine() -> None:
     """It has stopped; the last one tears everything down."""
-    own = shelf()
+    own = _here()
     own.engines -= 1
     if not own.engines:
         await own.close()
@@ -164,12 +173,12 @@ class Resources:
         return {name: await self._health_of(resource) for name, resource in self._known.items()}
 
     async def _health_of(self, resource: Resource) -> str:
-        if not shelf().has(resource):
+        if not _here().has(resource):
             return "not set up"
         if resource.health is None:
             return "healthy"
         try:
-            said = await _call(resource.health, shelf().find(resource))
+            said = await _call(resource.health, _here().find(resource))
         except Exception as error:  # That is what it is asked for.
             return f"unhealthy: {type(error).__qualname__}: {error}"
         return "healthy" if said in (None, True) else f"unhealthy: {said}"
@@ -189,7 +198,7 @@ class Resources:
         found = {}
         for name in names:
             resource = self._known[name]
-            found[name] = await shelf().get(resource, functools.partial(self._set_up, resource))
+            found[name] = await _here().get(resource, functools.partial(self._set_up, resource))
         return found
 
     async def _set_up(self, resource: Resource) -> Any:
@@ -203,6 +212,34 @@ def wanted_by(fn: Function) -> list[str]:
     except ValueError:  # Something like `dict`, which says nothing of itself.
         return []
     return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+
+
+def count_taken(name: str, fn: Function, given: int, *, wanted: Wanted | None = None) -> int:
+    """How many of the arguments that we give a function takes, besides the resources that it wants.
+
+    Raises:
+        DefinitionError: it wants more.
+    """
+    try:
+        signature = inspect.signature(fn)
+    except ValueError:  # Something like `dict`, which says nothing of itself.
+        return given
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    taken = needed = 0
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            taken = given
+        elif parameter.kind in by_position:
+            taken += 1
+            needed += parameter.default is parameter.empty
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty and wanted is None:
+            raise DefinitionError(
+                f"{name}: {fn.__qualname__}{signature} asks for {parameter.name!r}, and only steps are given "
+                "resources: ask in the handler of a state that is a step, or in a branch, an item or an undo"
+            )
+    if needed > given:
+        raise DefinitionError(f"{name}: {fn.__qualname__}{signature} wants more than the {given} it is given")
+    return min(taken, given)
 
 
 async def _tear_down(teardown: Function, value: Any) -> None:
