@@ -66,13 +66,13 @@ format: $(DEV) ## Rewrite the code in the house style.
 
 # A PostgreSQL server of one's own, and its driver, are part of the development environment.
 kill: $(if $(filter postgres,$(STORE)),$(DEV),$(RUN)) ## Kill workers KILLS=200 times; nothing may be lost or done twice. Also STORE=postgres.
-	.venv/bin/python -m proof.kill --store $(STORE) --kills $(KILLS) $(ARGS)
+	.venv/bin/python -m proof.storm kill --store $(STORE) --kills $(KILLS) $(ARGS)
 
 chaos: $(DEV) ## Let a storm rage over a fleet: KILLS=300 and much else. STORE=both unless given.
-	.venv/bin/python -m proof.chaos --store $(CHAOS_STORE) --kills $(CHAOS_KILLS) $(ARGS)
+	.venv/bin/python -m proof.storm chaos --store $(CHAOS_STORE) --kills $(CHAOS_KILLS) $(ARGS)
 
 drill: $(DEV) ## Measure how a fleet on PostgreSQL survives the loss of a worker. ARGS=--help lists the drills.
-	.venv/bin/python -m proof.chaos.drills $(ARGS)
+	.venv/bin/python -m proof.storm.drills $(ARGS)
 
 differential: $(DEV) ## Play OPS=100000 random operations on all stores and compare them with an oracle.
 	.venv/bin/python -m proof.differential --ops $(OPS) --seed $(SEED) $(ARGS)

@@ -19,7 +19,7 @@ What a seed does depends on the seed and the code alone. A failing seed prints t
 makes its plan small enough to read; the museum keeps it.
 
 What this is not: a test of SQLite or PostgreSQL (the store is the one in memory, which passes the same conformance
-suite), of threads, of child processes, or of transactions of steps. `proof.kill` has real processes.
+suite), of threads, of child processes, or of transactions of steps. `proof.storm` has real processes.
 """
 
 from proof.simulation.episode import Episode, Story, simulate

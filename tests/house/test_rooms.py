@@ -63,14 +63,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": EVERYTHING,
     "outlive": EVERYTHING,
 }
-# The programs that prove the engine are no part of it. They import the package, and of each other only this.
-PROOF_MAY_IMPORT: dict[str, set[str]] = {
-    "proof": set(),
-    "kill": set(),
-    "chaos": {"kill"},
-    "differential": set(),
-    "simulation": set(),
-}
 # These rooms hold what many may see and inner rooms that few may see: backends, and the parts of the runtime. A module
 # of theirs belongs to the outer room only when it stands here; any other is a room of its own.
 CONTRACT_MODULES = {
@@ -118,12 +110,10 @@ def test_the_package_does_without_its_proof() -> None:
 
 
 def test_programs_of_the_proof_stand_alone() -> None:
-    """Each imports the package and itself, never the tests, and of the others only what is declared."""
+    """Each imports the package and itself, and neither the tests nor another of them."""
     for found in imports_of(PROOF):
-        top, *inside = found.imported.split(".")
-        here = found.importer.split(".")[1]
-        assert top != "tests", found.where
-        assert top != "proof" or inside[0] in {here, *PROOF_MAY_IMPORT[here]}, found.where
+        own = found.importer.split(".")[:2]
+        assert found.imported.split(".")[0] == "outlive" or found.imported.split(".")[:2] == own, found.where
 
 
 def expect_none(complaints: Iterable[str]) -> None:

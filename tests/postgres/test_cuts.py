@@ -13,7 +13,7 @@ from outlive._journal.event import StepSucceeded
 from outlive.testing.fsck import check_store
 from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
-from proof.kill.places import opened
+from proof.storm.places import opened
 from tests.postgres.support import in_time, through
 
 REQUESTS_MAX = 60

@@ -11,7 +11,7 @@ import outlive
 from outlive.testing.fsck import check_store
 from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
-from proof.kill.places import opened
+from proof.storm.places import opened
 from tests.postgres.support import through
 
 OPEN = 20

@@ -1,1 +1,0 @@
-INSERT INTO kill_ledger (key, place, value) VALUES ($1, $2, $3)

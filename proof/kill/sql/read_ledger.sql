@@ -1,1 +1,0 @@
-SELECT key, place, value FROM kill_ledger

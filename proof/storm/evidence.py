@@ -1,0 +1,162 @@
+"""Everything that is known when a trial is over."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from outlive._journal.codec import open_journal
+from outlive._journal.event import AnyEvent
+from outlive._model import TERMINAL, Run, RunFilter, RunStatus
+from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, Store
+from outlive.client.why import why
+from outlive.errors import OutliveError
+from outlive.testing.child_process import tracebacks_in
+from outlive.testing.fsck import Problem, check_store, each_root
+from outlive.testing.line_file import read
+from proof.storm.acks import Ack
+from proof.storm.effects import Effect
+from proof.storm.places import opened, read_ledger
+from proof.storm.storm import Storm
+from proof.storm.tally import Tally
+from proof.storm.trial import Freeze, Kill, Stop, Trial
+
+LOOK_SECONDS = 0.2
+EVENTS_SHOWN = 8
+SAID = {
+    "lease": re.compile(r"this worker has lost its lease"),
+    "session": re.compile(r"a new session has begun"),
+    "full": re.compile(r"is full|No space left|disk I/O error"),
+}
+"""What workers log, by what it says of the trial."""
+OPEN_STATUSES = tuple(status for status in RunStatus if status not in TERMINAL and status is not RunStatus.PARKED)
+
+
+@dataclass
+class Evidence:
+    """What the plan, the clients, the steps and the store say."""
+
+    trial: Trial
+    dealt: frozenset[str] = frozenset()
+    """What was to be done to the fleet."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """What was done, and how often."""
+    stops: list[Stop] = field(default_factory=list)
+    cuts: int = 0
+    """Commits that happened and were not answered."""
+    said: Counter[str] = field(default_factory=Counter)
+    """How often workers logged what `SAID` lists."""
+    acks: list[Ack] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict)
+    """All roots by id."""
+    journals: dict[str, list[AnyEvent]] = field(default_factory=dict)
+    """By the id of the root; a damaged one is left out, as it is among the problems."""
+    items: dict[str, list[ItemResult]] = field(default_factory=dict)
+    """The outcomes of the items of batches, by the id of their chunk."""
+    ledger: list[tuple[str, int, int]] = field(default_factory=list)
+    """The rows that steps with a transaction wrote: the key of the call, its place and its value."""
+    problems: list[Problem] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+    server_kills: list[float] = field(default_factory=list)
+    """When the server of the store was killed."""
+    freezes: list[Freeze] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    tracebacks: list[str] = field(default_factory=list)
+    """The last line of each traceback in a log, with how often it is there."""
+    stuck: list[str] = field(default_factory=list)
+    """Runs that did not end in time, with everything that could explain it."""
+    seconds: float = 0.0
+    """How long the killing took."""
+    tallies: list[Tally] = field(default_factory=list)
+    """What engines counted."""
+
+    @property
+    def seed(self) -> int:
+        """Of the plan."""
+        return self.trial.seed
+
+
+def observe(storm: Storm, into: Evidence, *, drain_seconds: float) -> None:
+    """Let the storm rage, let everything finish, and collect what is known."""
+    with storm:
+        began = time.monotonic()
+        storm.rage()
+        into.seconds = time.monotonic() - began
+        storm.tell("the storm is over; everything may finish now")
+        deadline = time.monotonic() + drain_seconds
+        storm.drain(drain_seconds)
+        left = max(1.0, deadline - time.monotonic())
+        into.stuck = asyncio.run(wait_for_all(storm.trial.url, seconds=left))
+        storm.processes.stop_workers()
+    processes = storm.processes
+    into.kills, into.freezes, into.stops, into.lost = (
+        processes.kills,
+        processes.freezes,
+        processes.stops,
+        processes.lost,
+    )
+    into.dealt, into.faults, into.cuts = storm.dealt, storm.faults, storm.cuts
+    into.server_kills = storm.outages.kills
+    storm.tell("all processes have stopped; now the checks")
+    asyncio.run(collect(into))
+
+
+async def wait_for_all(url: str, *, seconds: float) -> list[str]:
+    """Wait until every run has ended or is parked; the story of each that has not in time."""
+    deadline = time.monotonic() + seconds
+    async with opened(url) as store:
+        while runs := await store.list_runs(RunFilter(statuses=OPEN_STATUSES, roots_only=True), limit=PAGE_SIZE_MAX):
+            if time.monotonic() > deadline:
+                return [await _describe(store, run) for run in runs]
+            await asyncio.sleep(LOOK_SECONDS)
+    return []
+
+
+async def _describe(store: Store, run: Run) -> str:
+    """A stuck run: why, its row, its mail and its last events."""
+    reason = why(run, run, await store.list_workers(), now_at=store.now())
+    mail = (await store.read_inbox([run.journal])).get(run.journal, [])
+    rows = await store.read_journal(run.journal)
+    events = [f"{seq} {body.decode('utf-8', 'replace')}" for seq, _, _, body in rows[-EVENTS_SHOWN:]]
+    return "\n    ".join([f"{run.id}: {reason}", f"row: {run}", f"mail: {mail}", *events])
+
+
+async def collect(into: Evidence) -> None:
+    """Read the files and the store."""
+    trial = into.trial
+    into.acks = read(trial.acks, Ack)
+    into.effects = read(trial.effects, Effect)
+    into.tallies = read(trial.tallies, Tally)
+    logs = {log.name: log.read_text("utf-8", "replace") for log in sorted(trial.folder.glob("*.log"))}
+    into.tracebacks = _find_tracebacks(logs)
+    into.said = Counter({what: sum(len(it.findall(log)) for log in logs.values()) for what, it in SAID.items()})
+    async with opened(trial.url) as store:
+        into.problems = await check_store(store)
+        into.ledger = [(key, place, value) for key, place, value in await read_ledger(store)]
+        async for root in each_root(store):
+            into.runs[root.id] = root
+            if "~chunk" in root.id:
+                into.items[root.id] = await store.read_items(root.id)
+            rows = await store.read_journal(root.journal)
+            try:
+                into.journals[root.id] = open_journal(rows, nonce=root.nonce, run_id=root.id)
+            except OutliveError:
+                continue
+
+
+def _find_tracebacks(logs: dict[str, str]) -> list[str]:
+    """What processes wrote to their logs because something surprised them; to be killed is no surprise, and that a run
+    has failed is a message."""
+    found: Counter[str] = Counter()
+    for log, text in logs.items():
+        for trace in tracebacks_in(text):
+            # Frames are indented; the first line that is not says which exception it was.
+            raised = next((line for line in trace.splitlines() if not line.startswith(" ")), "cut off by a kill")
+            if "in spawn_main" in trace and raised.startswith("EOFError"):
+                continue  # A process for steps that Python was starting when its worker was killed.
+            found[f"{log}: {raised}"] += 1
+    return [f"{what} ({times} times)" for what, times in found.most_common()]

@@ -1,0 +1,1 @@
+INSERT INTO storm_ledger (key, place, value) VALUES ($1, $2, $3)

@@ -1,0 +1,1 @@
+SELECT key, place, value FROM storm_ledger
