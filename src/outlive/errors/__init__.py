@@ -13,36 +13,42 @@ swallow them, and do not end in `Error`.
 
 from __future__ import annotations
 
-from outlive.errors.approval import ApprovalClosedError, ApprovalExpired, ApprovalFormError, ApprovalNotFoundError
-from outlive.errors.argument import ArgumentTypeError, InvalidArgumentError
-from outlive.errors.base import ConfigurationError, InternalError, OutliveError
-from outlive.errors.checkpoint import CorruptCheckpointError, DuplicateCheckpointError, InvalidCheckpointError
-from outlive.errors.definition import (
+from outlive.errors.base import (
+    ConfigurationError,
+    InternalError,
+    OutliveError,
+)
+from outlive.errors.program import (
+    ArgumentTypeError,
     DefinitionError,
+    DivergenceError,
     DuplicateDefinitionError,
+    EngineClosedError,
+    EngineForkedError,
+    InvalidArgumentError,
     LocalDefinitionError,
+    MachineError,
+    MissingExtraError,
+    NotDurableError,
+    NotInRunError,
+    OtherLoopError,
+    RunawayError,
+    RunDropped,
+    SplitFailedError,
+    StateResultError,
+    StuckError,
+    SyncOnLoopError,
+    UndoNotFoundError,
+    UnknownStateError,
     UnstorableTypeError,
     WorkflowNotFoundError,
     WrongArgumentsError,
 )
-from outlive.errors.engine import (
-    EngineClosedError,
-    EngineForkedError,
-    MissingExtraError,
-    OtherLoopError,
-    SyncOnLoopError,
-)
-from outlive.errors.lease import LeaseUrlError, NotOwnerError
-from outlive.errors.limit import CircuitOpenError, RateLimitedError
-from outlive.errors.machine import (
-    MachineError,
-    SplitFailedError,
-    StateResultError,
-    UndoNotFoundError,
-    UnknownStateError,
-)
-from outlive.errors.replay import DivergenceError, NotDurableError, NotInRunError, RunawayError, RunDropped, StuckError
 from outlive.errors.run import (
+    ApprovalClosedError,
+    ApprovalExpired,
+    ApprovalFormError,
+    ApprovalNotFoundError,
     BatchFailedError,
     InboxFullError,
     InvalidRunIdError,
@@ -62,7 +68,9 @@ from outlive.errors.run import (
 )
 from outlive.errors.step import (
     UNDO_FAILED,
+    CircuitOpenError,
     ProcessDiedError,
+    RateLimitedError,
     SagaClosedError,
     StepFailed,
     StepInterrupted,
@@ -74,7 +82,17 @@ from outlive.errors.step import (
 )
 from outlive.errors.store import (
     CommitUnknownError,
+    CorruptCheckpointError,
+    CorruptJournalError,
+    DuplicateCheckpointError,
+    FormatTooNewError,
+    HistoryFormatError,
+    HistoryTooLongError,
+    InvalidCheckpointError,
+    LeaseUrlError,
     NotADatabaseError,
+    NotOwnerError,
+    PayloadTooLargeError,
     SchemaTooNewError,
     StoreError,
     StoreMovedError,
@@ -83,13 +101,6 @@ from outlive.errors.store import (
     TransactionOverError,
     TransactionRefusedError,
     UnfitServerError,
-)
-from outlive.errors.value import (
-    CorruptJournalError,
-    FormatTooNewError,
-    HistoryFormatError,
-    HistoryTooLongError,
-    PayloadTooLargeError,
     UnreadableError,
     UnserialisableError,
 )
@@ -178,7 +189,7 @@ __all__ = [
     "WrongArgumentsError",
 ]
 
-# Journals name a class by its module, and people look for it here: where in this folder it stands is nobody's business.
+# Journals name a class by its module, and people look for it here: the file that it stands in may change.
 for _name in __all__:
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = __name__

@@ -1,4 +1,4 @@
-"""How steps, and what is made of them, fail."""
+"""How steps, and what is made of them, fail, and how a step is refused before it begins."""
 
 from __future__ import annotations
 
@@ -147,4 +147,26 @@ class ProcessDiedError(OutliveError):
         self.step, self.reason = step, reason
         super().__init__(
             f"the process of step {step} {reason}; give the step a retry= if another attempt may go better"
+        )
+
+
+class CircuitOpenError(OutliveError):
+    """A step was not called: its breaker is open, and says so at once (`when_open="fail"`)."""
+
+    def __init__(self, name: str, retry_after: float) -> None:
+        self.name, self.retry_after = name, retry_after
+        super().__init__(
+            f"breaker {name} is open: what it protects has failed too often; the next call may be tried in "
+            f"{retry_after:g} s. Catch this, or let steps wait with when_open='wait'"
+        )
+
+
+class RateLimitedError(OutliveError):
+    """A step was not called: its rate limit has no room now, and says so at once (`when_full="fail"`)."""
+
+    def __init__(self, name: str, tier: str, retry_after: float) -> None:
+        self.name, self.tier, self.retry_after = name, tier, retry_after
+        super().__init__(
+            f"rate limit {name} is full: its tier of {tier} has room again in {retry_after:g} s. Catch this, or let "
+            f"steps wait with when_full='wait'"
         )

@@ -1,6 +1,8 @@
-"""Stores that cannot be used, or cannot say what happened."""
+"""Stores, leases, journals and values that cannot be used, written or read."""
 
 from __future__ import annotations
+
+import reprlib
 
 from outlive.errors.base import OutliveError
 
@@ -85,4 +87,124 @@ class TransactionRefusedError(StoreError):
         self.what = what
         super().__init__(
             f"a step's transaction refuses {what}; the journal's commit ends it, and Outlive's own tables are Outlive's"
+        )
+
+
+class NotOwnerError(OutliveError):
+    """A worker lets go of a run that is not its own; nothing was changed."""
+
+    def __init__(self, run_id: str, worker_id: str, owner: str) -> None:
+        self.run_id, self.worker_id, self.owner = run_id, worker_id, owner
+        whose = f"worker {owner} does" if owner else "nobody does"
+        super().__init__(f"worker {worker_id} does not own run {run_id}, {whose}; look at it again before you go on")
+
+
+class LeaseUrlError(OutliveError, ValueError):
+    """A setting for leases that names no kind we have."""
+
+    def __init__(self, lease: object, reason: str) -> None:
+        self.lease, self.reason = lease, reason
+        super().__init__(f'lease={lease!r}: {reason}; use "store", "none" or "etcd://host:2379,host:2379"')
+
+
+class UnserialisableError(OutliveError, TypeError):
+    """A value would not come back from the journal as it went in."""
+
+    def __init__(self, what: str, path: str, type_name: str, reason: str) -> None:
+        self.what, self.path, self.type_name, self.reason = what, path, type_name, reason
+        super().__init__(f"{what} cannot be stored: at {path}, {type_name}: {reason}")
+
+
+class PayloadTooLargeError(OutliveError, ValueError):
+    """A value is larger than the limit on payloads."""
+
+    def __init__(self, what: str, size_bytes: int, limit_bytes: int) -> None:
+        self.what, self.size_bytes, self.limit_bytes = what, size_bytes, limit_bytes
+        super().__init__(
+            f"{what} has {size_bytes:,} bytes and the limit payload_bytes_max is {limit_bytes:,}; store it elsewhere "
+            f"and pass a reference, or raise the limit: Engine(..., limits=Limits(payload_bytes_max=...))"
+        )
+
+
+class HistoryTooLongError(OutliveError):
+    """A run's journal has reached its limit; the run is parked."""
+
+    def __init__(self, run_id: str, events: int, limit: int) -> None:
+        self.run_id, self.events, self.limit = run_id, events, limit
+        super().__init__(
+            f"run {run_id} has {events:,} events and the limit history_events_max is {limit:,}; split the work into "
+            f'child runs, or raise the limit and call engine.resume("{run_id}")'
+        )
+
+
+class UnreadableError(OutliveError):
+    """A recorded value cannot be read as the type the code now asks for."""
+
+    def __init__(
+        self,
+        what: str,
+        type_name: str,
+        reason: str,
+        *,
+        advice: str = "change the annotation back, or send what it asks for",
+    ) -> None:
+        self.what, self.type_name, self.reason = what, type_name, reason
+        super().__init__(f"{what} cannot be read as {type_name}: {reason}; {advice}")
+
+
+class CorruptJournalError(OutliveError):
+    """A journal row is not what was written."""
+
+    def __init__(self, run_id: str, seq: int, reason: str) -> None:
+        self.run_id, self.seq, self.reason = run_id, seq, reason
+        super().__init__(
+            f"journal of run {run_id} is damaged at event {seq}: {reason}; restore it from a backup, then call "
+            f'engine.resume("{run_id}")'
+        )
+
+
+class FormatTooNewError(OutliveError):
+    """A journal row was written by a later release than this one."""
+
+    def __init__(self, run_id: str, seq: int, reason: str) -> None:
+        self.run_id, self.seq, self.reason = run_id, seq, reason
+        super().__init__(f"event {seq} of run {run_id} was written by a later Outlive ({reason}); upgrade this worker")
+
+
+class HistoryFormatError(OutliveError):
+    """A file is no exported history, or not the one that was written."""
+
+    def __init__(self, source: str, line: int, reason: str) -> None:
+        self.source, self.line, self.reason = source, line, reason
+        super().__init__(f"{source}:{line}: {reason}; export the history again")
+
+
+class InvalidCheckpointError(OutliveError, ValueError):
+    """A checkpoint that no store can keep."""
+
+    def __init__(self, field: str, value: object, reason: str) -> None:
+        self.field, self.value, self.reason = field, value, reason
+        # Shortened: it may be of any size, and nobody knows what is in it.
+        super().__init__(f"{field}={reprlib.repr(value)} cannot be part of a checkpoint: {reason}")
+
+
+class DuplicateCheckpointError(OutliveError):
+    """The run has a checkpoint with this sequence number already; nothing was written."""
+
+    def __init__(self, run_id: str, sequence: int) -> None:
+        self.run_id, self.sequence = run_id, sequence
+        super().__init__(
+            f"run {run_id!r} has a checkpoint {sequence} already; somebody else writes for this run, or it was not "
+            f"loaded before going on: load_run({run_id!r}) and take the next number"
+        )
+
+
+class CorruptCheckpointError(OutliveError):
+    """A checkpoint is not what was written."""
+
+    def __init__(self, run_id: str, sequence: int, reason: str) -> None:
+        self.run_id, self.sequence, self.reason = run_id, sequence, reason
+        super().__init__(
+            f"checkpoint {sequence} of run {run_id!r} is damaged: {reason}; restore it from a backup, or begin anew "
+            f"after clear({run_id!r})"
         )

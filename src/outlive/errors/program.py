@@ -1,0 +1,311 @@
+"""What is wrong with a program: its arguments, definitions and engines, and code that contradicts its journal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType, TracebackType
+from typing import Any
+
+from outlive.errors.base import ConfigurationError, OutliveError
+
+
+class DefinitionError(OutliveError):
+    """A workflow or step cannot be defined like this."""
+
+
+class DuplicateDefinitionError(DefinitionError):
+    """Two functions claim one name."""
+
+    def __init__(self, kind: str, name: str, first: str, second: str) -> None:
+        self.kind, self.name, self.first, self.second = kind, name, first, second
+        super().__init__(
+            f"{kind} {name!r} is defined twice: at {first} and at {second}; give one of them another name: "
+            f'@outlive.{kind}(name="...")'
+        )
+
+
+class LocalDefinitionError(DefinitionError):
+    """A lambda or a nested function cannot be found again after a restart."""
+
+    def __init__(self, kind: str, qualname: str, where: str) -> None:
+        self.kind, self.qualname, self.where = kind, qualname, where
+        super().__init__(
+            f"{qualname} at {where} cannot be a {kind}: a restarted process finds a {kind} by its name, and a "
+            f"lambda or a function inside a function has none; define it at the top level of a module. If a decorator "
+            f"made it, let that decorator keep the name of the function with functools.wraps"
+        )
+
+
+class UnstorableTypeError(DefinitionError, TypeError):
+    """An annotation whose values could not be told apart when they are read back."""
+
+    def __init__(self, what: str, type_name: str, reason: str) -> None:
+        self.what, self.type_name, self.reason = what, type_name, reason
+        super().__init__(
+            f"{what} cannot be stored as {type_name}: {reason.rstrip('.')}. If it is a union, make its classes msgspec "
+            f"structs with a tag, `class Card(msgspec.Struct, tag=True)`, or put them into a dataclass that has an "
+            f"optional field for each"
+        )
+
+
+class WrongArgumentsError(OutliveError, TypeError):
+    """A workflow or a step does not take the arguments that it was given."""
+
+    def __init__(self, name: str, signature: str, reason: str, advice: str = "") -> None:
+        self.name, self.signature, self.reason = name, signature, reason
+        super().__init__(f"{name}{signature} does not take these arguments: {reason}{advice and f'; {advice}'}")
+
+    def at_start(self) -> WrongArgumentsError:
+        """The same for who starts a run."""
+        advice = (
+            f"give them by position, engine.start({self.name}, ...), or by name, "
+            f"engine.start({self.name}.bind(...), id=...)"
+        )
+        return WrongArgumentsError(self.name, self.signature, self.reason, advice)
+
+
+class WorkflowNotFoundError(OutliveError):
+    """No workflow of this name and version is defined in this process."""
+
+    def __init__(self, name: str, version: int | None, known: list[str]) -> None:
+        self.name, self.version, self.known = name, version, known
+        wanted = name if version is None else f"{name}@{version}"
+        super().__init__(
+            f"no workflow {wanted} is defined here; import the module that defines it before the engine starts "
+            f"(defined: {', '.join(sorted(known)) or 'none'})"
+        )
+
+
+SHOWN_CHARACTERS_MAX = 80
+
+
+class InvalidArgumentError(ConfigurationError, DefinitionError):
+    """A verb, a decorator or an option was given something that cannot work; nothing was done.
+
+    Carries `where` it was given, the `name` of the argument, the value that was `given` and what is `wanted`. It is a
+    `ValueError`; one of the wrong type is `ArgumentTypeError`.
+    """
+
+    def __init__(self, where: str, name: str, given: object, wanted: str) -> None:
+        self.where, self.name, self.given, self.wanted = where, name, given, wanted
+        super().__init__(f"{where}: {name}={shown(given)} cannot work: {wanted}")
+
+
+class ArgumentTypeError(InvalidArgumentError, TypeError):
+    """A verb, a decorator or an option was given something of the wrong type; nothing was done."""
+
+
+def shown(given: object) -> str:
+    """A value as its user wrote it, but not pages of it."""
+    try:
+        text = repr(given)
+    except Exception:  # It is the user's code.
+        text = f"<{type(given).__qualname__}>"
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
+
+
+class MachineError(DefinitionError):
+    """The states of a machine do not fit together."""
+
+    def __init__(self, machine: str, problems: Sequence[str]) -> None:
+        self.machine, self.problems = machine, list(problems)
+        super().__init__(f"machine {machine} cannot run: {'; '.join(problems)}; mend it and start again")
+
+
+class UnknownStateError(OutliveError):
+    """The journal names a state that the code does not have; the run is parked."""
+
+    def __init__(self, machine: str, state: str, known: Sequence[str]) -> None:
+        self.machine, self.state, self.known = machine, state, list(known)
+        super().__init__(
+            f"the journal says that machine {machine} is in state {state}, which this code does not have (it has "
+            f"{', '.join(known)}); deploy code that has {state}, or give the new code another version, then resume the "
+            f"run"
+        )
+
+
+class UndoNotFoundError(OutliveError):
+    """A snapshot says that something would have to be undone, by a step that the code does not have; the run is
+    parked."""
+
+    def __init__(self, machine: str, undo: str, step: str) -> None:
+        self.machine, self.undo, self.step = machine, undo, step
+        super().__init__(
+            f"machine {machine} would undo {step} with step {undo}, which this code does not have; deploy code that "
+            f"has it, then resume the run"
+        )
+
+
+class StateResultError(OutliveError, TypeError):
+    """A handler returned something that says not where to go."""
+
+    def __init__(self, machine: str, state: str, returned: str, wanted: str) -> None:
+        self.machine, self.state, self.returned, self.wanted = machine, state, returned, wanted
+        super().__init__(f"state {state} of machine {machine} returned {returned}; return {wanted}")
+
+
+class SplitFailedError(OutliveError):
+    """Too few branches of a split succeeded for its join."""
+
+    def __init__(
+        self, machine: str, state: str, *, join: str, succeeded: Sequence[str], errors: Mapping[str, Any], is_late: bool
+    ) -> None:
+        self.machine, self.state, self.join = machine, state, join
+        self.succeeded, self.is_late = list(succeeded), is_late
+        self.errors = {name: f"{type(error).__qualname__}: {error}" for name, error in errors.items()}
+        why = "its time is over" if is_late else "the others cannot make up for it"
+        failed = "; ".join(f"{name} failed with {told}" for name, told in self.errors.items()) or "none failed"
+        super().__init__(
+            f"split {state} of machine {machine} wants {join}, and {len(self.succeeded)} succeeded "
+            f"({', '.join(self.succeeded) or 'none'}); {why}: {failed}"
+        )
+
+
+class EngineForkedError(OutliveError, RuntimeError):
+    """The engine was entered before the process was forked."""
+
+    def __init__(self, entered_in: int, used_in: int) -> None:
+        self.entered_in, self.used_in = entered_in, used_in
+        super().__init__(
+            f"this engine belongs to process {entered_in} and was used by its fork {used_in}; make and enter an engine "
+            f"in the child, or start the process another way (spawn)"
+        )
+
+
+class OtherLoopError(OutliveError, RuntimeError):
+    """An async verb was used on another event loop than the one that entered the engine."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(
+            f"this engine belongs to the event loop that entered it, and was used {where}; from another thread use "
+            f"`engine.sync`, or `asyncio.run_coroutine_threadsafe(engine.start(...), engine.loop)`"
+        )
+
+
+class SyncOnLoopError(OutliveError, RuntimeError):
+    """`engine.sync` was used on the thread of the engine's own event loop."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "engine.sync would wait here for the event loop that it blocks; in async code write "
+            "`await engine.start(...)`, or call sync code with `await asyncio.to_thread(...)`"
+        )
+
+
+class MissingExtraError(ConfigurationError, ImportError):
+    """A part of Outlive needs a package that is not installed."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        self.what, self.package, self.extra = what, package, extra
+        super().__init__(f"{what} needs the package {package}; run: pip install 'outlive[{extra}]'")
+
+
+class EngineClosedError(OutliveError, RuntimeError):
+    """The engine is not running."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(
+            f"{what} needs a running engine; use it inside `async with outlive.Engine(...) as engine:`, "
+            f"or without async inside `with outlive.Engine(...).sync as engine:`"
+        )
+
+
+class NotDurableError(OutliveError, RuntimeError):
+    """A workflow asked its loop for something that no journal can replay. `where` is the line of its code."""
+
+    def __init__(self, what: str, trace: TracebackType | None = None) -> None:
+        self.what = what
+        self.where = _where(_stack(sys._getframe(1)) if trace is None else _frames(trace))
+        at = f" at {self.where}" if self.where else ""
+        super().__init__(
+            f"{what} is not durable and cannot be used in a workflow{at}; do this in a step (@outlive.step) "
+            f"and await the step"
+        )
+
+
+def _stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
+    """The calls that led here in this turn of a run's loop, outermost first."""
+    found: list[tuple[FrameType, int]] = []
+    while frame is not None and (_module(frame), frame.f_code.co_name) != ("outlive._replay.loop", "drain"):
+        found.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return found[::-1] if frame is not None else []
+
+
+def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:
+    found: list[tuple[FrameType, int]] = []
+    while trace is not None:
+        found.append((trace.tb_frame, trace.tb_lineno))
+        trace = trace.tb_next
+    return found
+
+
+def _where(frames: list[tuple[FrameType, int]]) -> str:
+    """The last line of the user's code among these: of the package that the first frame which is not ours lies in.
+
+    Empty if that is the standard library: a task of nothing but its code does not show who made it.
+    """
+    roots = [_module(frame).partition(".")[0] for frame, _ in frames]
+    user = next((root for root in roots if root != "outlive"), "")
+    if not user or user in sys.stdlib_module_names:
+        return ""
+    frame, line = next(each for each, root in zip(reversed(frames), reversed(roots), strict=True) if root == user)
+    return f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_name}"
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+class NotInRunError(OutliveError, RuntimeError):
+    """This name means something only inside a running workflow or step."""
+
+    def __init__(self, name: str, place: str) -> None:
+        self.name, self.place = name, place
+        decorators = " or ".join(f"@outlive.{kind}" for kind in ("workflow", "step") if kind in place)
+        super().__init__(
+            f"outlive.{name}() was called outside {place}; call it in a function decorated with {decorators}, in a run "
+            f"that an engine runs"
+        )
+
+
+class DivergenceError(OutliveError):
+    """The code asks for something that the journal contradicts; the run is parked, never failed."""
+
+    def __init__(self, *, definition: str, seq: int, journal: str, code: str) -> None:
+        self.definition, self.seq, self.journal, self.code = definition, seq, journal, code
+        super().__init__(
+            f"the code of {definition} no longer matches the journal at event {seq}\n"
+            f"  - journal: {journal}\n"
+            f"  + code:    {code}\n"
+            f"deploy the code that wrote this journal, or give the new code another version, then resume the run"
+        )
+
+
+class StuckError(OutliveError):
+    """The workflow waits for something that no event can ever bring."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(
+            f"the workflow waits at {where} for something that no journal event can bring (an Event that "
+            f"nobody sets, a future of another loop, ...); wait for a step, a timer or a signal instead"
+        )
+
+
+class RunawayError(OutliveError):
+    """The workflow spins without waiting for anything durable."""
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+        super().__init__(
+            f"the workflow took {turns:,} turns of its loop without waiting for anything durable "
+            f"(turns_per_event_max); put the busy work into a step"
+        )
+
+
+class RunDropped(BaseException):
+    """A dropped run's `finally` block asked for something; nothing of it may happen."""
