@@ -55,6 +55,7 @@ from outlive._replay.command import (
     StartDetached,
     TakeSnapshot,
 )
+from outlive._replay.feeding import feed
 from outlive._runtime.tree.fact import fact_of_record
 from tests.replay.define import NONCE, SECOND, START_AT, TURNS_MAX, Code, created, finish, pack
 from tests.replay.life import Key, Life, call_name, describe, is_inside_transaction, key_of, read_books, sort_asked
@@ -137,7 +138,7 @@ class Driver:
         event = open_row(seal(event, salt=SALT, seq=len(life.journal)), salt=SALT, run_id="r")
         life.journal.append(event)
         self._strike_off(event)
-        commands = self._execution.feed(event)
+        commands = feed(self._execution, event)
         life.asked.append([describe(command) for command in commands])
         for command in commands:
             self._note(command)
@@ -173,10 +174,10 @@ class Driver:
     def _take_over(self, journal: Sequence[AnyEvent]) -> None:
         """Go on with a run that another worker has begun."""
         life = self.life
-        self._execution.foresee(journal)
+        self._execution.look_ahead(journal)
         for event in journal:
             life.journal.append(event)
-            commands = self._execution.feed(event)
+            commands = feed(self._execution, event)
             life.asked.append([describe(command) for command in commands])
             life.park = next((command.reason for command in commands if isinstance(command, Park)), life.park)
             life.books.append(read_books(self._execution))
@@ -188,9 +189,9 @@ class Driver:
         before = read_books(self._execution)
         self._execution.drop()
         self._execution = self.life.code.execution(turns_max=self._turns_max)
-        self._execution.foresee(self.life.journal)
+        self._execution.look_ahead(self.life.journal)
         for seq, event in enumerate(self.life.journal):
-            asked = [describe(command) for command in self._execution.feed(event)]
+            asked = [describe(command) for command in feed(self._execution, event)]
             assert asked == self.life.asked[seq], f"event {seq} replays otherwise"
         assert read_books(self._execution) == before
         self._open = {key_of(command): command for command in self._execution.outstanding()}

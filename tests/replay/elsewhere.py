@@ -14,6 +14,7 @@ from typing import Any
 
 from outlive._define.inside import now, random, uuid4
 from outlive._journal.codec import Row, open_journal
+from outlive._replay.feeding import feed
 from tests.replay.define import NONCE, Code, step, workflow
 from tests.replay.life import describe, fed
 
@@ -83,7 +84,7 @@ def replay(rows: list[Row]) -> list[Any]:
     """What a run asks for because of each of these rows."""
     with fed(CODE, []) as execution:
         return [
-            [repr(describe(command)) for command in execution.feed(event)]
+            [repr(describe(command)) for command in feed(execution, event)]
             for event in open_journal(rows, nonce=NONCE, run_id="r")
         ]
 

@@ -23,6 +23,7 @@ from outlive._replay.command import (
     TakeSnapshot,
 )
 from outlive._replay.execution import Execution
+from outlive._replay.feeding import feed
 from outlive._replay.snapshot import SNAPSHOT
 from tests.replay.define import TURNS_MAX, Code, unpack
 
@@ -165,9 +166,9 @@ def fed(code: Code, journal: Iterable[AnyEvent], *, turns_max: int = TURNS_MAX) 
     execution = code.execution(turns_max=turns_max)
     try:
         events = list(journal)
-        execution.foresee(events)
+        execution.look_ahead(events)
         for event in events:
-            execution.feed(event)
+            feed(execution, event)
         yield execution
     finally:
         execution.drop()
@@ -187,5 +188,5 @@ def assert_replays(life: Life) -> None:
         with fed(life.code, life.journal[:length]) as execution:
             assert read_books(execution) == life.books[length - 1], f"after {length} events"
             for seq in range(length, len(life.journal)):
-                asked = [describe(command) for command in execution.feed(life.journal[seq])]
+                asked = [describe(command) for command in feed(execution, life.journal[seq])]
                 assert asked == life.asked[seq], f"event {seq}, replayed from {length}"

@@ -26,6 +26,7 @@ from outlive._journal.event import (
 from outlive._replay.command import Command, EndRun, RunStep, StartChild, StartDetached
 from outlive._replay.ending import STATUS
 from outlive._replay.execution import Execution
+from outlive._replay.feeding import feed
 from tests.replay.define import Code
 from tests.replay.driver import live
 from tests.replay.life import Asked, Life, describe, fed
@@ -51,9 +52,9 @@ def strict(of: Workflow[..., Any]) -> Workflow[..., Any]:
 def feed_until_parked(code: Code, journal: list[AnyEvent]) -> tuple[int, str]:
     """Where and why the journal cannot be replayed with this code; (-1, "") if it can."""
     with fed(code, []) as execution:
-        execution.foresee(journal)
+        execution.look_ahead(journal)
         for seq, event in enumerate(journal):
-            commands = execution.feed(event)
+            commands = feed(execution, event)
             if execution.is_parked:
                 ((_, reason),) = [describe(command) for command in commands]
                 return seq, str(reason)
@@ -163,7 +164,7 @@ def test_any_code_parks_at_the_first_event_that_it_did_not_ask_for() -> None:
         with fed(code, []) as execution:
             for event in life.journal:
                 wrong = not is_asked(execution, event)
-                execution.feed(event)
+                feed(execution, event)
                 assert execution.is_parked or not wrong, f"{other.fn.__name__} swallowed {event}"
                 if execution.is_parked:
                     contradictions += 1

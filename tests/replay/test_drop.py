@@ -17,6 +17,7 @@ from outlive._define.inside import start, wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, TimerFired
 from outlive._replay import closing
+from outlive._replay.feeding import feed
 from tests.replay.define import START_AT, Code, created, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import describe, fed
@@ -393,7 +394,7 @@ def drop_quietly(of: Workflow[..., Any], journal: list[AnyEvent]) -> None:
     """Bring a run into memory, drop it, and collect the garbage."""
     execution = Code(of, child).execution()
     for event in journal:
-        execution.feed(event)
+        feed(execution, event)
     EFFECTS.clear()
     execution.drop()
     assert execution.outstanding() == []
@@ -428,7 +429,7 @@ def test_a_dropped_run_goes_on_after_a_replay(of: Workflow[..., Any]) -> None:
 def test_dropping_asks_for_nothing() -> None:
     """What the blocks asked for cannot be seen in the execution either."""
     execution = Code(gathers_in_finally).execution()
-    execution.feed(created(gathers_in_finally))
+    feed(execution, created(gathers_in_finally))
     commands = execution.commands
 
     execution.drop()
@@ -497,8 +498,8 @@ def test_a_workflow_that_swallows_everything_can_be_dropped(
 def test_a_parked_run_can_be_dropped(capfd: pytest.CaptureFixture[str]) -> None:
     """What is of no use any more goes as quietly as what waits."""
     execution = Code(in_finally).execution()
-    execution.feed(created(in_finally))
-    execution.feed(TimerFired(at=START_AT, call="@timer"))
+    feed(execution, created(in_finally))
+    feed(execution, TimerFired(at=START_AT, call="@timer"))
     assert execution.is_parked
 
     execution.drop()
@@ -548,7 +549,7 @@ def test_garbage_of_a_run_in_memory_is_collected_without_a_trace(collect_after: 
 
     with fed(life.code, []) as execution:
         for seq, event in enumerate(life.journal):
-            assert [describe(command) for command in execution.feed(event)] == life.asked[seq]
+            assert [describe(command) for command in feed(execution, event)] == life.asked[seq]
             if seq == collect_after:
                 gc.collect()
 

@@ -18,6 +18,7 @@ import pytest
 
 from outlive._define.step import Step
 from outlive._replay.command import Command
+from outlive._replay.feeding import feed
 from tests.replay.define import Code, created, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import describe, fed
@@ -81,7 +82,7 @@ async def test_feeding_works_in_the_callback_of_a_future() -> None:
 
         def on_done(task: asyncio.Task[None]) -> None:
             assert asyncio.current_task() is None
-            fed_events.set_result([describe(each) for event in journal[1:3] for each in execution.feed(event)])
+            fed_events.set_result([describe(each) for event in journal[1:3] for each in feed(execution, event)])
 
         async def step_in_the_worker() -> None:
             await asyncio.sleep(0)
@@ -118,7 +119,7 @@ async def test_two_runs_can_be_fed_in_turns() -> None:
     with fed(Code(busy), []) as one, fed(Code(busy), []) as two:
         for seq, event in enumerate(life.journal):
             for execution in (one, two):
-                assert [describe(command) for command in execution.feed(event)] == life.asked[seq]
+                assert [describe(command) for command in feed(execution, event)] == life.asked[seq]
 
 
 async def test_a_step_called_outside_a_run_is_the_plain_function() -> None:

@@ -16,6 +16,7 @@ from outlive._define.inside import wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed, RunSuspended
 from outlive._replay.command import Park
+from outlive._replay.feeding import feed
 from outlive.errors import DefinitionError
 from tests.replay.define import START_AT, Code, signal, step, workflow
 from tests.replay.driver import live
@@ -286,7 +287,7 @@ def test_old_code_knows_from_every_point_that_it_lacks_the_change(
             parks = [
                 command
                 for event in life.journal[at:length]
-                for command in execution.feed(event)
+                for command in feed(execution, event)
                 if isinstance(command, Park)
             ]
             assert [park.lacks for park in parks] == [name]
@@ -296,7 +297,7 @@ def test_a_contradiction_before_the_mark_lacks_nothing() -> None:
     """A run is left to newer code only where the journal has a change that this code has not asked for."""
     life = live(new_sequence)
     with fed(Code(renamed(new_replaced, "sequence")), []) as execution:
-        parks = [command for event in life.journal for command in execution.feed(event) if isinstance(command, Park)]
+        parks = [command for event in life.journal for command in feed(execution, event) if isinstance(command, Park)]
 
     assert [park.lacks for park in parks] == [""]
 

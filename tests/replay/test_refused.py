@@ -14,6 +14,7 @@ import pytest
 
 from outlive._define.inside import start
 from outlive._journal.event import StepSucceeded, TimerFired
+from outlive._replay.feeding import feed
 from outlive._replay.loop import RunLoop
 from outlive.errors import NotDurableError
 from tests.replay.define import START_AT, Code, created, plain, step, workflow
@@ -476,9 +477,9 @@ def test_a_person_who_stops_the_process_ends_no_run() -> None:
     FOREIGN["interrupt"] = True
     with fed(Code(interrupted), journal[:1]) as execution:
         with pytest.raises(KeyboardInterrupt):
-            execution.feed(journal[1])
+            feed(execution, journal[1])
         assert execution.outstanding() == []
-        assert execution.feed(StepSucceeded(at=START_AT, call="nothing", result=plain(1)))[0].reason  # type: ignore[union-attr]
+        assert feed(execution, StepSucceeded(at=START_AT, call="nothing", result=plain(1)))[0].reason  # type: ignore[union-attr]
     with fed(Code(interrupted), journal[:2]) as execution:
         assert [command.call for command in execution.outstanding()] == ["work#2"]  # type: ignore[union-attr]
 
@@ -486,6 +487,6 @@ def test_a_person_who_stops_the_process_ends_no_run() -> None:
 def test_an_event_that_nobody_waits_for_parks() -> None:
     """A timer that the code did not make contradicts it."""
     with fed(Code(interrupted), [created(interrupted)]) as execution:
-        (park,) = execution.feed(TimerFired(at=START_AT, call="@timer"))
+        (park,) = feed(execution, TimerFired(at=START_AT, call="@timer"))
 
     assert "timer @timer fired" in park.reason  # type: ignore[union-attr]

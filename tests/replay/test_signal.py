@@ -10,7 +10,8 @@ import pytest
 from outlive._define.inside import start, wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import MessageSetAside, RunClaimed, RunParked, RunResumed
-from outlive._replay.asking import Received
+from outlive._replay.feeding import feed
+from outlive._replay.frame import Received
 from tests.replay.define import START_AT, Code, created, plain, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import assert_replays, fed
@@ -316,5 +317,5 @@ def test_nothing_is_asked_after_the_run_was_parked() -> None:
     with fed(Code(typed), journal) as execution:
         assert execution.is_parked
         assert execution.outstanding() == []
-        assert execution.feed(signal("number", 5)) == []
+        assert feed(execution, signal("number", 5)) == []
         assert execution.events == len(journal) + 1

@@ -12,6 +12,7 @@ from outlive._journal.event import StepFailed, StepProgressed, StepSucceeded
 from outlive._journal.failure import failure_of
 from outlive._model import Retry
 from outlive._replay.command import RunStep
+from outlive._replay.feeding import feed
 from outlive.errors import StepFailed as StepFailedError
 from tests.replay.define import SECOND, START_AT, Code, created, plain, step, workflow
 from tests.replay.driver import live
@@ -116,7 +117,7 @@ def test_every_builtin_error_can_come_out_of_a_step(error: BaseException) -> Non
         assert isinstance(command, RunStep)
         failed = StepFailed(at=START_AT, call="flaky", failure=failure_of(error), digest=command.digest)
 
-        (end,) = execution.feed(failed)
+        (end,) = feed(execution, failed)
 
     assert "failed" in str(end)
 
@@ -125,7 +126,7 @@ def test_progress_is_given_to_the_next_attempt() -> None:
     """What a step saved comes back with its command; a replay finds the last of it."""
     with fed(Code(retried), [created(retried)]) as execution:
         for saved in (1, 2):
-            assert execution.feed(StepProgressed(at=START_AT, call="flaky", progress=plain(saved))) == []
+            assert feed(execution, StepProgressed(at=START_AT, call="flaky", progress=plain(saved))) == []
         (command,) = execution.outstanding()
 
     assert isinstance(command, RunStep)
@@ -147,6 +148,6 @@ def test_the_clock_of_a_run_never_goes_back() -> None:
         assert isinstance(command, RunStep)
         late = StepSucceeded(at=START_AT - 5 * SECOND, call="flaky", result=plain(1), digest=command.digest)
 
-        (end,) = execution.feed(late)
+        (end,) = feed(execution, late)
 
     assert end.result == b'["2023-11-14T22:13:20+00:00","2023-11-14T22:13:20+00:00"]'  # type: ignore[union-attr]

@@ -23,9 +23,8 @@ from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, D
 from outlive._model.given import Span
 from outlive._replay.approval import ask, decision, escalate, expire, watch_scope
 from outlive._replay.ask import this_execution
-from outlive._replay.asking import Asking
 from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE
+from outlive._replay.frame import SCOPE, OpenApproval
 from outlive.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -116,10 +115,10 @@ async def wait_for_approval(
     _check_notify(notify)
     answer: tuple[Decision, Any] | str = ""
     while isinstance(answer, str):
-        asking = ask(execution, wanted, request, again=answer)
-        watch = _Watch(execution, asking, request, notify)
+        asked = ask(execution, wanted, request, again=answer)
+        watch = _Watch(execution, asked, request, notify)
         try:
-            answer = await decision(execution, asking, kind)
+            answer = await decision(execution, asked, kind)
         finally:
             watch.end()
     decided, filled = answer
@@ -142,10 +141,14 @@ class _Watch:
     """What happens beside the wait for one request: the deadline, notices, reminders, the escalation."""
 
     def __init__(
-        self, execution: Execution, asking: Asking, request: ApprovalRequest, notify: Step[[ApprovalNotice], Any] | None
+        self,
+        execution: Execution,
+        asked: OpenApproval,
+        request: ApprovalRequest,
+        notify: Step[[ApprovalNotice], Any] | None,
     ) -> None:
         self._execution = execution
-        self._asking = asking
+        self._asked = asked
         self._request = request
         self._notify = notify
         self._run_id = SCOPE.get().frame.id
@@ -153,13 +156,13 @@ class _Watch:
         self._alarms: list[Any] = []
         self._tasks: list[asyncio.Task[None]] = []
         context = contextvars.copy_context()
-        context.run(SCOPE.set, watch_scope(asking))
+        context.run(SCOPE.set, watch_scope(asked))
         context.run(self._begin)
 
     def _begin(self) -> None:
         loop, request = self._execution.loop, self._request
         if request.deadline_at is not None:
-            self._alarms.append(loop.call_at(request.deadline_at / 1_000_000, expire, self._asking))
+            self._alarms.append(loop.call_at(request.deadline_at / 1_000_000, expire, self._asked))
         if request.escalate_at is not None:
             self._alarms.append(loop.call_at(request.escalate_at / 1_000_000, self._escalate))
         if self._notify is not None:
@@ -176,22 +179,22 @@ class _Watch:
             await self._tell(notify, "reminder")
 
     def _escalate(self) -> None:
-        if self._asking.future.done():
+        if self._asked.future.done():
             return
-        escalate(self._execution, self._asking, self._request.escalate_to)
+        escalate(self._execution, self._asked, self._request.escalate_to)
         if self._notify is not None:
             self._tasks.append(self._execution.loop.create_task(self._tell(self._notify, "escalated")))
 
     async def _tell(self, notify: Step[[ApprovalNotice], Any], kind: NoticeKind) -> None:
-        asking = self._asking
+        asked = self._asked
         notice = ApprovalNotice(
             run_id=self._run_id,
-            name=asking.name,
+            name=asked.name,
             kind=kind,
-            title=asking.title,
-            assignees=asking.assignees,
-            deadline=None if asking.deadline_at is None else instant(asking.deadline_at),
-            request=asking.call,
+            title=asked.title,
+            assignees=asked.assignees,
+            deadline=None if asked.deadline_at is None else instant(asked.deadline_at),
+            request=asked.call,
         )
         # Its failure is in the journal. People can still decide, and the next reminder tries again.
         with suppress(Exception):

@@ -22,8 +22,7 @@ import msgspec
 
 from outlive._journal.arguments import Signature
 from outlive._model import Payload, RunStatus
-from outlive._replay.ask import detached_end, this_execution
-from outlive._replay.batching import cancel_detached, run_item, start_ready
+from outlive._replay.ask import cancel_detached, detached_end, run_item, start_detached, this_execution
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.deciding import publish
 from outlive._replay.ending import failed_error
@@ -115,7 +114,7 @@ async def _run_chunk(plan: Plan, number: int, chunk: Chunk, lanes: int, tally: T
         tags[BUDGET] = str(plan.failures_max - tally.failed)
     spec = msgspec.structs.replace(_CHUNK, name=plan.item, version=plan.version)
     try:
-        await start_ready(execution, spec, chunk.payload, run_id=run_id, tags=tags)
+        await start_detached(execution, spec, (), {}, run_id=run_id, tags=tags, payload=chunk.payload)
         ended = await detached_end(execution, run_id)
     except asyncio.CancelledError:
         cancel_detached(execution, run_id)

@@ -16,6 +16,7 @@ from outlive._define.workflow import Bound, Startable, bound
 from outlive._journal.value import codec_for
 from outlive._model import RunStatus, check_run_id, child_id, given
 from outlive._replay.ask import (
+    cancel_detached,
     child_result,
     current_execution,
     detached_end,
@@ -25,7 +26,6 @@ from outlive._replay.ask import (
     take_signal,
     this_execution,
 )
-from outlive._replay.batching import cancel_detached
 from outlive._replay.ending import failed_error
 from outlive._replay.frame import SCOPE
 from outlive.errors import ConfigurationError, NotInRunError, RunCancelled, RunTimedOut

@@ -48,8 +48,7 @@ from outlive._define.plain import PlainSaga, roll_back_plainly
 from outlive._define.step import Step, as_undo
 from outlive._model import given
 from outlive._replay.ask import current_execution
-from outlive._replay.continuing import find_heir
-from outlive._replay.ending import find_not_durable
+from outlive._replay.ending import find_heir, find_not_durable
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.rollback import forget, roll_back

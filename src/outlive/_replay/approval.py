@@ -2,8 +2,8 @@
 
 A request is a fact that the run records by itself (`ApprovalRequested`), under a call identity of its own. The decision
 comes as `ApprovalDecided`, which names that call and is the only event that resolves the wait. A wait that ends in any
-other way takes the request back with `ApprovalClosed`, so that nobody decides in vain: cancelled, timed out, its
-deadline over, or the end of the run. A dropped run takes nothing back; it goes on elsewhere.
+other way withdraws the request with `ApprovalClosed`, so that nobody decides in vain: cancelled, timed out, its
+deadline over, or the end of the run. A dropped run withdraws nothing; it goes on elsewhere.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from outlive._journal.value import Stored
 from outlive._model.approval import ApprovalRequest, Decision
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.ask import read_or_park
-from outlive._replay.asking import Asking
 from outlive._replay.execution import Execution
-from outlive._replay.frame import APPROVAL, SCOPE, Scope
+from outlive._replay.frame import APPROVAL, SCOPE, OpenApproval, Scope
 from outlive._replay.set_aside import read_or_set_aside
 from outlive.errors import ApprovalExpired, UnreadableError
 
@@ -34,12 +33,12 @@ WATCH = "watch"
 _encode = msgspec.json.Encoder().encode
 
 
-def ask(execution: Execution, name: str, request: ApprovalRequest, *, again: str = "") -> Asking:
+def ask(execution: Execution, name: str, request: ApprovalRequest, *, again: str = "") -> OpenApproval:
     """Ask people for a decision; `again` says why they are asked once more."""
     scope = SCOPE.get()
     frame = scope.frame
     call = scope.call(f"{APPROVAL}/{name}")
-    asking = Asking(
+    asked = OpenApproval(
         call,
         execution.loop.create_future(),
         name=name,
@@ -48,12 +47,12 @@ def ask(execution: Execution, name: str, request: ApprovalRequest, *, again: str
         deadline_at=request.deadline_at,
         again=again,
     )
-    frame.approvals[call] = asking
+    frame.approvals[call] = asked
     fact = ApprovalRequested(
         at=0, run=frame.number, call=call, name=name, payload=NO_PAYLOAD, digest=_digest_of(request)
     )
     execution.record(fact, _encode(request))
-    return asking
+    return asked
 
 
 def _digest_of(request: ApprovalRequest) -> int:
@@ -65,24 +64,24 @@ def _digest_of(request: ApprovalRequest) -> int:
     return crc32(_encode(msgspec.structs.replace(request, title="", form=msgspec.UNSET)))
 
 
-def watch_scope(asking: Asking) -> Scope:
+def watch_scope(asked: OpenApproval) -> Scope:
     """The scope of what happens beside the wait. It is made of the request alone, so that whether there is a deadline
     or a reminder changes the identity of no other call; no name of an approval has a '/'."""
-    return Scope(SCOPE.get().frame, f"{asking.call}/{WATCH}")
+    return Scope(SCOPE.get().frame, f"{asked.call}/{WATCH}")
 
 
-async def decision(execution: Execution, asking: Asking, form: FormType | None) -> tuple[Decision, Any] | str:
+async def decision(execution: Execution, asked: OpenApproval, form: FormType | None) -> tuple[Decision, Any] | str:
     """Wait for what people decide, and the form that they filled in. If that cannot be read it was set aside, and the
     answer is why: they have to be asked again."""
     execution.refuse_if_dropped()
     frame = SCOPE.get().frame
     try:
-        decided, message = await asking.future
+        decided, message = await asked.future
     except (asyncio.CancelledError, ApprovalExpired):
-        # With the decision already in its hands there is nothing to take back: it is in the journal.
-        if frame.approvals.pop(asking.call, None) is not None and not execution.loop.is_dropped:
-            call = watch_scope(asking).call(CLOSING)
-            execution.record(ApprovalClosed(at=0, run=frame.number, call=call, approval=asking.call))
+        # With the decision already in its hands there is nothing to withdraw: it is in the journal.
+        if frame.approvals.pop(asked.call, None) is not None and not execution.loop.is_dropped:
+            call = watch_scope(asked).call(CLOSING)
+            execution.record(ApprovalClosed(at=0, run=frame.number, call=call, approval=asked.call))
         raise
 
     def read(_: Stored) -> tuple[Decision, Any]:
@@ -90,29 +89,29 @@ async def decision(execution: Execution, asking: Asking, form: FormType | None) 
             raise decided
         if decided.form is msgspec.UNSET or form is None:
             return decided, None
-        return decided, form.decode(decided.form, f"the form of approval {asking.name!r}")
+        return decided, form.decode(decided.form, f"the form of approval {asked.name!r}")
 
-    where = {"name": asking.name, "approval": asking.call}
+    where = {"name": asked.name, "approval": asked.call}
     answer = await read_or_park(execution, partial(read_or_set_aside, execution, frame, message, read, **where))
     return frame.set_aside[-1].reason if answer is None else answer[0]
 
 
-def expire(asking: Asking) -> None:
+def expire(asked: OpenApproval) -> None:
     """The deadline has passed."""
-    if not asking.future.done():
-        asking.future.set_exception(ApprovalExpired(asking.name, asking.assignees))
+    if not asked.future.done():
+        asked.future.set_exception(ApprovalExpired(asked.name, asked.assignees))
 
 
-def escalate(execution: Execution, asking: Asking, others: tuple[str, ...]) -> None:
+def escalate(execution: Execution, asked: OpenApproval, others: tuple[str, ...]) -> None:
     """Ask others too; called in the scope of the watch."""
     scope = SCOPE.get()
-    asking.assignees += tuple(person for person in others if person not in asking.assignees)
-    everyone = _encode(asking.assignees)
+    asked.assignees += tuple(person for person in others if person not in asked.assignees)
+    everyone = _encode(asked.assignees)
     fact = ApprovalEscalated(
         at=0,
         run=scope.frame.number,
         call=scope.call(ESCALATION),
-        approval=asking.call,
+        approval=asked.call,
         payload=NO_PAYLOAD,
         digest=crc32(everyone),
     )

@@ -1,7 +1,7 @@
-"""What workflow code may ask of its execution: the other side of `Execution.feed`.
+"""What workflow code may ask of its execution: the other side of `feed`.
 
 Each of these runs on the run's own loop, gives the call its identity, leaves a command, and waits for a future that
-only a journal event resolves. A wait that is cancelled takes its call back, and that is replayed like everything else.
+only a journal event resolves. A wait that is cancelled withdraws its call, and that is replayed like everything else.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from zlib import crc32
 
 from msgspec import structs
 
-from outlive._journal.event import DetachedEnded
+from outlive._journal.event import DetachedCancelled, DetachedEnded
 from outlive._journal.value import ValueCodec
-from outlive._replay.asking import Received
+from outlive._model import Payload
 from outlive._replay.call import ChildCall, DetachedCall, StepCall
 from outlive._replay.command import CancelStep, RunStep, StartChild, StartDetached, StepOptions, StepSpec, WorkflowSpec
 from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE, Frame
+from outlive._replay.frame import SCOPE, Frame, Received
 from outlive._replay.loop import RunLoop
 from outlive._replay.saga import SAGA, Saga, find_saga
 from outlive._replay.set_aside import read_or_set_aside
@@ -51,12 +51,12 @@ async def run_step(
     if options.undo is not None:
         if (saga := find_saga(f"step {step.name}")) is not None:
             return await _run_booked(execution, saga, ask_step(execution, step, options, args, kwargs), options.undo)
-        options = structs.replace(options, undo=None)  # Nobody will ask for it.
+        options = structs.replace(options, undo=None)  # No saga will ask for it.
     call = ask_step(execution, step, options, args, kwargs)
     try:
         return await call.future
     except asyncio.CancelledError:
-        _take_back(execution, call)
+        _withdraw(execution, call)
         raise
 
 
@@ -78,8 +78,8 @@ def ask_step(
 async def _run_booked(execution: Execution, saga: Saga, call: StepCall, undo: StepSpec) -> Any:
     """Wait for a step that its saga may have to undo.
 
-    A wait that is cancelled does not take the step back while a saga answers for it: its effect may happen all the
-    same, so its outcome must come to be known.
+    A wait that is cancelled does not withdraw the step while a saga answers for it: its effect may happen all the same,
+    so its outcome must come to be known.
     """
     booking = saga.book(call.command.call, undo)
     booking.follow(call.future, SCOPE.get().frame)
@@ -89,12 +89,12 @@ async def _run_booked(execution: Execution, saga: Saga, call: StepCall, undo: St
         if booking.holder is not None:
             booking.give_up()
         else:
-            _take_back(execution, call)
+            _withdraw(execution, call)
         raise
 
 
-def _take_back(execution: Execution, call: StepCall) -> None:
-    """Nobody waits for a step any more."""
+def _withdraw(execution: Execution, call: StepCall) -> None:
+    """The workflow no longer waits for a step."""
     run, name = call.command.run, call.command.call
     if execution.calls.pop((run, name), None) is not None:
         execution.commands.append(CancelStep(run, name))
@@ -110,22 +110,35 @@ def start_child(
 ) -> ChildCall:
     """Start a run in this tree."""
     execution.refuse_if_dropped()
-    scope = SCOPE.get()
     arguments = spec.signature.encode(args, kwargs)
-    timeout_seconds = spec.timeout_seconds if timeout_seconds is None else timeout_seconds
-    now_at = execution.loop.now_at
+    seconds = spec.timeout_seconds if timeout_seconds is None else timeout_seconds
+    return _ask_child(execution, spec, SCOPE.get().call(spec.name), arguments, seconds=seconds, saga=SAGA.get())
+
+
+def _ask_child(
+    execution: Execution,
+    spec: WorkflowSpec,
+    name: str,
+    arguments: bytes,
+    *,
+    seconds: float | None,
+    saga: Saga | None = None,
+    item: int = -1,
+) -> ChildCall:
+    frame = SCOPE.get().frame
     command = StartChild(
         run=execution.next_number,
-        parent=scope.frame.number,
-        call=scope.call(spec.name),
+        parent=frame.number,
+        call=name,
         workflow=spec,
         arguments=arguments,
         digest=crc32(arguments),
-        timeout_at=None if timeout_seconds is None else now_at + round(timeout_seconds * 1_000_000),
+        timeout_at=None if seconds is None else execution.loop.now_at + round(seconds * 1_000_000),
+        item=item,
     )
     execution.next_number += 1
-    scope.frame.children += 1
-    call = ChildCall(command, execution.loop.create_future(), SAGA.get())
+    frame.children += 1
+    call = ChildCall(command, execution.loop.create_future(), saga)
     execution.calls[command.parent, command.call] = call
     execution.children[command.run] = call
     execution.commands.append(command)
@@ -143,6 +156,30 @@ async def child_result(execution: Execution, call: ChildCall) -> Any:
         raise
 
 
+async def run_item(execution: Execution, spec: StepSpec | WorkflowSpec, arguments: bytes, index: int) -> Any:
+    """Ask for one item of a batch and wait for its outcome.
+
+    It is a step or a child run like any other, except that its identity is its place in the batch, its arguments are
+    the bytes that the chunk was given, and its outcome is kept beside the journal too, where readers find it by its
+    place.
+    """
+    execution.refuse_if_dropped()
+    execution.has_items = True
+    name = f"{spec.name}[{index}]"
+    if isinstance(spec, WorkflowSpec):
+        child = _ask_child(execution, spec, name, arguments, seconds=spec.timeout_seconds, item=index)
+        return await child_result(execution, child)
+    run = SCOPE.get().frame.number
+    command = RunStep(run, name, spec, arguments, crc32(arguments), spec.options, item=index)
+    call = execution.calls[run, name] = StepCall(command, execution.loop.create_future())
+    execution.commands.append(command)
+    try:
+        return await call.future
+    except asyncio.CancelledError:
+        _withdraw(execution, call)
+        raise
+
+
 async def start_detached(
     execution: Execution,
     spec: WorkflowSpec,
@@ -152,11 +189,12 @@ async def start_detached(
     run_id: str | None = None,
     tags: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
+    payload: Payload | None = None,
 ) -> str:
-    """Start a tree of its own; its id, once it exists."""
+    """Start a tree of its own; its id, once it exists. Its input may lie in the store already: `payload`."""
     execution.refuse_if_dropped()
     scope = SCOPE.get()
-    arguments = spec.signature.encode(args, kwargs)
+    arguments = spec.signature.encode(args, kwargs) if payload is None else b""
     run, name = scope.frame.number, scope.call(spec.name)
     command = StartDetached(
         run=run,
@@ -164,15 +202,23 @@ async def start_detached(
         run_id=run_id or _detached_id(execution, spec, run, name),
         workflow=spec,
         arguments=arguments,
-        digest=crc32(arguments),
+        digest=crc32(arguments if payload is None else payload.blob.encode()),
         tags=tags or {},
         timeout_seconds=spec.timeout_seconds if timeout_seconds is None else timeout_seconds,
+        payload=payload,
     )
     call = DetachedCall(command, execution.loop.create_future())
     execution.calls[run, name] = call
     execution.commands.append(command)
     # Shielded: the start is on its way into the journal, and its answer must find its call.
     return str(await asyncio.shield(call.future))
+
+
+def cancel_detached(execution: Execution, run_id: str) -> None:
+    """Ask a run that was started detached to stop."""
+    execution.refuse_if_dropped()
+    scope = SCOPE.get()
+    execution.record(DetachedCancelled(at=0, run=scope.frame.number, call=scope.call("@cancel"), run_id=run_id))
 
 
 def _detached_id(execution: Execution, spec: WorkflowSpec, run: int, name: str) -> str:

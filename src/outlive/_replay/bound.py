@@ -12,18 +12,15 @@ bound, counted from the claim that followed (`renew`). Both are in the journal, 
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
 
 import msgspec
 
 from outlive._journal.event import AnyEvent, RunClaimed, RunParked
+from outlive._replay.call import Undoing
 from outlive._replay.command import StepOptions
 from outlive._replay.frame import SCOPE
-from outlive._replay.loop import RunLoop, Timer, TimerKeeper
 from outlive._replay.saga import Saga
-from outlive._replay.timers import Timers
+from outlive._replay.timers import Timer, Timers
 from outlive.errors import UndoTimeoutError
 
 UNDO_TIMEOUT = "@undo_timeout"
@@ -32,33 +29,13 @@ ATTEMPT_SECONDS_MAX = 300.0
 and no longer than this."""
 
 
-class Tree(TimerKeeper, Protocol):
-    """What a bound needs of its execution."""
-
-    bounds: list[UndoBound]
-    loop: RunLoop
-    timers: Timers
-
-
-class Progress(Protocol):
-    """How far a roll-back has come, newest first."""
-
-    @property
-    def undone(self) -> list[str]:
-        """The steps that are undone."""
-
-    @property
-    def left(self) -> list[str]:
-        """The steps that are not; the first of them is being undone."""
-
-
 class BoundTimer(Timer):
     """Wakes a run up when its roll-back has taken too long; never fires."""
 
     __slots__ = ("bound",)
 
-    def __init__(self, bound: UndoBound, tree: Tree, due_at: int) -> None:
-        super().__init__(tree, due_at, _never, (), contextvars.Context())
+    def __init__(self, bound: UndoBound, timers: Timers, due_at: int) -> None:
+        super().__init__(timers, due_at, _never, (), contextvars.Context())
         self.bound = bound
 
     def __gt__(self, other: object) -> bool:
@@ -70,40 +47,36 @@ class BoundTimer(Timer):
 class UndoBound:
     """The bound of one roll-back under way."""
 
-    __slots__ = ("_is_spent", "_name", "_tree", "due_at", "progress", "run", "saga", "seconds")
+    __slots__ = ("_is_spent", "_name", "_timers", "due_at", "progress", "run", "saga", "seconds")
 
-    def __init__(self, tree: Tree, saga: Saga, seconds: float) -> None:
+    def __init__(self, timers: Timers, saga: Saga, seconds: float, *, begun_at: int) -> None:
         scope = SCOPE.get()
-        self._tree = tree
+        self._timers = timers
         self.saga = saga
         self.seconds = seconds
         self.run = scope.frame.number
         self._name = scope.call(UNDO_TIMEOUT)
         self._is_spent = False
-        self.progress: Progress | None = None
+        self.progress: Undoing | None = None
         """None as long as it waits for steps in flight."""
-        self._set(tree.loop.now_at)
-        tree.bounds.append(self)
+        self._set(begun_at)
 
     def _set(self, begun_at: int) -> None:
         self.due_at = begun_at + round(self.seconds * 1_000_000)
-        self._tree.timers.add(BoundTimer(self, self._tree, self.due_at), self.run, self._name)
+        self._timers.add(BoundTimer(self, self._timers, self.due_at), self.run, self._name)
 
     def end(self) -> None:
         """The roll-back is done."""
-        self._tree.timers.take(self.run, self._name)
-        self._tree.bounds.remove(self)
+        self._timers.take(self.run, self._name)
 
-    def on_parked(self) -> None:
-        """Whatever parked the run: its time does not count."""
-        self._is_spent = True
-
-    def on_claimed(self, at: int) -> None:
-        """Somebody lets a parked run go on: the roll-back has as much time again."""
-        if self._is_spent:
+    def renew(self, event: AnyEvent) -> None:
+        """A claim of a run that was parked, for whatever reason, gives the roll-back as much time again."""
+        if type(event) is RunParked:
+            self._is_spent = True
+        elif type(event) is RunClaimed and self._is_spent:
             self._is_spent = False
-            self._tree.timers.take(self.run, self._name)
-            self._set(at)
+            self._timers.take(self.run, self._name)
+            self._set(event.at)
 
     def over(self) -> UndoTimeoutError:
         """Why the run is parked."""
@@ -111,28 +84,6 @@ class UndoBound:
             waited = [booking.name for booking in self.saga.bookings if booking.is_open]
             return UndoTimeoutError(self.seconds, waited=waited, undone=[], left=self.saga.to_undo())
         return UndoTimeoutError(self.seconds, waited=[], undone=self.progress.undone, left=self.progress.left)
-
-
-@contextmanager
-def bounded(tree: Tree, saga: Saga) -> Iterator[UndoBound | None]:
-    """The bound of a roll-back that begins now and ends with the block; None if it may take for ever."""
-    if saga.undo_seconds is None:
-        yield None
-        return
-    bound = UndoBound(tree, saga, saga.undo_seconds)
-    try:
-        yield bound
-    finally:
-        bound.end()
-
-
-def renew(tree: Tree, event: AnyEvent) -> None:
-    """Book-keeping that the bounds of a tree hang on."""
-    for bound in tree.bounds:
-        if type(event) is RunParked:
-            bound.on_parked()
-        elif type(event) is RunClaimed:
-            bound.on_claimed(event.at)
 
 
 def in_bounds(options: StepOptions, bound_seconds: float | None) -> StepOptions:

@@ -19,7 +19,7 @@ from outlive._journal.event import PatchTaken, RunPublished
 from outlive._journal.value import TAGGED
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.command import Heir, WorkflowSpec
-from outlive._replay.continuing import ContinueAsNew
+from outlive._replay.ending import ContinueAsNew
 from outlive._replay.execution import Execution
 from outlive._replay.frame import PATCH, SCOPE
 from outlive.errors import ConfigurationError
@@ -56,7 +56,7 @@ def patched(execution: Execution, name: str) -> bool:
     call = f"{PATCH}{name}"
     execution.unasked_marks.pop((frame.number, call), None)
     if call not in frame.patches:
-        ahead = execution.foresight
+        ahead = execution.ahead
         is_new = (frame.number, call) in ahead.patches or execution.events >= ahead.last
         frame.patches[call] = is_new
         if is_new:

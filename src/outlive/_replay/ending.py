@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from outlive._journal import event as journal
 from outlive._journal.event import Ending
@@ -12,10 +12,9 @@ from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, is_re
 from outlive._journal.value import Stored
 from outlive._model import Failure, Payload, RunStatus
 from outlive._replay.call import ChildCall
-from outlive._replay.command import Command, EndRun
-from outlive._replay.continuing import find_heir
+from outlive._replay.command import EndRun, Heir
+from outlive._replay.execution import Execution
 from outlive._replay.frame import Frame
-from outlive._replay.timers import Timers
 from outlive.errors import (
     NotDurableError,
     OutliveError,
@@ -51,49 +50,56 @@ _UNDURABLE = {
 """What asyncio says, in its own words, when a workflow does something that no journal can replay."""
 
 
-class Tree(Protocol):
-    """What winding up a run needs of its execution."""
+class ContinueAsNew(BaseException):
+    """Unwinds a workflow that goes on as a new generation.
 
-    children: dict[int, ChildCall]
-    closing: list[Frame]
-    commands: list[Command]
-    timers: Timers
+    `except Exception` does not see it. The run ends when it comes out at the top, alone or in the group that a
+    `TaskGroup` makes of it.
+    """
 
-    def park(self, error: OutliveError, run: int = 0) -> None:
-        """Stop here."""
-
-    def cancel_child(self, call: ChildCall, reason: str) -> None:
-        """Ask a child to stop."""
+    def __init__(self, heir: Heir) -> None:
+        super().__init__(f"goes on as a new generation of {heir.workflow.name}")
+        self.heir = heir
 
 
-def main_done(tree: Tree, frame: Frame) -> None:
+def find_heir(error: BaseException) -> Heir | None:
+    """What a workflow wants to go on as; None if it just failed, or something else failed while it unwound."""
+    if isinstance(error, ContinueAsNew):
+        return error.heir
+    if isinstance(error, BaseExceptionGroup):
+        heirs = [find_heir(inner) for inner in error.exceptions]
+        return heirs[0] if all(heir is not None for heir in heirs) else None
+    return None
+
+
+def main_done(execution: Execution, frame: Frame) -> None:
     """The workflow has returned or raised: wind up what it left behind, then end the run."""
     if frame.task is None:
         return
     outcome = outcome_of(frame, frame.task)
     if isinstance(outcome, OutliveError):
-        tree.park(outcome, frame.number)
+        execution.park(outcome, frame.number)
         return
     frame.outcome = outcome
     frame.is_closing = True
-    tree.closing.append(frame)
+    execution.closing.append(frame)
     # As asyncio.run does: what the workflow left running is cancelled and may clean up before the run ends.
     for task in frame.open_tasks():
         task.cancel()
     if frame.children:
-        for call in tree.children.values():
+        for call in execution.children.values():
             if call.command.parent == frame.number:
-                tree.cancel_child(call, "its parent has ended")
+                execution.cancel_child(call, "its parent has ended")
 
 
-def end_closed(tree: Tree) -> None:
+def end_closed(execution: Execution) -> None:
     """End the runs of which nothing is left; called when the loop has come to rest."""
-    for frame in list(tree.closing):
+    for frame in list(execution.closing):
         if frame.outcome is not None and not (frame.children or frame.unsettled or frame.open_tasks()):
-            tree.closing.remove(frame)
-            tree.timers.take_all(frame.number)
+            execution.closing.remove(frame)
+            execution.timers.take_all(frame.number)
             frame.ending = frame.outcome
-            tree.commands.append(frame.outcome)
+            execution.commands.append(frame.outcome)
 
 
 def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:

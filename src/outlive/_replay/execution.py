@@ -1,120 +1,121 @@
-"""One tree of runs as a pure function of its journal: `feed(event) -> commands`.
+"""One tree of runs in memory: its frames, the calls that wait for an answer, its timers, its loop.
 
     execution = Execution(root_id, resolve=..., unpack=...)
     for event in journal:
-        commands = execution.feed(event)
+        commands = feed(execution, event)
 
-Live execution is replay: the worker makes every outcome an event and feeds it here; recovery feeds the same events from
-the store. There is no other way in, so what works live cannot break on recovery.
-
-Feeding an event answers one durable call (or fires a timer, or hands over a signal), moves the run's clock to the time
-of the event, and runs the loop until nothing is ready. What the workflow asked for meanwhile comes back as commands. An
-event that answers a call the code did not make contradicts the code: the execution stops with a `Park` command that
-carries a readable diff, and is of no use after that. Arguments are not identity: a call that the code makes with other
-arguments than the journal has is noted (`differences`), and the answer counts.
+What the journal's events do to it is in `feeding`, what workflow code may ask of it in `ask`. This is the state that
+both share, what more than one of them does to it, and what it says of itself (`waits`, `wake_at`, `outstanding`).
 
 What this is not: it has no clock, does no I/O, knows no store and no thread. It does not decide when a timer is due or
-a step is retried; it says what it waits for (`waits`, `wake_at`) and is told what happened.
+a step is retried.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple, NoReturn, TypeVar
+from zlib import crc32
 
 import msgspec
 
-from outlive._journal.event import AnyEvent, PatchTaken
-from outlive._journal.failure import failure_of, text_of
+from outlive._journal.event import AnyEvent, DetachedEnded, PatchTaken, RunCreated
 from outlive._journal.value import Stored
-from outlive._model import Payload
-from outlive._replay.answering import HANDLERS
-from outlive._replay.bound import renew
-from outlive._replay.call import ChildCall
-from outlive._replay.command import Command, Park
-from outlive._replay.ending import end_closed
-from outlive._replay.foresight import Foresight
-from outlive._replay.frame import SCOPE
-from outlive._replay.loop import RunTask, Timer
-from outlive._replay.timers import Timers
-from outlive._replay.tree import RunTree
-from outlive._replay.waiting import asked_by, stuck_at
-from outlive.errors import (
-    DivergenceError,
-    RunawayError,
-    RunDropped,
-    StuckError,
-    UnreadableError,
-    WorkflowNotFoundError,
-)
-from outlive.telemetry import log, run_fields
+from outlive._model import Payload, RunStatus, Wait, WaitKind
+from outlive._replay.bound import UndoBound
+from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
+from outlive._replay.command import Command, EndRun, Park, Record, Recorded, WorkflowSpec
+from outlive._replay.frame import PATCH, Frame
+from outlive._replay.lookahead import NOTHING_AHEAD, Lookahead
+from outlive._replay.loop import RunLoop
+from outlive._replay.timers import Timer
+from outlive.errors import DivergenceError, OutliveError, RunDropped, UndoFailedError
+
+CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
+
+ASKED_MAX = 64
+"""Calls that are looked at to tell one way of the code from another: the newest ones."""
+ASKED_SHOWN_MAX = 8
 
 
-class Execution(RunTree):
-    """The workflow code of one tree, fed with its journal."""
+class Difference(NamedTuple):
+    """A call that the code makes with other arguments than the journal has."""
 
-    # -- Events in, commands out -----------------------------------------------------------------------------
+    seq: int
+    """The first event that has other arguments."""
+    definition: str
+    run: int
+    call: str
 
-    def feed(self, event: AnyEvent) -> list[Command]:
-        """Take the next event of the journal; what the run asks for because of it."""
-        handle = HANDLERS[type(event)]
-        if handle is not None and not self.is_parked:
-            try:
-                if event.at > self.loop.now_at:
-                    self.loop.now_at = event.at
-                handle(self, event)
-                self.loop.drain()
-                if failed := self.loop.take_unseen():
-                    self._report(failed)
-                if self.closing:
-                    end_closed(self)
-                # Every child that runs is also a call of its parent: no other call is open.
-                if len(self.calls) < len(self.frames) and not self.timers:
-                    self._check_not_stuck()
-            except (DivergenceError, UnreadableError, RunawayError, StuckError, WorkflowNotFoundError) as error:
-                self.park(error, event.run)
-        elif self.bounds:
-            renew(self, event)
-        self.events += 1
-        commands, self.commands = self.commands, []
-        return [command for command in commands if isinstance(command, Park)] if self.is_parked else commands
+
+class Execution:
+    """The workflow code of one tree and where it stands; rebuilt by every replay."""
+
+    def __init__(
+        self,
+        root_id: str,
+        *,
+        resolve: Callable[[str, int], WorkflowSpec],
+        unpack: Callable[[Payload], Stored],
+        unpack_foreign: Callable[[Payload], Stored] | None = None,
+        turns_max: int = 1_000_000,
+    ) -> None:
+        self.root_id = root_id
+        self.nonce = 0
+        self.generation = 0
+        self.created: RunCreated | None = None
+        """How the root run began."""
+        self.events = 0
+        """How many events there were: the seq of the next one."""
+        self.base = 0
+        """The seq of the last snapshot, if there is one."""
+        self.forgets = False
+        """Whether snapshots are taken of the root run."""
+        self.is_parked = False
+        self.parked_for: tuple[type[OutliveError], int] | None = None
+        """Why it is parked, and in which run. Not the error itself: its traceback would hold everything."""
+        self.on_stage: Callable[[Frame, str], None] | None = None
+        """Called when a run comes to another stage, with the stage that it has left if the journal says so, else "".
+        None while old events are replayed."""
+        self.ahead = NOTHING_AHEAD
+        self.has_items = False
+        """Whether outcomes of steps and children may be those of items."""
+        self.frames: dict[int, Frame] = {}
+        # What a workflow may not use is refused by methods that are set after the class body; mypy cannot see them.
+        self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
+        self.timers = self.loop.timers
+        self.resolve = resolve
+        self.unpack = unpack
+        self.unpack_foreign = unpack_foreign or unpack
+        """For values that another tree made: the results of detached runs."""
+        self.commands: list[Command] = []
+        self.calls: dict[tuple[int, str], Call] = {}
+        self.children: dict[int, ChildCall] = {}
+        """The calls that started runs of this tree, by the number of the child, until it has ended."""
+        self.closing: list[Frame] = []
+        """Runs whose workflow has ended and whose last tasks and children have not."""
+        self.bounds: list[UndoBound] = []
+        """Of the roll-backs under way."""
+        self.next_number = 1
+        self.unasked_marks: dict[tuple[int, str], None] = {}
+        """Marks that the journal has and the code has not asked for, by run and call."""
+        self.differences: dict[tuple[int, str], Difference] = {}
+        """What a replay has found, by run and call."""
+        self.ended: dict[str, DetachedEnded] = {}
+        self.end_waiters: dict[str, list[asyncio.Future[DetachedEnded]]] = {}
+
+    # -- Replay ----------------------------------------------------------------------------------------------
+
+    def look_ahead(self, events: Sequence[AnyEvent]) -> None:
+        """Before a replay: the whole journal that is about to be fed."""
+        self.ahead = Lookahead(events)
 
     @property
     def is_replaying(self) -> bool:
-        """Whether the code that runs now has run before: it is fed what the feeder has foreseen (`foresee`), and older
-        code has lived through that."""
-        return self.events <= self.foresight.seen
-
-    def foresee(self, events: Sequence[AnyEvent]) -> None:
-        """Before a replay: the whole journal that is about to be fed."""
-        self.foresight = Foresight(events)
-
-    def outstanding(self) -> list[Command]:
-        """Everything asked for and not answered so far, oldest first: what is left to do after a replay."""
-        if self.is_parked:
-            return []
-        asked = [call for call in self.calls.values() if not (isinstance(call, ChildCall) and call.frame is not None)]
-        endings = [frame.ending for frame in self.frames.values() if frame.ending is not None]
-        return [*(call.command for call in asked), *endings]
-
-    def mark(self, event: PatchTaken) -> PatchTaken:
-        """The mark as it is written now: with what the code waits for behind it."""
-        frame = self.frames.get(event.run)
-        return event if frame is None else msgspec.structs.replace(event, asked=asked_by(self, frame))
-
-    def expects(self, run: int, call: str) -> bool:
-        """Whether the run still waits for the outcome of this call."""
-        return (run, call) in self.calls
-
-    def unread(self) -> Iterator[Payload]:
-        """What it was given and may look at later: signals that nobody took, results of detached runs."""
-        for frame in self.frames.values():
-            for _, payload in frame.buffered_signals():
-                yield payload
-        for ended in self.ended.values():
-            if ended.result is not None:
-                yield ended.result
+        """Whether the code that runs now has run before: older code has lived through the events that it is fed."""
+        return self.events <= self.ahead.seen
 
     def drop(self) -> None:
         """Leave memory without a trace: nothing in a `finally` block of the workflow can be seen from outside.
@@ -128,22 +129,132 @@ class Execution(RunTree):
         for things in (self.commands, self.frames, self.calls, self.children, self.ended, self.end_waiters):
             things.clear()
         self.closing.clear()
-        self.timers = Timers()
+        self.timers.clear()
         self.on_stage = None
-        self.unpack = self.unpack_foreign = _nothing
+        self.unpack = self.unpack_foreign = _refuse_dropped
         self.loop.execution = None
 
-    def _report(self, failed: list[asyncio.Task[Any]]) -> None:
-        """Say at once that background tasks have failed: if the workflow never looks at them, nothing else would."""
-        for task in failed:
-            error = task.exception()  # Looked at: asyncio need not complain when the task is collected.
-            if error is None or self.is_replaying or not isinstance(task, RunTask):
-                continue
-            frame = task.home[SCOPE].frame
-            text = "a background task of run %s failed, and nothing waits for it:\n%s"
-            log.warning(text, frame.id, text_of(failure_of(error)), extra=run_fields(frame.id, frame.spec.name))
+    # -- What both sides do to it ----------------------------------------------------------------------------
+
+    def record(self, fact: Recorded, data: bytes | None = None) -> None:
+        """Write a fact of the run's own into the journal, with `data` as its payload; it has `at=0` until then."""
+        command = Record(fact.run, fact.call, fact, data)
+        self.calls[fact.run, fact.call] = RecordCall(command)
+        self.commands.append(command)
+
+    def enter_stage(self, frame: Frame, stage: str, *, is_written: bool) -> None:
+        """The workflow says that it is in another stage now; `is_written` says whether the journal has that, or it only
+        follows from what the journal has."""
+        left, frame.stage = frame.stage, stage
+        if self.on_stage is not None:
+            self.on_stage(frame, left if is_written else "")
+
+    def refuse_if_dropped(self) -> None:
+        """A dropped run's `finally` blocks may ask for nothing."""
+        if self.loop.is_dropped and self.loop.may_refuse():
+            raise RunDropped
+
+    def park(self, error: OutliveError, run: int = 0) -> None:
+        """Stop here: going on would be wrong, failing would lose the run."""
+        if not self.is_parked:
+            self.is_parked, self.parked_for = True, (type(error), run)
+            lacks = next((call for _, call in self.unasked_marks), "").removeprefix(PATCH)
+            reason = str(error)
+            if not isinstance(error, DivergenceError | UndoFailedError):
+                # Whatever the reason is, a person must see in which code and at which event.
+                reason = f"{self._definition(run)} stopped at event {self.events}: {reason}"
+            self.commands = [Park(reason, lacks)]
+
+    def cancel_frame(self, frame: Frame, reason: str) -> None:
+        """Ask a run to stop; asking twice is asking once."""
+        if frame.is_closing:
+            _end_instead(frame, EndRun(frame.number, RunStatus.CANCELLED, reason=reason))
+        elif frame.cancel_reason is None and frame.task is not None:
+            frame.cancel_reason = reason
+            frame.task.cancel()
+
+    def cancel_child(self, call: ChildCall, reason: str) -> None:
+        """Ask a child to stop, or to stop as soon as it exists."""
+        call.is_cancelled = True
+        if call.frame is not None:
+            self.cancel_frame(call.frame, reason)
+
+    def time_out(self, frame: Frame) -> None:
+        """The deadline of a run has come."""
+        if frame.is_closing:
+            _end_instead(frame, EndRun(frame.number, RunStatus.TIMED_OUT))
+        elif frame.task is not None:
+            frame.is_timed_out = True
+            frame.task.cancel()
+
+    # -- When the journal and the code contradict each other -------------------------------------------------
+
+    def find(self, event: AnyEvent, run: int, name: str, kind: type[CallT], journal: str) -> CallT:
+        """The call that an event answers; without one the event contradicts the code."""
+        call = self.calls.get((run, name))
+        if not isinstance(call, kind):
+            self.refuse_unasked(event, journal)
+        return call
+
+    def differ(self, event: AnyEvent, run: int, call: str) -> None:
+        """The code makes a call of this run with other arguments than the journal has.
+
+        Raises:
+            DivergenceError: its workflow wants that to be a contradiction (`strict_arguments`).
+        """
+        spec = self.frames[run].spec
+        if spec.strict_arguments:
+            journal, code = f"{call} with the arguments of that time", f"{call} with other arguments"
+            raise self.contradiction(event, journal, code)
+        self.differences.setdefault((run, call), Difference(self.events, f"{spec.name}@{spec.version}", run, call))
+
+    def refuse_unasked(self, event: AnyEvent, journal: str) -> NoReturn:
+        """The journal answers something that the code did not ask for."""
+        waits = self.waits()
+        asked = [str(call) for call in self.calls.values()]
+        asked += [f"timer {timer.name}" for timer in self.timers]
+        asked += [f"signal {wait.name}" for wait in waits if wait.kind is WaitKind.SIGNAL]
+        asked += [f"approval {wait.name}" for wait in waits if wait.kind is WaitKind.APPROVAL]
+        asked += [f"the end of {wait.name}" for wait in waits if wait.kind is WaitKind.CHILD]
+        if len(asked) > ASKED_SHOWN_MAX:
+            asked = [*asked[:ASKED_SHOWN_MAX], f"and {len(asked) - ASKED_SHOWN_MAX} more"]
+        raise self.contradiction(event, journal, "waits for " + ", ".join(asked) if asked else "has ended")
+
+    def contradiction(self, event: AnyEvent, journal: str, code: str) -> DivergenceError:
+        """What the journal has, what the code asked, at which event, in which version."""
+        return DivergenceError(definition=self._definition(event.run), seq=self.events, journal=journal, code=code)
+
+    def _definition(self, run: int) -> str:
+        frame = self.frames.get(run) or self.frames.get(0)
+        return f"{frame.spec.name}@{frame.spec.version}" if frame else f"run {self.root_id}"
 
     # -- What it waits for -----------------------------------------------------------------------------------
+
+    def outstanding(self) -> list[Command]:
+        """Everything asked for and not answered so far, oldest first: what is left to do after a replay."""
+        if self.is_parked:
+            return []
+        asked = [call for call in self.calls.values() if not (isinstance(call, ChildCall) and call.frame is not None)]
+        endings = [frame.ending for frame in self.frames.values() if frame.ending is not None]
+        return [*(call.command for call in asked), *endings]
+
+    def expects(self, run: int, call: str) -> bool:
+        """Whether the run still waits for the outcome of this call."""
+        return (run, call) in self.calls
+
+    def waits(self) -> tuple[Wait, ...]:
+        """Everything that could move the tree, as data."""
+        waits = [Wait(kind=WaitKind.TIMER, name=each.name, until_at=each.due_at, run=each.run) for each in self.timers]
+        for call in self.calls.values():
+            if isinstance(call, StepCall):
+                step = call.command
+                until_at = step.not_before_at or None
+                kind = WaitKind.LIMIT if step.delayed_by else WaitKind.RETRY
+                waits.append(Wait(kind=kind, name=step.call, until_at=until_at, run=step.run, told=step.delayed_by))
+        for frame in self.frames.values():
+            waits += frame.waits()
+        waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in self.end_waiters]
+        return tuple(waits)
 
     def wake_at(self) -> int | None:
         """When the next timer is due."""
@@ -155,11 +266,39 @@ class Execution(RunTree):
         timer = self.timers.next()
         return timer if timer is not None and timer.due_at <= now_at else None
 
-    def _check_not_stuck(self) -> None:
-        place = None if self.end_waiters or self.is_parked else stuck_at(self.frames)
-        if place is not None:
-            raise StuckError(place)
+    def unread(self) -> Iterator[Payload]:
+        """What it was given and may look at later: signals that no code took, results of detached runs."""
+        for frame in self.frames.values():
+            for _, payload in frame.buffered_signals():
+                yield payload
+        for ended in self.ended.values():
+            if ended.result is not None:
+                yield ended.result
+
+    def mark(self, event: PatchTaken) -> PatchTaken:
+        """The mark as it is written now: with what the code waits for behind it."""
+        frame = self.frames.get(event.run)
+        return event if frame is None else msgspec.structs.replace(event, asked=self.asked_by(frame))
+
+    def asked_by(self, frame: Frame) -> int:
+        """A CRC-32 of what the code of a run waits for: the newest calls and timers, approvals and signals, by name.
+
+        Marks of changes are left out, so that it is the same with and without them.
+        """
+        run = frame.number
+        newest = islice(reversed(self.calls), ASKED_MAX)
+        names = [name for number, name in newest if number == run and not name.startswith(PATCH)]
+        names += self.timers.names(run, ASKED_MAX)
+        names += islice(reversed(frame.approvals), ASKED_MAX)
+        names += [f"signal {name}" for name in frame.awaited_signals()[:ASKED_MAX]]
+        return crc32("\n".join(names).encode()) or 1
 
 
-def _nothing(payload: Payload) -> Stored:
+def _end_instead(frame: Frame, ending: EndRun) -> None:
+    """A cancel or a deadline reached a run that is being wound up to go on as a new one: now it ends."""
+    if frame.outcome is not None and frame.outcome.status is RunStatus.CONTINUED and frame.ending is None:
+        frame.outcome = ending
+
+
+def _refuse_dropped(payload: Payload) -> Stored:
     raise RunDropped

@@ -21,20 +21,24 @@ import asyncio
 import contextvars
 import random
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from outlive._journal.event import MessageSetAside
-from outlive._model import Payload
-from outlive._replay.asking import Asking, Received
+from outlive._journal.value import Stored
+from outlive._model import Payload, Wait, WaitKind
+from outlive._model.approval import Decision
 from outlive._replay.command import EndRun, WorkflowSpec
+from outlive.errors import UnreadableError
 
 NOTHING_PUBLISHED = b"{}"
 APPROVAL = "@approval"
 PATCH = "@patch/"
 SET_ASIDE_MAX = 100
 """How many of the messages that its code could not read a run remembers beyond a snapshot."""
+
+_decode_decision = msgspec.json.Decoder(Decision).decode
 
 SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
 
@@ -111,6 +115,46 @@ def step_of(call: str) -> str:
     return call.rpartition("/")[2].partition("#")[0]
 
 
+class Received(NamedTuple):
+    """A message of the world in the hands of a run."""
+
+    payload: Payload
+    place: str
+    """Where it is in the journal: the seq of its event, or the seq of a snapshot and its place there."""
+
+
+Decided = tuple[Decision | UnreadableError, Received]
+"""What a person decided, or why that cannot be read; and the message as it came."""
+
+
+def read_decision(data: Stored, approval: str) -> Decision | UnreadableError:
+    """A decision as a journal has it, or why it is none."""
+    try:
+        return _decode_decision(data)
+    except msgspec.MsgspecError as error:
+        return UnreadableError(f"the decision on {approval}", "a decision", str(error))
+
+
+class OpenApproval(msgspec.Struct, eq=False):
+    """A request for approval that no one has decided yet."""
+
+    call: str
+    future: asyncio.Future[Decided]
+    name: str
+    title: str
+    assignees: tuple[str, ...]
+    deadline_at: int | None
+    again: str
+    """Why it is asked again; empty the first time."""
+
+    def wait(self, run: int) -> Wait:
+        """The wait as data."""
+        said = [f'("{self.title}")'] if self.title else []
+        said += [f"by {', '.join(self.assignees)}"] if self.assignees else []
+        said += [f"(asked again, as the decision could not be used: {self.again})"] if self.again else []
+        return Wait(kind=WaitKind.APPROVAL, name=self.name, until_at=self.deadline_at, run=run, told=" ".join(said))
+
+
 class Frame:
     """The live side of one run; everything in it is rebuilt by a replay."""
 
@@ -159,7 +203,7 @@ class Frame:
         self.waiters: dict[str, deque[asyncio.Future[Received]]] = {}
         self.set_aside: list[MessageSetAside] = []
         """The last messages that the code could not read, oldest first, with what they said."""
-        self.approvals: dict[str, Asking] = {}
+        self.approvals: dict[str, OpenApproval] = {}
         """Requests that nobody has decided, by their call."""
         self.children = 0
         """Children that have not ended."""
@@ -240,7 +284,15 @@ class Frame:
         """Remember a message that the code could not read."""
         self.set_aside = [*self.set_aside, message][-SET_ASIDE_MAX:]
 
-    def told_of_set_aside(self, name: str) -> str:
+    def waits(self) -> list[Wait]:
+        """The signals and approvals that it waits for, as data."""
+        signals = [
+            Wait(kind=WaitKind.SIGNAL, name=name, run=self.number, told=self._describe_set_aside(name))
+            for name in self.awaited_signals()
+        ]
+        return signals + [approval.wait(self.number) for approval in self.approvals.values()]
+
+    def _describe_set_aside(self, name: str) -> str:
         """What people should know of the signals of this name that the code could not read."""
         found = [message for message in self.set_aside if message.name == name and not message.approval]
         if not found:

@@ -24,34 +24,25 @@ import types
 from asyncio import tasks as asyncio_tasks
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 from outlive._replay import direct_wait
 from outlive._replay.closing import close_quietly
 from outlive._replay.direct_wait import DirectWait
-from outlive._replay.entering import enter_loop, leave_loop, remember_nothing
 from outlive._replay.frame import SCOPE
+from outlive._replay.timers import Timer, Timers
 from outlive.errors import NotDurableError, RunawayError
 from outlive.telemetry import log
 
 FOREVER_AT = 253_402_300_799_000_000
 """The last second that a datetime can say; `asyncio.sleep(math.inf)` is a timer too."""
+TIMER = "@timer"
 REFUSALS_MAX = 1_000
 """Durable calls that a dropped run may try before it is left hanging in one: some code swallows every exception."""
 
 
-class TimerKeeper(Protocol):
-    """Who keeps the timers of a loop: the execution it belongs to."""
-
-    def begin_timer(self, timer: Timer) -> None:
-        """The workflow waits for this timer."""
-
-    def forget_timer(self, timer: Timer) -> None:
-        """The workflow no longer waits for this timer."""
-
-
-class Turn(asyncio.Handle):
-    """A callback waiting for its turn, in place of asyncio's own handle: smaller, and made 2x faster."""
+class Callback(asyncio.Handle):
+    """A callback that is ready, in place of asyncio's own handle: smaller, and made 2x faster."""
 
     __slots__ = ("args", "call", "context", "is_cancelled")
 
@@ -62,67 +53,17 @@ class Turn(asyncio.Handle):
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Take the callback back; it will not be called."""
+        """Do not call it."""
         self.is_cancelled = True
         self.call = None
         self.args = ()
 
     def cancelled(self) -> bool:
-        """Whether it was taken back."""
+        """Whether `cancel` was called."""
         return self.is_cancelled
 
     def __repr__(self) -> str:
-        return f"<Turn {self.call!r}>"
-
-
-class Timer(asyncio.TimerHandle):
-    """A callback due at an instant of the run's clock; a `TimerFired` event makes it ready."""
-
-    __slots__ = ("args", "call", "context", "due_at", "is_cancelled", "name", "order", "owner", "run")
-
-    def __init__(
-        self,
-        owner: TimerKeeper,
-        due_at: int,
-        call: Callable[..., Any],
-        args: tuple[Any, ...],
-        context: contextvars.Context,
-    ) -> None:
-        self.owner = owner
-        self.due_at = due_at
-        self.call: Callable[..., Any] | None = call
-        self.args = args
-        self.context = context
-        self.is_cancelled = False
-        self.run = 0
-        self.name = ""
-        self.order = 0
-
-    def when(self) -> float:
-        """When it is due, in the loop's time."""
-        return self.due_at / 1_000_000
-
-    def cancel(self) -> None:
-        """Nobody waits for it any more."""
-        if not self.is_cancelled:
-            self.is_cancelled = True
-            self.call = None
-            self.args = ()
-            self.owner.forget_timer(self)
-
-    def cancelled(self) -> bool:
-        """Whether it was taken back."""
-        return self.is_cancelled
-
-    def __lt__(self, other: object) -> bool:
-        assert isinstance(other, Timer)
-        return (self.due_at, self.order) < (other.due_at, other.order)
-
-    def __repr__(self) -> str:
-        return f"<Timer {self.name} due {self.due_at}>"
-
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
+        return f"<Callback {self.call!r}>"
 
 
 class RunTask(asyncio.Task[Any]):
@@ -143,11 +84,45 @@ class RunTask(asyncio.Task[Any]):
         return self._hash
 
 
+class Outer(NamedTuple):
+    """What a thread was doing when it entered the loop of a run."""
+
+    loop: asyncio.AbstractEventLoop | None
+    task: asyncio.Task[Any] | None
+    hooks: Any
+
+
+def enter_loop(loop: asyncio.AbstractEventLoop, *, finish: Callable[[AsyncGenerator[Any, Any]], None]) -> Outer:
+    """Make this the running loop of the thread, outside of all tasks. `finish` gets async generators let go of."""
+    outer = asyncio._get_running_loop()
+    task = None if outer is None else asyncio.current_task(outer)
+    if outer is not None and task is not None:
+        asyncio_tasks._leave_task(outer, task)
+    hooks = sys.get_asyncgen_hooks()
+    asyncio._set_running_loop(loop)
+    sys.set_asyncgen_hooks(remember_nothing, finish)
+    return Outer(outer, task, hooks)
+
+
+def leave_loop(outer: Outer) -> None:
+    """Put the thread back to where it was."""
+    sys.set_asyncgen_hooks(*outer.hooks)
+    asyncio._set_running_loop(outer.loop)
+    if outer.loop is not None and outer.task is not None:
+        asyncio_tasks._enter_task(outer.loop, outer.task)
+
+
+def remember_nothing(generator: AsyncGenerator[Any, Any]) -> None:
+    """Keep asyncio's own hooks from adopting a workflow's async generators."""
+
+
 class RunLoop(asyncio.AbstractEventLoop):
     """The loop of one tree of runs."""
 
-    def __init__(self, execution: TimerKeeper, *, turns_max: int) -> None:
-        self.execution: TimerKeeper | None = execution
+    def __init__(self, execution: object, *, turns_max: int) -> None:
+        self.execution: object | None = execution
+        """The `Execution` that it belongs to, until that is dropped."""
+        self.timers = Timers()
         self.now_at = 0
         self.nonce = 0
         """Of the tree: keeps the hashes of its tasks apart from those of other trees."""
@@ -156,11 +131,11 @@ class RunLoop(asyncio.AbstractEventLoop):
         """The garbage collector runs in the middle of a drain."""
         self._refusals = 0
         self._tasks_made = 0
-        self._failed: list[asyncio.Task[Any]] = []
+        self.failed: list[asyncio.Task[Any]] = []
         self._tasks_late: list[RunTask] = []
         """Made by blocks of a dropped run."""
         self._turns_max = turns_max
-        self._ready: deque[Turn] = deque()
+        self._ready: deque[Callback] = deque()
 
     # -- What asyncio needs ----------------------------------------------------------------------------------
 
@@ -170,35 +145,37 @@ class RunLoop(asyncio.AbstractEventLoop):
 
     def call_soon(  # type: ignore[override]  # typeshed's TypeVarTuple form is not worth its weight here.
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
-    ) -> Turn:
+    ) -> Callback:
         """Run the callback in this drain, after everything that is ready before it."""
-        turn = Turn(callback, args, context if context is not None else contextvars.copy_context())
-        self._ready.append(turn)
-        return turn
+        ready = Callback(callback, args, context if context is not None else contextvars.copy_context())
+        self._ready.append(ready)
+        return ready
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
-    ) -> Turn | Timer:
+    ) -> Callback | Timer:
         """Run the callback when the run's clock has moved on by `delay` seconds: a durable timer."""
         if direct_wait.IS_NEEDED and args and type(args[0]) is DirectWait:
-            return Turn(callback, args, contextvars.Context())  # That has its own timer.
+            return Callback(callback, args, contextvars.Context())  # That has its own timer.
         return self._call_when(self.now_at + _microseconds(delay), callback, args, context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
-    ) -> Turn | Timer:
+    ) -> Callback | Timer:
         """Run the callback when the run's clock has reached `when`: a durable timer."""
         return self._call_when(_microseconds(when), callback, args, context)
 
     def _call_when(
         self, due_at: int, callback: Callable[..., Any], args: tuple[Any, ...], context: contextvars.Context | None
-    ) -> Turn | Timer:
+    ) -> Callback | Timer:
         if due_at <= self.now_at:
             return self.call_soon(callback, *args, context=context)
-        assert self.execution is not None
-        due_at = min(due_at, FOREVER_AT)
-        timer = Timer(self.execution, due_at, callback, args, context or contextvars.copy_context())
-        self.execution.begin_timer(timer)
+        timer = Timer(self.timers, min(due_at, FOREVER_AT), callback, args, context or contextvars.copy_context())
+        # Not refused in a dropped run: functions of asyncio hold coroutines while they set their timers, and would
+        # leave them behind. Who waits for such a timer is closed like all others.
+        if not self.is_dropped:
+            scope = SCOPE.get()
+            self.timers.add(timer, scope.frame.number, scope.call(TIMER))
         return timer
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -215,12 +192,12 @@ class RunLoop(asyncio.AbstractEventLoop):
         context: contextvars.Context | None = None,
         **options: Any,
     ) -> asyncio.Task[Any]:
-        """A task of this loop, in a scope of its own: that is what makes the branches of a gather tell-apart-able."""
+        """A task of this loop, in a scope of its own: that tells the branches of a gather apart."""
         maker = sys._getframe(1)
         _refuse_unordered(maker)
         if direct_wait.IS_NEEDED and (wait := direct_wait.find(maker)) is not None:
             return cast("asyncio.Task[Any]", wait)
-        # The scope comes from who makes the task, also when the task is given the context of somebody else.
+        # The scope is that of the code that makes the task, also when the task is given another context.
         scope = SCOPE.get().branch()
         context = contextvars.copy_context() if context is None else context.copy()
         context.run(SCOPE.set, scope)
@@ -233,11 +210,11 @@ class RunLoop(asyncio.AbstractEventLoop):
 
     def _note_failed(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and _is_unseen(task):
-            self._failed.append(task)
+            self.failed.append(task)
 
     def take_unseen(self) -> list[asyncio.Task[Any]]:
         """The tasks that have failed since the last time and that nothing has asked how they ended."""
-        failed, self._failed = self._failed, []
+        failed, self.failed = self.failed, []
         return [task for task in failed if _is_unseen(task)]
 
     def next_hash(self) -> int:
@@ -245,7 +222,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         self._tasks_made += 1
         return (self.nonce & 0xF_FFFF_FFFF) << 24 | (self._tasks_made & 0xFF_FFFF)
 
-    def count_tasks_anew(self) -> None:
+    def restart_task_count(self) -> None:
         """Only the first task is left; go on as a loop does that begins with it."""
         self._tasks_made = 1
 
@@ -285,10 +262,10 @@ class RunLoop(asyncio.AbstractEventLoop):
         turns = self._turns_max
         try:
             while ready:
-                turn = ready.popleft()
-                if turn.call is not None:
+                callback = ready.popleft()
+                if callback.call is not None:
                     try:
-                        turn.context.run(turn.call, *turn.args)
+                        callback.context.run(callback.call, *callback.args)
                     except SystemExit:
                         # A task re-raises it after it has recorded it as its outcome: that outcome is the run's.
                         pass
@@ -297,7 +274,7 @@ class RunLoop(asyncio.AbstractEventLoop):
                         ready.clear()
                         raise
                     except BaseException:  # A callback has nobody above it but the worker.
-                        log.exception("a callback of a workflow failed: %r", turn)
+                        log.exception("a callback of a workflow failed: %r", callback)
                 turns -= 1
                 if not turns:
                     raise RunawayError(self._turns_max)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from outlive._model import Failure
 from outlive._replay.ask import ask_step
-from outlive._replay.bound import bounded, in_bounds
+from outlive._replay.bound import UndoBound, in_bounds
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.loop import RunTask
@@ -83,7 +84,7 @@ async def _insist(execution: Execution, work: Coroutine[Any, Any, None]) -> bool
 
 
 async def _undo_given_up(execution: Execution, saga: Saga) -> None:
-    with bounded(execution, saga) as bound:
+    with _bounded(execution, saga) as bound:
         rollback = Rollback(saga.take_given_up(), bound_seconds=saga.undo_seconds)
         if bound is not None:
             bound.progress = rollback
@@ -91,7 +92,7 @@ async def _undo_given_up(execution: Execution, saga: Saga) -> None:
 
 
 async def _settle_and_undo(execution: Execution, saga: Saga, owner: asyncio.Task[Any] | None) -> None:
-    with bounded(execution, saga) as bound:
+    with _bounded(execution, saga) as bound:
         await _stop_the_others(execution, saga, owner)
         while waited := saga.unsettled(execution.loop):
             await asyncio.wait(waited)
@@ -121,6 +122,21 @@ async def _stop_the_others(execution: Execution, saga: Saga, owner: asyncio.Task
     waited = [*tasks, *(call.over for call in children if call.over is not None)]
     if waited:
         await asyncio.wait(waited, timeout=SETTLE_SECONDS)
+
+
+@contextmanager
+def _bounded(execution: Execution, saga: Saga) -> Iterator[UndoBound | None]:
+    """The bound of a roll-back that begins now and ends with the block; None if it may take for ever."""
+    if saga.undo_seconds is None:
+        yield None
+        return
+    bound = UndoBound(execution.timers, saga, saga.undo_seconds, begun_at=execution.loop.now_at)
+    execution.bounds.append(bound)
+    try:
+        yield bound
+    finally:
+        bound.end()
+        execution.bounds.remove(bound)
 
 
 class Rollback:

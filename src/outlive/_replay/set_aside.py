@@ -23,9 +23,8 @@ import msgspec
 from outlive._journal.event import MessageSetAside
 from outlive._journal.failure import storable
 from outlive._journal.value import Stored
-from outlive._replay.asking import Received
-from outlive._replay.frame import Frame
-from outlive._replay.tree import RunTree
+from outlive._replay.execution import Execution
+from outlive._replay.frame import Frame, Received
 from outlive.errors import UnreadableError
 
 T = TypeVar("T")
@@ -35,22 +34,22 @@ REASON_CHARACTERS_MAX = 1_000
 
 
 def read_or_set_aside(
-    tree: RunTree, frame: Frame, message: Received, read: Callable[[Stored], T], *, name: str, approval: str = ""
+    execution: Execution, frame: Frame, message: Received, read: Callable[[Stored], T], *, name: str, approval: str = ""
 ) -> tuple[T] | None:
     """What a message says; None if it was set aside.
 
     Raises:
         UnreadableError: it cannot be unpacked here, or the journal says that it was read and this code cannot read it.
     """
-    known = tree.foresight.set_aside.get((frame.number, message.place))
+    known = execution.ahead.set_aside.get((frame.number, message.place))
     if known is not None:
         fact = msgspec.structs.replace(known, at=0)
     else:
-        data = tree.unpack(message.payload)
+        data = execution.unpack(message.payload)
         try:
             return (read(data),)
         except UnreadableError as error:
-            if tree.events <= tree.foresight.passed:
+            if execution.events <= execution.ahead.passed:
                 raise
             fact = MessageSetAside(
                 at=0,
@@ -61,8 +60,8 @@ def read_or_set_aside(
                 reason=_reason_of(error),
                 approval=approval,
             )
-    tree.record(fact)
-    frame.add_set_aside(msgspec.structs.replace(fact, at=tree.loop.now_at, payload=message.payload))
+    execution.record(fact)
+    frame.add_set_aside(msgspec.structs.replace(fact, at=execution.loop.now_at, payload=message.payload))
     return None
 
 

@@ -25,8 +25,8 @@ from outlive._journal.event import SnapshotTaken
 from outlive._replay.call import RecordCall, SnapshotCall
 from outlive._replay.command import TakeSnapshot
 from outlive._replay.ending import DEADLINE
+from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Frame, Remembered
-from outlive._replay.tree import RunTree
 from outlive.errors import UnreadableError
 
 SNAPSHOT = (0, "@snapshot")
@@ -49,44 +49,44 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Standing).decode
 
 
-def may_take_snapshot(tree: RunTree) -> bool:
+def may_take_snapshot(execution: Execution) -> bool:
     """Whether the running code, that of the workflow's own task, is all that is under way."""
     frame = SCOPE.get().frame
     return (
         frame.number == 0
-        and tree.events >= tree.foresight.last
-        and len(tree.frames) == 1
-        and all(isinstance(call, RecordCall) for call in tree.calls.values())
-        and all(timer.name == DEADLINE for timer in tree.timers)
+        and execution.events >= execution.ahead.last
+        and len(execution.frames) == 1
+        and all(isinstance(call, RecordCall) for call in execution.calls.values())
+        and all(timer.name == DEADLINE for timer in execution.timers)
         and not (frame.open_tasks() or frame.approvals or frame.awaited_signals() or frame.unsettled)
         and frame.cancel_reason is None
-        and not (frame.is_timed_out or frame.is_closing or tree.end_waiters or tree.loop.is_dropped)
+        and not (frame.is_timed_out or frame.is_closing or execution.end_waiters or execution.loop.is_dropped)
     )
 
 
-async def take_snapshot(tree: RunTree, position: bytes) -> None:
+async def take_snapshot(execution: Execution, position: bytes) -> None:
     """Forget everything but `position`, and go on when that is in the journal."""
     frame = SCOPE.get().frame
-    standing = Standing(msgspec.Raw(position), frame.scope.remembered(), tree.next_number, frame.patches)
+    standing = Standing(msgspec.Raw(position), frame.scope.remembered(), execution.next_number, frame.patches)
     signals, set_aside = tuple(frame.buffered_signals()), tuple(frame.set_aside)
-    command = TakeSnapshot(_encode(standing), signals, tree.next_number, set_aside)
-    call = SnapshotCall(command, tree.loop.create_future())
-    tree.calls[SNAPSHOT] = call
-    tree.commands.append(command)
+    command = TakeSnapshot(_encode(standing), signals, execution.next_number, set_aside)
+    call = SnapshotCall(command, execution.loop.create_future())
+    execution.calls[SNAPSHOT] = call
+    execution.commands.append(command)
     await call.future
     frame.scope.go_on(standing.scope)  # As a replay does that begins there.
 
 
-def restore(frame: Frame, event: SnapshotTaken, tree: RunTree) -> None:
+def restore(frame: Frame, event: SnapshotTaken, execution: Execution) -> None:
     """Put a run where it stood."""
     try:
-        standing = _decode(tree.unpack(event.payload))
+        standing = _decode(execution.unpack(event.payload))
     except msgspec.MsgspecError as error:
         raise UnreadableError("a snapshot", "where a run stood", str(error)) from error
-    tree.next_number = standing.next_number
+    execution.next_number = standing.next_number
     frame.position = bytes(standing.position)
     frame.patches = dict(standing.patches)
-    tree.unasked_marks |= {(frame.number, call): None for call, is_new in frame.patches.items() if is_new}
+    execution.unasked_marks |= {(frame.number, call): None for call, is_new in frame.patches.items() if is_new}
     give_signals(frame, event)
     frame.set_aside = list(event.set_aside)
     frame.scope.go_on(standing.scope)

@@ -2,11 +2,62 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
-from outlive._replay.loop import Timer
+
+class Timer(asyncio.TimerHandle):
+    """A callback due at an instant of the run's clock; a `TimerFired` event makes it ready."""
+
+    __slots__ = ("args", "call", "context", "due_at", "is_cancelled", "name", "order", "run", "timers")
+
+    def __init__(
+        self,
+        timers: Timers,
+        due_at: int,
+        call: Callable[..., Any],
+        args: tuple[Any, ...],
+        context: contextvars.Context,
+    ) -> None:
+        self.timers = timers
+        self.due_at = due_at
+        self.call: Callable[..., Any] | None = call
+        self.args = args
+        self.context = context
+        self.is_cancelled = False
+        self.run = 0
+        self.name = ""
+        self.order = 0
+
+    def when(self) -> float:
+        """When it is due, in the loop's time."""
+        return self.due_at / 1_000_000
+
+    def cancel(self) -> None:
+        """The workflow no longer waits for this timer."""
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            self.call = None
+            self.args = ()
+            self.timers.take(self.run, self.name)
+
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self.is_cancelled
+
+    def __lt__(self, other: object) -> bool:
+        assert isinstance(other, Timer)
+        return (self.due_at, self.order) < (other.due_at, other.order)
+
+    def __repr__(self) -> str:
+        return f"<Timer {self.name} due {self.due_at}>"
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
 
 
 class Timers:
@@ -33,7 +84,7 @@ class Timers:
         heapq.heappush(self._heap, timer)
 
     def take(self, run: int, name: str) -> Timer | None:
-        """Stop waiting for a timer; None if nobody waits for it."""
+        """Stop waiting for a timer; None if the run does not wait for one of this name."""
         timers = self._by_run.get(run)
         timer = timers.pop(name, None) if timers else None
         if timer is not None:
@@ -46,6 +97,11 @@ class Timers:
         """Stop waiting for every timer of a run."""
         for timer in self._by_run.pop(run, {}).values():
             timer.is_cancelled = True
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._by_run.clear()
+        self._heap.clear()
 
     def names(self, run: int, most: int) -> list[str]:
         """The newest timers of a run by name."""

@@ -26,7 +26,7 @@ from outlive._journal.event import (
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run, child_id
 from outlive._model.approval import Approval, ApprovalRequest, Decision
-from outlive._replay.asking import read_decision
+from outlive._replay.frame import read_decision
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import UnreadableError
 

@@ -30,8 +30,8 @@ from outlive._journal.fold import Fold
 from outlive._journal.value import Stored
 from outlive._model import Payload, RunStatus, child_id
 from outlive._replay.command import Command, EndRun, Park, RunStep, WorkflowSpec
-from outlive._replay.execution import Execution
-from outlive._replay.tree import Difference
+from outlive._replay.execution import Difference, Execution
+from outlive._replay.feeding import feed
 
 SHOWN_MAX = 400
 _UNMOVED = RunCreated | RunPublished | RunClaimed | RunReleased | RunParked | RunResumed
@@ -70,7 +70,7 @@ class Rerun:
             Contradiction: the code says something else.
         """
         # Some questions of the code are answered by what comes later in the journal.
-        self._execution.foresee(events)
+        self._execution.look_ahead(events)
         try:
             closed_at = _closed_at(events)
             for place, event in enumerate(events):
@@ -78,7 +78,7 @@ class Rerun:
                     return  # The code never heard of its end.
                 self._check_end(place, event)
                 self._fold.apply(event)
-                self._take(place, self._execution.feed(event))
+                self._take(place, feed(self._execution, event))
             self._check_open_end(events)
         finally:
             self.differences = list(self._execution.differences.values())

@@ -284,7 +284,7 @@ class StreamState(Kind):
         mine = [call for call in asked if call.command.step is self._step and call.command.run == frame.number]
         if not mine or mine[0].command.not_before_at > execution.loop.now_at:
             return  # It waits for a limit, for a breaker or for its next attempt, and has read nothing.
-        given_up = mine[0].given_up = execution.loop.create_future()
+        given_up = mine[0].attempt_failed = execution.loop.create_future()
         key = (frame.id, self.name)
         STOPS.ask(key)
         try:

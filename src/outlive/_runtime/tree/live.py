@@ -51,6 +51,7 @@ from outlive._replay.command import (
     WorkflowSpec,
 )
 from outlive._replay.execution import Execution
+from outlive._replay.feeding import feed
 from outlive._runtime.environment import Environment
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.draft import Draft, Effect
@@ -275,7 +276,7 @@ class LiveTree:
     def happen(self, event: AnyEvent) -> None:
         """Make a fact, and follow what the run asks for because of it."""
         self.record(event)
-        for command in self.execution.feed(event):
+        for command in feed(self.execution, event):
             self._follow(command)
         if self._todo or self.length >= self._history_max:
             self._make_rest()
@@ -297,7 +298,7 @@ class LiveTree:
             if isinstance(asked, TakeSnapshot) and isinstance(event, SnapshotTaken):
                 # Not before it is written down: a draft that forgets without it would leave nothing of the run.
                 self.open_draft().forget(event.events, asked.next_number)
-            for command in self.execution.feed(event):
+            for command in feed(self.execution, event):
                 self._follow(command)
         todo.clear()
         if self.length >= self._history_max and self.phase is TreePhase.MOVING:

@@ -12,6 +12,7 @@ from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, RunClaimed, RunReleased
 from outlive._model import Run
 from outlive._replay.command import Command, Park, RunStep
+from outlive._replay.feeding import feed
 from outlive._runtime.tree.fact import is_new, resumed_by
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.phase import TreePhase
@@ -74,7 +75,7 @@ def consume_requests(live: LiveTree, mail: list[Inbound]) -> None:
 def _replay(live: LiveTree, events: list[AnyEvent], *, is_skipped: bool) -> Park | None:
     """Feed the whole journal; None, or why the code cannot go on with it."""
     live.fold.runs.clear()
-    live.execution.foresee(events)
+    live.execution.look_ahead(events)
     if not is_new(events):
         # Observers were told of what the journal has when it happened. Of a run that is new they have heard nothing.
         live.execution.on_stage = None
@@ -89,7 +90,7 @@ def _replay(live: LiveTree, events: list[AnyEvent], *, is_skipped: bool) -> Park
 def _feed_all(live: LiveTree, events: list[AnyEvent]) -> Park | None:
     for event in events:
         live.fold.apply(event)
-        for command in live.execution.feed(event):
+        for command in feed(live.execution, event):
             if isinstance(command, Park):
                 return command
     return None

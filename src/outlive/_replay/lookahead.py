@@ -28,7 +28,7 @@ _SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed)
 wrote it had come to rest beyond every event before."""
 
 
-class Foresight:
+class Lookahead:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
     __slots__ = ("last", "passed", "patches", "seen", "set_aside")
@@ -79,5 +79,5 @@ def _is_new(events: Sequence[AnyEvent]) -> bool:
     return is_unbegun and all(isinstance(event, SignalReceived) for event in events[1:-1])
 
 
-NOTHING_AHEAD = Foresight()
+NOTHING_AHEAD = Lookahead()
 """What a run that is just beginning has ahead of it."""

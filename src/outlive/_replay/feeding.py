@@ -1,0 +1,484 @@
+"""Events in, commands out: `feed` is the only way in which anything reaches workflow code.
+
+Live execution is replay: the worker makes every outcome an event and feeds it here; recovery feeds the same events from
+the store. So what works live cannot break on recovery.
+
+Feeding an event answers one durable call (or fires a timer, or hands over a signal), moves the run's clock to the time
+of the event, and runs the loop until nothing is ready. What the workflow asked for meanwhile comes back as commands. An
+event that answers a call the code did not make contradicts the code: the execution stops with a `Park` command that
+carries a readable diff, and is of no use after that. Arguments are not identity: a call that the code makes with other
+arguments than the journal has is noted (`Execution.differ`), and what the journal has counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar, get_args
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from outlive._journal.event import (
+    AnyEvent,
+    ApprovalClosed,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
+    AttemptFailed,
+    CancelRequested,
+    DetachedCancelled,
+    DetachedEnded,
+    DetachedStarted,
+    Ending,
+    MessageSetAside,
+    PatchTaken,
+    RunCancelled,
+    RunClaimed,
+    RunContinued,
+    RunCreated,
+    RunFailed,
+    RunParked,
+    RunPublished,
+    RunReleased,
+    RunResumed,
+    RunSucceeded,
+    RunSuspended,
+    RunTimedOut,
+    SignalReceived,
+    SnapshotTaken,
+    StateLeft,
+    StepDelayed,
+    StepFailed,
+    StepIntended,
+    StepProgressed,
+    StepSucceeded,
+    TimerFired,
+)
+from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, text_of
+from outlive._journal.value import Stored
+from outlive._model import child_id
+from outlive._model.payload import NO_PAYLOAD
+from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCall, StepCall
+from outlive._replay.command import Command, Park, Recorded, WorkflowSpec
+from outlive._replay.ending import DEADLINE, STATUS, child_outcome, end_closed, main_done
+from outlive._replay.execution import Execution
+from outlive._replay.frame import PATCH, SCOPE, Frame, Received, read_decision
+from outlive._replay.loop import RunTask
+from outlive._replay.saga import SAGA, Saga
+from outlive._replay.snapshot import SNAPSHOT, give_signals, restore
+from outlive._replay.timers import Timer
+from outlive.errors import (
+    DivergenceError,
+    RunawayError,
+    StuckError,
+    UnreadableError,
+    WorkflowNotFoundError,
+)
+from outlive.telemetry import log, run_fields
+
+T = TypeVar("T")
+
+EARLIER_MAX = 10
+"""Failed attempts that the error of the last one lists."""
+
+
+def feed(execution: Execution, event: AnyEvent) -> list[Command]:
+    """Take the next event of the journal; what the run asks for because of it."""
+    handle = _HANDLERS[type(event)]
+    if handle is not None and not execution.is_parked:
+        loop = execution.loop
+        try:
+            if event.at > loop.now_at:
+                loop.now_at = event.at
+            handle(execution, event)
+            loop.drain()
+            if loop.failed:
+                _report(execution, loop.take_unseen())
+            if execution.closing:
+                end_closed(execution)
+            # Every child that runs is also a call of its parent: no other call is open.
+            if len(execution.calls) < len(execution.frames) and not execution.timers:
+                _check_not_stuck(execution)
+        except (DivergenceError, UnreadableError, RunawayError, StuckError, WorkflowNotFoundError) as error:
+            execution.park(error, event.run)
+    elif handle is None:
+        for bound in execution.bounds:
+            bound.renew(event)
+    execution.events += 1
+    commands, execution.commands = execution.commands, []
+    return [command for command in commands if isinstance(command, Park)] if execution.is_parked else commands
+
+
+def _report(execution: Execution, failed: Iterable[asyncio.Task[Any]]) -> None:
+    """Log at once that background tasks have failed: if the workflow never looks at them, nothing else would."""
+    for task in failed:
+        error = task.exception()  # Looked at: asyncio need not complain when the task is collected.
+        if error is None or execution.is_replaying or not isinstance(task, RunTask):
+            continue
+        frame = task.home[SCOPE].frame
+        text = "a background task of run %s failed, and nothing waits for it:\n%s"
+        log.warning(text, frame.id, text_of(failure_of(error)), extra=run_fields(frame.id, frame.spec.name))
+
+
+def _check_not_stuck(execution: Execution) -> None:
+    """Refuse a tree without calls and timers, unless the world or the journal can still move it."""
+    frames = execution.frames
+    if execution.end_waiters or execution.is_parked or not frames:
+        return
+    if any(frame.ending is not None or frame.awaited_signals() or frame.approvals for frame in frames.values()):
+        return
+    # A parent hangs in its child.
+    frame = [frame for frame in frames.values() if not frame.children][-1]
+    task = next((task for task in frame.tasks if not task.done()), None)
+    stack: list[types.FrameType] = task.get_stack() if task is not None else []
+    if not stack:
+        raise StuckError(frame.spec.name)
+    code = stack[-1].f_code
+    raise StuckError(f"{code.co_filename}:{stack[-1].f_lineno} in {code.co_name}")
+
+
+def _on_created(execution: Execution, event: RunCreated) -> None:
+    if event.run == 0:
+        _start(execution, event, _begin_root(execution, event))
+        return
+    call = execution.find(
+        event, event.parent, event.call, ChildCall, f"child run {event.workflow} ({event.call}) was started"
+    )
+    if call.command.digest != event.digest:
+        execution.differ(event, event.parent, event.call)
+    if call.command.run != event.run or call.command.workflow.name != event.workflow:
+        asked = f"asks for {call.command.workflow.name} as child run {call.command.run}"
+        raise execution.contradiction(event, f"child run {event.run} is {event.workflow} ({event.call})", asked)
+    call.frame = _start(execution, event, execution.resolve(event.workflow, event.version), call.saga)
+    if call.is_cancelled:
+        execution.cancel_frame(call.frame, "cancelled by its parent")
+
+
+def _on_step_succeeded(execution: Execution, event: StepSucceeded) -> None:
+    call = execution.calls.get((event.run, event.call))
+    if type(call) is not StepCall:
+        execution.refuse_unasked(event, f"step {event.call} succeeded")
+    command = call.command
+    if command.digest != event.digest:
+        execution.differ(event, event.run, event.call)
+    del execution.calls[event.run, event.call]
+    stored = event.result.v
+    value = command.step.signature.result.decode(
+        execution.unpack(event.result) if stored is UNSET else stored, f"result of step {event.call}"
+    )
+    if not call.future.done():
+        call.future.set_result(value)
+
+
+def _find_step(
+    execution: Execution, event: StepFailed | AttemptFailed | StepDelayed | StepIntended, journal: str
+) -> StepCall:
+    call = execution.find(event, event.run, event.call, StepCall, journal)
+    if call.command.digest != event.digest:
+        execution.differ(event, event.run, event.call)
+    return call
+
+
+def _on_step_failed(execution: Execution, event: StepFailed) -> None:
+    call = _find_step(execution, event, f"step {event.call} failed")
+    del execution.calls[event.run, event.call]
+    step = call.command.step
+    error = exception_of(
+        event.failure, registered=(*step.registered, *OWN_ERRORS), step=step.name, attempts=event.attempt
+    )
+    if call.earlier:
+        more = event.attempt - 1 - len(call.earlier)
+        left_out = [f"  ({more} before these)"] if more > 0 else []
+        error.add_note("\n".join(["earlier attempts failed too:", *left_out, *call.earlier]))
+    if not call.future.done():
+        call.future.set_exception(error)
+
+
+def _on_attempt_failed(execution: Execution, event: AttemptFailed) -> None:
+    call = _find_step(execution, event, f"attempt {event.attempt} of step {event.call} failed")
+    call.earlier = [*call.earlier, f"  {event.attempt}: {event.failure.type}: {event.failure.message}"][-EARLIER_MAX:]
+    call.command = replace(
+        call.command, attempt=event.attempt + 1, not_before_at=event.retry_at, delayed_by="", has_turn=False
+    )
+    execution.commands.append(call.command)
+    if call.attempt_failed is not None and not call.attempt_failed.done():
+        call.attempt_failed.set_result(None)
+
+
+def _on_delayed(execution: Execution, event: StepDelayed) -> None:
+    call = _find_step(execution, event, f"step {event.call} has to wait for {event.by}")
+    call.command = replace(
+        call.command, intended=0, not_before_at=event.until_at, delayed_by=event.by, has_turn=event.has_turn
+    )
+    execution.commands.append(call.command)
+
+
+def _on_intended(execution: Execution, event: StepIntended) -> None:
+    call = _find_step(execution, event, f"step {event.call} was about to begin")
+    call.command = replace(call.command, intended=event.attempt)
+    if event.attempt:
+        execution.commands.append(call.command)
+
+
+def _on_progressed(execution: Execution, event: StepProgressed) -> None:
+    call = execution.find(event, event.run, event.call, StepCall, f"step {event.call} saved progress")
+    call.command = replace(call.command, progress=bytes(execution.unpack(event.progress)))
+
+
+def _on_timer(execution: Execution, event: TimerFired) -> None:
+    timer = execution.timers.take(event.run, event.call)
+    if timer is None or timer.call is None:
+        execution.refuse_unasked(event, f"timer {event.call} fired")
+    execution.loop.call_soon(timer.call, *timer.args, context=timer.context)
+
+
+def _on_signal(execution: Execution, event: SignalReceived) -> None:
+    frame = execution.frames.get(event.run)
+    if frame is not None:
+        frame.take_signal(event.payload, event.name, str(execution.events))
+
+
+def _on_decided(execution: Execution, event: ApprovalDecided) -> None:
+    frame = execution.frames.get(event.run)
+    asked = None if frame is None else frame.approvals.get(event.approval)
+    if frame is None or asked is None:
+        return  # The run no longer waits for it.
+    decided = read_decision(execution.unpack(event.payload), event.approval)
+    is_ours = isinstance(decided, UnreadableError) or decided.nonce == execution.nonce
+    if is_ours and not asked.future.done():
+        del frame.approvals[event.approval]
+        asked.future.set_result((decided, Received(event.payload, str(execution.events))))
+
+
+def _on_set_aside(execution: Execution, event: MessageSetAside) -> None:
+    if event.call:  # Else its row was damaged in the inbox, and the code has not seen it.
+        execution.find(
+            event, event.run, event.call, RecordCall, f"message {event.message} ({event.name}) was set aside"
+        )
+        # Only the place counts: other code may put the reason in other words.
+        del execution.calls[event.run, event.call]
+
+
+def _on_recorded(execution: Execution, event: Recorded) -> None:
+    """A fact that the run decided by itself is in the journal."""
+    recorded = f"{type(event).__name__} {event.call}"
+    call = execution.find(event, event.run, event.call, RecordCall, recorded)
+    if _as_asked(event) != call.command.fact:
+        execution.differ(event, event.run, event.call)
+        _keep_recorded(execution, event, call)
+    del execution.calls[event.run, event.call]
+
+
+def _keep_recorded(execution: Execution, event: Recorded, call: RecordCall) -> None:
+    """The code would record something else now: what happened stays as the journal has it."""
+    frame = execution.frames[event.run]
+    match event:
+        case RunPublished():
+            frame.published = bytes(execution.unpack(event.payload))
+        case ApprovalRequested() if (asking := frame.approvals.get(event.call)) is not None:
+            asking.assignees = _read(_Asked, execution.unpack(event.payload), event.call).assignees
+        case ApprovalEscalated() if (asking := frame.approvals.get(event.approval)) is not None:
+            asking.assignees = _read(tuple[str, ...], execution.unpack(event.payload), event.call)
+        case StateLeft():
+            went = _read(_Left, execution.unpack(event.payload), event.call).to
+            goes = _read(_Left, call.command.data or b"{}", event.call).to
+            if went != goes:
+                raise execution.contradiction(event, f"{event.call} was left for {went}", f"goes to {goes}")
+        case _:
+            """It has no content but its name, or its approval is no longer waited for."""
+
+
+class _Left(msgspec.Struct):
+    """Of the payload of `StateLeft`: the state that the machine goes to."""
+
+    to: str = ""
+
+
+class _Asked(msgspec.Struct):
+    """Of the payload of `ApprovalRequested`: the people who are asked."""
+
+    assignees: tuple[str, ...] = ()
+
+
+def _read(kind: type[T], data: Stored, what: str) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise UnreadableError(what, "what a run recorded", str(error)) from error
+
+
+def _on_published(execution: Execution, event: RunPublished) -> None:
+    """The run, or a step of it, has shown something to people."""
+    frame = execution.frames.get(event.run)
+    if event.call and (frame is None or (event.run, event.call) in execution.calls):
+        _on_recorded(execution, event)
+    elif frame is not None:
+        if event.call:
+            # The code has nothing new to publish here now. That changes nothing in what it does.
+            execution.differ(event, event.run, event.call)
+        frame.published = bytes(execution.unpack(event.payload))
+
+
+def _on_patched(execution: Execution, event: PatchTaken) -> None:
+    """The run has taken the new way at a mark."""
+    frame = execution.frames.get(event.run)
+    is_asked = execution.calls.pop((event.run, event.call), None) is not None
+    if frame is None:
+        return
+    frame.patches[event.call] = True
+    if not is_asked:
+        # Either this code is older than the change, or it has only the new way left and waits for the same things.
+        execution.unasked_marks[event.run, event.call] = None
+        if event.asked not in (0, execution.asked_by(frame)):
+            execution.refuse_unasked(event, f"the change {event.call.removeprefix(PATCH)!r} was taken")
+
+
+def _as_asked(event: Recorded) -> Recorded:
+    """The event as the run asked for it: without its time, and with the digest for the payload."""
+    if hasattr(event, "payload"):
+        return msgspec.structs.replace(event, at=0, payload=NO_PAYLOAD)
+    return msgspec.structs.replace(event, at=0)
+
+
+def _on_cancel(execution: Execution, event: CancelRequested) -> None:
+    frame = execution.frames.get(event.run)
+    if frame is not None:
+        execution.cancel_frame(frame, event.reason)
+
+
+def _on_detached_started(execution: Execution, event: DetachedStarted) -> None:
+    call = execution.find(event, event.run, event.call, DetachedCall, f"detached run {event.run_id} was started")
+    if call.command.digest != event.digest or call.command.run_id != event.run_id:
+        execution.differ(event, event.run, event.call)
+    del execution.calls[event.run, event.call]
+    call.future.set_result(event.run_id)
+
+
+def _on_detached_ended(execution: Execution, event: DetachedEnded) -> None:
+    execution.ended[event.run_id] = event
+    for waiter in execution.end_waiters.pop(event.run_id, ()):
+        if not waiter.done():
+            waiter.set_result(event)
+
+
+def _on_ended(execution: Execution, event: Ending) -> None:
+    frame = execution.frames.get(event.run)
+    status = STATUS[type(event)]
+    journal = f"run {event.run} ended as {status.value}"
+    if frame is None or frame.ending is None:
+        execution.refuse_unasked(event, journal)
+    if frame.ending.status is not status:
+        raise execution.contradiction(event, journal, f"run {event.run} ends as {frame.ending.status.value}")
+    frame.ending = None
+    frame.forget_tasks()
+    del execution.frames[event.run]
+    call = execution.children.pop(event.run, None)
+    if call is not None:
+        execution.frames[call.command.parent].children -= 1
+        del execution.calls[call.command.parent, call.command.call]
+        child_outcome(call, event, frame, execution.unpack)
+        if call.over is not None:
+            call.over.set_result(None)
+
+
+def _on_snapshot(execution: Execution, event: SnapshotTaken) -> None:
+    execution.base = event.events
+    execution.ended.clear()
+    frame = execution.frames.get(0)
+    if frame is not None:
+        call = execution.calls.pop(SNAPSHOT, None)
+        if not isinstance(call, SnapshotCall):
+            execution.refuse_unasked(event, "a snapshot was taken")
+        execution.loop.restart_task_count()
+        give_signals(frame, event)  # As a replay does that begins here: each has its place in the snapshot now.
+        call.future.set_result(None)
+        return
+    execution.events = event.events
+    spec = _begin_root(execution, event.created)
+    frame = _new_frame(execution, msgspec.structs.replace(event.created, published=event.published), spec)
+    restore(frame, event, execution)
+    _start_task(execution, frame, event.created.timeout_at, spec.fn())
+
+
+def _begin_root(execution: Execution, event: RunCreated) -> WorkflowSpec:
+    execution.created = event
+    execution.nonce = execution.loop.nonce = event.nonce
+    execution.generation = event.generation
+    spec = execution.resolve(event.workflow, event.version)
+    execution.forgets = spec.forgets
+    return spec
+
+
+def _start(execution: Execution, event: RunCreated, spec: WorkflowSpec, saga: Saga | None = None) -> Frame:
+    frame = _new_frame(execution, event, spec)
+    args, kwargs = spec.signature.decode(execution.unpack(event.input))
+    _start_task(execution, frame, event.timeout_at, spec.fn(*args, **kwargs), saga)
+    return frame
+
+
+def _new_frame(execution: Execution, event: RunCreated, spec: WorkflowSpec) -> Frame:
+    frame = Frame(event.run, child_id(execution.root_id, event.run), spec, execution.nonce)
+    frame.tags, frame.created_at = event.tags, event.at
+    frame.parent_id = child_id(execution.root_id, event.parent) if event.run else event.notify or None
+    if event.published is not None:
+        frame.published = bytes(execution.unpack(event.published))
+    execution.frames[event.run] = frame
+    return frame
+
+
+def _start_task(
+    execution: Execution,
+    frame: Frame,
+    timeout_at: int | None,
+    coroutine: Coroutine[Any, Any, Any],
+    saga: Saga | None = None,
+) -> None:
+    context = frame.context()
+    context.run(SAGA.set, saga)
+    frame.task = RunTask(coroutine, loop=execution.loop, context=context)
+    frame.tasks.append(frame.task)
+    frame.task.add_done_callback(lambda task: main_done(execution, frame), context=context)
+    if timeout_at is not None:
+        execution.timers.add(
+            Timer(execution.timers, timeout_at, execution.time_out, (frame,), context), frame.number, DEADLINE
+        )
+
+
+_HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
+    RunCreated: _on_created,
+    StepSucceeded: _on_step_succeeded,
+    StepFailed: _on_step_failed,
+    AttemptFailed: _on_attempt_failed,
+    StepDelayed: _on_delayed,
+    StepProgressed: _on_progressed,
+    TimerFired: _on_timer,
+    SignalReceived: _on_signal,
+    ApprovalDecided: _on_decided,
+    CancelRequested: _on_cancel,
+    DetachedStarted: _on_detached_started,
+    DetachedEnded: _on_detached_ended,
+    RunSucceeded: _on_ended,
+    RunFailed: _on_ended,
+    RunCancelled: _on_ended,
+    RunTimedOut: _on_ended,
+    RunContinued: _on_ended,
+    DetachedCancelled: _on_recorded,
+    ApprovalRequested: _on_recorded,
+    ApprovalEscalated: _on_recorded,
+    ApprovalClosed: _on_recorded,
+    MessageSetAside: _on_set_aside,
+    RunPublished: _on_published,
+    PatchTaken: _on_patched,
+    StateLeft: _on_recorded,
+    SnapshotTaken: _on_snapshot,
+    StepIntended: _on_intended,
+    RunClaimed: None,
+    RunSuspended: None,
+    RunReleased: None,
+    RunParked: None,
+    RunResumed: None,
+}
+assert set(_HANDLERS) == set(get_args(AnyEvent)), "every event kind says what it does to an execution"
