@@ -1,13 +1,14 @@
-"""The database file of an earlier Outlive (`runs.db.gz`), and how it was written: `python -m tests.golden.database`.
+"""What an earlier Outlive left in its databases, and how it was written: `python -m tests.golden.database`.
 
-Never write it again: that it was made by earlier code is what makes it worth keeping. For another schema, write another
-file beside it.
+`runs.db.gz` is a file of SQLite, `runs.sql.gz` a dump of PostgreSQL. Never write them again: that they were made by
+earlier code is what makes them worth keeping. For another schema, write others beside them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -15,11 +16,14 @@ from pathlib import Path
 from outlive import Limits
 from outlive.errors import RunFailed
 from outlive.testing import SkipClock, TestEngine
+from outlive.testing.postgres import PostgresServer
+from outlive.testing.postgres_programs import find_programs
 from tests.golden.machine_stories import Label, parcel
 from tests.golden.more_stories import counter
 from tests.golden.stories import failure, order, pack, patience, report
 
 FILE = Path(__file__).with_name("runs.db.gz")
+DUMP = Path(__file__).with_name("runs.sql.gz")
 LETTER_BYTES = 40_000
 """Too large to stand in the journal."""
 
@@ -51,12 +55,26 @@ async def fill(url: str) -> None:
         await engine.signal("for-a-signal", "something else", 1, key="evt-2")
 
 
+def dump(server: PostgresServer) -> str:
+    """Everything in the schema `outlive`, as statements that any driver can run."""
+    program = find_programs() / "pg_dump"
+    options = ["--inserts", "--no-owner", "--schema=outlive", server.url()]
+    text = subprocess.run([program, *options], check=True, capture_output=True, text=True).stdout
+    return "\n".join(
+        line for line in text.splitlines() if not line.startswith(("--", "\\", "SET ", "SELECT pg_catalog.set_c"))
+    )
+
+
 def main() -> None:
-    """Write the file, unless it is there."""
+    """Write what is not there."""
     if not FILE.exists():
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(fill(f"sqlite:{folder}/runs.db"))
             FILE.write_bytes(gzip.compress(Path(folder, "runs.db").read_bytes(), mtime=0))
+    if not DUMP.exists():
+        with PostgresServer(fsync=False) as server:
+            asyncio.run(fill(server.store_url()))
+            DUMP.write_bytes(gzip.compress(dump(server).encode(), mtime=0))
 
 
 if __name__ == "__main__":

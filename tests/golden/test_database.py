@@ -1,4 +1,4 @@
-"""A database file that an earlier Outlive wrote is opened, brought up to date, and every run in it goes on."""
+"""A database that an earlier Outlive wrote is opened, brought up to date, and every run in it goes on."""
 
 from __future__ import annotations
 
@@ -6,24 +6,42 @@ import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
-from outlive._store.sqlite import SqliteStore
 from outlive.errors import RunFailed
 from outlive.testing import SkipClock, TestEngine
 from outlive.testing.fsck import check_store
-from tests.golden.database import FILE, LETTER_BYTES
+from outlive.testing.postgres import PostgresServer
+from tests.golden.database import DUMP, FILE, LETTER_BYTES
 from tests.golden.machine_stories import Label, Parcel
 
+pytestmark = pytest.mark.every_store
 WRITTEN_AT = SkipClock().now() + 10_000_000
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+async def url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+    """A copy of what was kept."""
+    if request.param == "sqlite":
+        (tmp_path / "runs.db").write_bytes(gzip.decompress(FILE.read_bytes()))
+        yield f"sqlite:{tmp_path}/runs.db"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    database = server.create_database()
+    connection = await asyncpg.connect(server.url(database))
+    # In a dump functions come before the tables that they name.
+    await connection.execute("SET check_function_bodies = off")
+    await connection.execute(gzip.decompress(DUMP.read_bytes()).decode())
+    await connection.close()
+    yield server.store_url(database)
+    server.drop_database(database)
+
+
 @pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[TestEngine]:
-    """An engine on a copy of the file, at the time at which it was written."""
-    (tmp_path / "runs.db").write_bytes(gzip.decompress(FILE.read_bytes()))
-    clock = SkipClock(start_at=WRITTEN_AT, seed=7)
-    async with TestEngine(f"sqlite:{tmp_path}/runs.db", clock=clock) as engine:
+async def engine(url: str) -> AsyncIterator[TestEngine]:
+    """An engine on the copy, at the time at which it was written."""
+    async with TestEngine(url, clock=SkipClock(start_at=WRITTEN_AT, seed=7)) as engine:
         yield engine
 
 
@@ -66,10 +84,7 @@ async def test_messages_and_their_keys_are_there(engine: TestEngine) -> None:
     assert [run.id for run in await engine.list(tags={"team": "shop"})] == ["for-a-signal"]
 
 
-async def test_file_is_whole(tmp_path: Path) -> None:
+async def test_database_is_whole(url: str) -> None:
     """As the checker sees it."""
-    (tmp_path / "runs.db").write_bytes(gzip.decompress(FILE.read_bytes()))
-    store = SqliteStore(tmp_path / "runs.db", clock=lambda: WRITTEN_AT)
-    await store.open()
-    assert await check_store(store) == []
-    await store.close()
+    async with TestEngine(url, clock=SkipClock(start_at=WRITTEN_AT, seed=7), worker=False) as engine:
+        assert await check_store(engine._store) == []
