@@ -78,8 +78,6 @@ class Counters:
     """Changes refused because another writer was first."""
     unknowns: int = 0
     """Commits whose outcome had to be read back."""
-    held: int = 0
-    """Changes that had to wait for an id which somebody else's open transaction takes."""
     runs_started: int = 0
     runs_claimed: int = 0
     orphans_claimed: int = 0

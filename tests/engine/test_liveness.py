@@ -14,9 +14,8 @@ import outlive
 from outlive import Limits
 from outlive._journal.event import StepIntended
 from outlive._runtime.commit.committer import Committer
-from outlive._store.contract import Change, Outcome, Store
+from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
-from outlive.errors import EngineClosedError
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import new_tree
@@ -105,49 +104,6 @@ async def test_commit_whose_outcome_cannot_be_read_is_not_forgotten(place: Place
 
         assert "a was held" == await in_time(run.result())
     assert ["a", "a was held"] == stage.calls
-
-
-class HoldsStarts:
-    """A store that holds new trees, and nothing else."""
-
-    def __init__(self, inner: Store) -> None:
-        self.inner = inner
-        self.is_asked = asyncio.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
-        """See `Store`."""
-        outcomes = iter(await self.inner.commit([change for change in changes if not _is_start(change)]))
-        return [(Outcome.HELD, 0) if _is_start(change) else next(outcomes) for change in changes]
-
-    async def find_free(self, changes: Sequence[Change]) -> list[int]:
-        """See `Store`."""
-        self.is_asked.set()
-        return []
-
-
-def _is_start(change: Change) -> bool:
-    return not change.journal and change.after < 0
-
-
-async def test_engine_that_stops_says_nothing_of_a_run_that_was_never_stored(place: Place) -> None:
-    """Somebody else holds its id: it has not begun, and so there is nothing to let go of."""
-    stores: list[HoldsStarts] = []
-
-    def wrap(store: Store) -> Any:
-        stores.append(HoldsStarts(store))
-        return stores[0]
-
-    async with place.engine(wrap=wrap) as engine:
-        start = asyncio.create_task(engine.start(holding, "a", id="run-1"))
-        await in_time(stores[0].is_asked.wait())
-    with pytest.raises(EngineClosedError):
-        await start
-
-    async with place.engine(worker=False) as client:
-        assert [] == await client.list()
 
 
 async def test_engine_whose_end_is_cancelled_lets_go_of_its_runs(place: Place) -> None:

@@ -223,3 +223,30 @@ async def test_database_of_the_first_schema_is_brought_up_to_date(path: Path, cl
 
     assert run is not None
     assert (run.nonce, run.published) == (7, None)
+
+
+@pytest.mark.parametrize("version", range(1, len(migrations())))
+async def test_schema_is_the_same_from_every_version(path: Path, clock: ManualClock, version: int) -> None:
+    """A file of an earlier version and a new one cannot be told apart."""
+    earlier = path.with_name("earlier.db")
+    with apsw.Connection(str(earlier)) as connection:
+        for number, file in enumerate(migrations()[:version], 1):
+            connection.execute(file.read_text("utf-8"))
+            connection.execute("INSERT INTO outlive_migrations VALUES (?, ?, 0)", (number, file.stem))
+    connection.close()
+
+    await make_database(path, clock)
+    await make_database(earlier, clock)
+
+    assert schema_of(earlier) == schema_of(path)
+
+
+def schema_of(path: Path) -> set[tuple[Any, ...]]:
+    """Tables with their columns, and indexes."""
+    connection = apsw.Connection(str(path))
+    tables = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+    columns = f"SELECT tables.name, part.* FROM ({tables}) AS tables, pragma_table_xinfo(tables.name) AS part"
+    indexes = "SELECT type, name, sql FROM sqlite_schema WHERE type <> 'table'"
+    found = {*connection.execute(columns).fetchall(), *connection.execute(indexes).fetchall()}
+    connection.close()
+    return found

@@ -324,7 +324,7 @@ async def test_users_statement_is_guarded_also_when_it_reads_like_one_of_ours(st
 async def test_join_says_what_to_do_instead(store: SqliteStore) -> None:
     """There is one writer, and it is the store."""
     with pytest.raises(ConfigurationError, match="transaction=True, or use PostgreSQL"):
-        await store.join(object(), new_tree(store, "run-1"))
+        await store.request_start(object(), new_tree(store, "run-1"))
 
 
 async def test_many_transactions_of_two_stores_take_turns(open_store: Open) -> None:

@@ -20,7 +20,7 @@ SCENARIOS = {
     "OL-B1": "blobs",
     **{f"OL-F{number}": "forgetting" for number in range(1, 17)},
     **{f"OL-H{number}": "heirs" for number in range(1, 12)},
-    **{f"OL-J{number}": "joins" for number in range(1, 6)},
+    **{f"OL-J{number}": "requests" for number in range(1, 7)},
     **{f"OL-K{number}": "checkpoints" for number in range(1, 3)},
     "OL-P1": "published",
     **{f"OL-T{number}": "transactions" for number in range(1, 11)},

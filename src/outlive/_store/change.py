@@ -19,9 +19,6 @@ class Outcome(enum.Enum):
 
     COMMITTED = "committed"
     CONFLICT = "conflict"
-    HELD = "held"
-    """Nothing was written: somebody else's open transaction takes an id that the change wants, and nobody knows yet
-    whether it will be taken. The caller asks `find_free` now and then, and tries again."""
 
 
 class MessageKind(enum.Enum):

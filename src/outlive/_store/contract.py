@@ -15,7 +15,7 @@ Three outcomes, never two
 -------------------------
 `COMMITTED`, `CONFLICT`, or an exception. `StoreUnavailableError` means that nothing of the call happened;
 `CommitUnknownError` that nobody can know without reading: the caller re-reads and compares before anyone moves. Every
-writing verb may raise both. A change that is `HELD` has no outcome yet: nothing of it was written.
+writing verb may raise both.
 
 All instants are microseconds since 1970 UTC. Whether a lease has run out is judged by the store's own clock.
 """
@@ -179,10 +179,9 @@ class Store(CellStore, CheckpointTable, Protocol):
         """Append to journals and change what hangs on them, in one transaction.
 
         Each change commits whole or not at all, and a conflict of one does not touch the others. A change conflicts if
-        its journal does not end at `after`, if its tree has ended, or if the id of a run that it creates is taken. It
-        is held if such an id is taken in a transaction of a user (`join`) that is not over; the others do not wait. All
-        rows of a change are appended in order without a gap. The answer has, for each change in order, its
-        outcome and the handle of its journal (the new one for a created journal).
+        its journal does not end at `after`, if its tree has ended, or if the id of a run that it creates is taken. All
+        rows of a change are appended in order without a gap. The answer has, for each change in order, its outcome and
+        the handle of its journal (the new one for a created journal).
 
         No wake-up is lost: a root row that is written without an owner and not ended, while messages wait for its tree,
         is due at once whatever its `wake_at` says (a parked one only if a RESUME is among them).
@@ -191,10 +190,6 @@ class Store(CellStore, CheckpointTable, Protocol):
             StoreUnavailableError: nothing was written.
             CommitUnknownError: everything or nothing was written, and only reading can tell.
         """
-
-    async def find_free(self, changes: Sequence[Change]) -> list[int]:
-        """The places of those among these changes, all answered `HELD`, that are worth another try. It waits for
-        nobody. A store that holds nothing finds all of them free."""
 
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> Transaction:
         """Begin a transaction for a step that writes into the store's own database.
@@ -206,11 +201,13 @@ class Store(CellStore, CheckpointTable, Protocol):
             StoreUnavailableError: there is none to be had.
         """
 
-    async def join(self, connection: Any, change: Change) -> Outcome:
-        """Create the tree of `change` in the transaction that is open on a user's own connection to this database.
+    async def request_start(self, connection: Any, change: Change) -> Outcome:
+        """Ask for the tree of `change` in the transaction that is open on a user's own connection to this database.
 
-        The tree exists if and only if the user commits, and is due then. Its blobs are there in any case. `CONFLICT` if
-        its id is taken.
+        If and only if the user commits, the tree exists for every verb, and is due. Its blobs are there in any case.
+        `CONFLICT` if its id is taken, also by another request. Nobody waits for the user's transaction but another
+        request of the same id. Another start may take the id before the user commits: then that run stays, and the
+        request is dropped.
 
         Raises:
             ConfigurationError: this store has no transactions to share, or the connection is of no kind it knows.

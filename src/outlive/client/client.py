@@ -199,20 +199,13 @@ class Client(LookingClient):
             if run is not None and on_conflict == "reject":
                 raise RunExistsError(run_id, run.status.value)
             changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
-            if await self._commit_last(changes) is Outcome.COMMITTED:
+            if (await self._store.commit(changes))[-1][0] is Outcome.COMMITTED:
                 if run is not None:
                     # Whoever runs the old one elsewhere finds its next seq taken; here it stops at once.
                     self._disown(run.journal)
                 self._ring()
                 return
         raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")
-
-    async def _commit_last(self, changes: list[Change]) -> Outcome:
-        """What becomes of the last of these changes, once nobody else holds an id that it wants."""
-        while (outcome := (await self._store.commit(changes))[-1][0]) is Outcome.HELD:
-            while not await self._store.find_free(changes[-1:]):
-                await self._waiters.pause()
-        return outcome
 
     async def _free_name(self, run_id: str) -> str:
         """The name that the next replaced run of this id gets: `~old1` for the first."""

@@ -30,7 +30,7 @@ async def start_within(
         raise ConfigurationError(
             "on_conflict='replace' ends a run, which cannot be part of your transaction; use 'attach' or 'reject'"
         )
-    if await store.join(connection, birth(run_id, event, blobs)) is Outcome.COMMITTED:
+    if await store.request_start(connection, birth(run_id, event, blobs)) is Outcome.COMMITTED:
         return
     # None: it was started in this very transaction, and nobody else can see it yet.
     taken = await store.find_run(run_id)

@@ -7,9 +7,6 @@ loop, never from inside a task, because an answer may feed an execution.
 A store that is down is not a failure of any run: the batch is kept and tried again with back-off, and nothing behind it
 moves. A commit whose outcome is unknown is read back and compared, row by row, before anyone hears of it.
 
-A change that the store holds (somebody else's open transaction takes an id that it wants) steps aside, and what its
-tree says next steps behind it (`held`); the others do not wait.
-
 What a tree says while something that it said before is on its way hangs on that. If that is refused, the rest is: it
 must not find its place in a journal that somebody else has gone on with.
 """
@@ -24,7 +21,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from outlive._journal.codec import Row
-from outlive._runtime.commit.held import HeldChanges
 from outlive._runtime.commit.merging import merged
 from outlive._runtime.commit.retry import CommitRetry
 from outlive._store.contract import Change, Outcome, Store, Transaction
@@ -69,8 +65,7 @@ class Committer:
         self._pump: asyncio.Task[None] | None = None
         self._transactions: set[asyncio.Task[None]] = set()
         self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
-        """By journal: what waits for the transaction of a step, or behind a change that the store holds."""
-        self._aside = HeldChanges(store, give_back=self._take_back)
+        """By journal: what waits for the transaction of a step."""
         self._retry = CommitRetry(store, counters=counters, waiting=lambda: len(self._queue) + 1)
         self._is_abandoned = False
 
@@ -97,7 +92,7 @@ class Committer:
     @property
     def is_idle(self) -> bool:
         """Whether everything submitted so far has its outcome."""
-        return self._pump is None and not self._transactions and not self._held and not self._aside
+        return self._pump is None and not self._transactions and not self._held
 
     # -- Transactions of steps -------------------------------------------------------------------------------
 
@@ -177,7 +172,7 @@ class Committer:
         self._submit_held(journal)
 
     def _submit_held(self, journal: int) -> None:
-        """What waited for a tree's transaction, or behind its change, has its turn."""
+        """What waited for a tree's transaction has its turn."""
         for entry in self._held.pop(journal, ()):
             if isinstance(entry, Within):
                 self.submit_within(entry)
@@ -186,25 +181,6 @@ class Committer:
         if self._queue:
             self._pump_soon()
 
-    # -- Changes that the store holds ------------------------------------------------------------------------
-
-    def _set_aside(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> Told:
-        """The batch without the changes that have no outcome yet."""
-        heard = [place for place, (outcome, _) in enumerate(outcomes) if outcome is not Outcome.HELD]
-        for place in sorted({*range(len(batch))} - {*heard}):
-            self._counters.held += 1
-            self._aside.add(batch[place])
-            if journal := batch[place][0].journal:
-                self._held.setdefault(journal, []).extend(self._take_queued(journal))
-        return [batch[place] for place in heard], [outcomes[place] for place in heard]
-
-    def _take_back(self, entries: list[tuple[Change, Answer]]) -> None:
-        """These are worth another try, before what their trees have said since."""
-        self._queue.extendleft(reversed(entries))
-        for journal in {change.journal for change, _ in entries} - {0}:
-            self._submit_held(journal)
-        self._pump_soon()
-
     # -- Stopping --------------------------------------------------------------------------------------------
 
     def gather(self) -> None:
@@ -212,18 +188,17 @@ class Committer:
         self._overlaps = False
 
     async def drain(self, *, patience_seconds: float, silence_seconds: float = math.inf) -> bool:
-        """Wait until everything submitted so far has its outcome, but for starts of runs whose id somebody else holds;
-        False if the store is away, or holds what a run has said, for longer than this, or does not even refuse for
-        `silence_seconds`."""
+        """Wait until everything submitted so far has its outcome; False if the store is away for longer than this, or
+        does not even refuse for `silence_seconds`."""
         loop = asyncio.get_running_loop()
         silent_at = loop.time() + silence_seconds
-        while self._pump is not None or self._transactions or self._aside.has_trees:
-            busy = [self._pump, self._aside.looking, *self._transactions]
+        while self._pump is not None or self._transactions:
+            busy = [self._pump, *self._transactions]
             await asyncio.wait([task for task in busy if task is not None], timeout=DRAIN_LOOK_SECONDS)
             # The last answers were scheduled before the pump ended; let them be heard.
             await asyncio.sleep(0)
             patience_seconds -= DRAIN_LOOK_SECONDS
-            if (self.trouble or self._aside.has_trees) and patience_seconds <= 0:
+            if self.trouble and patience_seconds <= 0:
                 return False
             if loop.time() >= silent_at:
                 return False
@@ -232,7 +207,6 @@ class Committer:
     def abandon(self) -> None:
         """Commit nothing more, not even what waits: the engine has stopped."""
         self._is_abandoned = True
-        self._aside.abandon()
         for task in self._transactions:
             task.cancel()
         if self._pump is not None:
@@ -247,12 +221,10 @@ class Committer:
                 self._batch = batch = [self._queue.popleft() for _ in range(size)]
                 changes, where = merged([change for change, _ in batch])
                 telling, untold = untold, None
-                commit = self._retry.commit(changes, is_doubtful=self._aside.gave_back(batch))
+                commit = self._retry.commit(changes)
                 outcomes = await (commit if telling is None else self._meanwhile(commit, telling))
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
-                if any(outcome is Outcome.HELD for outcome, _ in outcomes):
-                    batch, outcomes = self._set_aside(batch, outcomes)
                 self._count(batch, outcomes)
                 untold = batch, outcomes
                 # A conflict is told first: what its tree has said since must not reach the store.

@@ -33,8 +33,7 @@ class CommitRetry:
         """Why the store refuses at the moment; empty when all is well."""
 
     async def commit(self, changes: list[Change], *, is_doubtful: bool = False) -> list[tuple[Outcome, int]]:
-        """The outcomes of changes; `is_doubtful` if an earlier try of one of them may have arrived without our hearing
-        of it."""
+        """The outcomes of changes; `is_doubtful` if an earlier try may have arrived without our hearing of it."""
         pause, refusals = BACKOFF_FIRST_SECONDS, 0
         known: dict[int, tuple[Outcome, int]] = {}
         while True:

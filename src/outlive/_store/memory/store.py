@@ -163,10 +163,6 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
         if run.number == 0 and run.status.is_terminal:
             self._state.active.pop(tree.journal, None)
 
-    async def find_free(self, changes: Sequence[Change]) -> list[int]:
-        """See `Store`."""
-        return list(range(len(changes)))
-
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> MemoryTransaction:
         """One at a time; the other verbs do not wait for it."""
         self._transaction = await self._state.tables.begin(self._commit_all, seconds_max=seconds_max)
@@ -185,7 +181,7 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
             outcomes = [(Outcome.CONFLICT, change.journal) for change in changes]
         return outcomes, go_back
 
-    async def join(self, connection: Any, change: Change) -> Outcome:
+    async def request_start(self, connection: Any, change: Change) -> Outcome:
         """There is no database that could be shared."""
         del connection, change
         raise ConfigurationError(

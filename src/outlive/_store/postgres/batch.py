@@ -18,9 +18,6 @@ from outlive._store.postgres.rows import birth_of, state_of, to_text
 from outlive._store.tables.rows import to_json, to_json_or_null
 
 NO_LIMIT = 2**62
-ID_PATIENCE_MILLISECONDS = 20
-"""How long a statement waits for an id that another transaction takes. Longer than a commit takes as a rule, and short
-enough that nobody suffers: all runs of an engine wait meanwhile."""
 _ENDED = -2
 """In place of the last seq of a tree that ends within the batch: no `after` is equal to it."""
 _BLOB_COLUMNS = ("journal", "message", "id", "data")
@@ -177,7 +174,6 @@ class Batch:
             *columns_of(self._births + children, len(RUN_COLUMNS)),
             *columns_of(self._blobs, len(_BLOB_COLUMNS)),
             to_json(rest) if rest else None,
-            ID_PATIENCE_MILLISECONDS,
         ]
 
     def outcomes(self, lost: Sequence[int] | None) -> list[tuple[Outcome, int]]:

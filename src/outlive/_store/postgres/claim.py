@@ -16,7 +16,7 @@ from outlive._journal.codec import is_sealed, salt_of, seal
 from outlive._model import RunStatus
 from outlive._store.contract import Change, Claim, Claims, WorkerInfo
 from outlive._store.postgres.batch import Batch
-from outlive._store.postgres.commit import Writing
+from outlive._store.postgres.commit import Writing, start_requested
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.rows import to_run, to_text, to_worker
@@ -70,9 +70,11 @@ async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Clai
         rows = await session.fetch(
             "find_due", writing.time(), wanted.worker_id, wanted.names, limit + more, most, wanted.stale
         )
-        now_at = rows[0][0]
-        free = [(wake_at, key) for _, wake_at, key, is_orphan in rows if key is not None and not is_orphan]
-        orphans = [(wake_at, key) for _, wake_at, key, is_orphan in rows if key is not None and is_orphan]
+        if rows[0]["has_requests"] and await start_requested(session, writing):
+            continue
+        now_at = rows[0]["now"]
+        free = [(row["wake_at"], row["key"]) for row in rows if row["key"] is not None and not row["is_orphan"]]
+        orphans = [(row["wake_at"], row["key"]) for row in rows if row["key"] is not None and row["is_orphan"]]
         free, orphans = wanted_of(free, wanted.declined), wanted_of(orphans, wanted.declined)
         picked = pick(free, orphans, now=now_at, limit=limit, orphans_max=orphans_max, skipped=damaged)
         claims: list[Claim] = []

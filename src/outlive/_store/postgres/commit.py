@@ -7,7 +7,8 @@ Three ways, each for what the one before cannot do:
 3. Carefully: each change in a savepoint of its own, all in one transaction. Needed only when something conflicts that
    looking at the ends of the journals does not explain.
 
-A change that wants an id which somebody else's open transaction takes is answered `HELD` (`held`), and waits alone.
+A change that names a run which was only asked for (`requests`) conflicts until that run is there. The third way
+creates it first.
 
 After a conflict the changes of journals that have moved on are known to conflict for good; the others are tried again
 at once. So one paused worker that comes back with a thousand stale changes costs the others one statement.
@@ -15,25 +16,29 @@ at once. So one paused worker that comes back with a thousand stale changes cost
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import asyncpg
+import msgspec
 from msgspec.structs import replace
 
 from outlive._model.payload import Blob
 from outlive._store.contract import Change, Delivery, Message, Outcome
-from outlive._store.postgres.batch import NO_LIMIT, Batch, count_births, plan_rows
+from outlive._store.postgres.batch import NO_LIMIT, Batch, all_of, count_births, plan_rows
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import RETRIED, Conflict, Held, sqlstate_of
-from outlive._store.postgres.held import find_waiting, ids_of, look_for_held
+from outlive._store.postgres.fault import RETRIED, Conflict, sqlstate_of
 from outlive._store.postgres.order import is_order_indifferent
+from outlive._store.postgres.rows import to_text
+from outlive.telemetry import damaged_rows, log
 
 OPTIMISTIC_TRIES_MAX = 3
 DEADLOCK_TRIES_MAX = 5
 HANDLES_AT_ONCE = 256
+REQUESTS_AT_ONCE = 1_000
 Outcomes = list[tuple[Outcome, int]]
+_decode_change = msgspec.json.Decoder(Change).decode
 T = TypeVar("T")
 
 
@@ -47,8 +52,6 @@ class Writing:
     """Where others listen."""
     handles: list[int]
     """Handles of journals that nobody has used yet."""
-    held: set[str] = field(default_factory=set)
-    """Ids that others held when we last looked."""
 
     async def reserve(self, session: Session, count: int) -> list[int]:
         """Handles for so many new journals; asked for in bulk, so that a start is one statement as a rule."""
@@ -62,9 +65,6 @@ class Writing:
 async def commit(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
     """Write changes in one transaction; a conflict of one does not touch the others."""
     known: dict[int, tuple[Outcome, int]] = {}
-    if writing.held:
-        known = await _hold_back(session, changes, writing)
-    has_waited = False
     for _ in range(OPTIMISTIC_TRIES_MAX):
         open_ = [index for index in range(len(changes)) if index not in known]
         if not open_:
@@ -77,12 +77,6 @@ async def commit(session: Session, changes: Sequence[Change], writing: Writing) 
             if not stale:
                 break
             known |= {open_[place]: (Outcome.CONFLICT, wanted[place].journal) for place in stale}
-        except asyncpg.LockNotAvailableError:
-            # Whoever held something may have let go of it by now: then it is worth another try, but only one.
-            if not await look_for_held(session, wanted, writing.held) and has_waited:
-                raise
-            has_waited = True
-            known |= {open_[place]: it for place, it in (await _hold_back(session, wanted, writing)).items()}
         else:
             known |= dict(zip(open_, outcomes, strict=True))
     open_ = [index for index in range(len(changes)) if index not in known]
@@ -90,15 +84,6 @@ async def commit(session: Session, changes: Sequence[Change], writing: Writing) 
         outcomes = await _again(lambda: _commit_one_by_one(session, [changes[index] for index in open_], writing))
         known |= dict(zip(open_, outcomes, strict=True))
     return [known[index] for index in range(len(changes))]
-
-
-async def _hold_back(session: Session, changes: Sequence[Change], writing: Writing) -> dict[int, tuple[Outcome, int]]:
-    """The outcomes of those changes that have to wait for an id; those of trees that moved on need not wait for it."""
-    waiting = find_waiting(changes, writing.held)
-    stale: set[int] = set()
-    if any(changes[place].journal for place in waiting):
-        stale = {waiting[place] for place in await _find_stale(session, [changes[place] for place in waiting])}
-    return {place: (Outcome.CONFLICT if place in stale else Outcome.HELD, changes[place].journal) for place in waiting}
 
 
 async def _commit_at_once(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
@@ -167,33 +152,24 @@ async def find_tails(session: Session, journals: set[int]) -> dict[int, int]:
 
 
 async def _commit_one_by_one(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
-    outcomes: Outcomes = []
-    held: set[int] = set()
     async with session.transaction():
-        for change in changes:
-            outcome = Outcome.HELD, change.journal
-            if change.journal not in held:
-                outcome = await commit_carefully(session, change, writing)
-            if outcome[0] is Outcome.HELD and change.journal:
-                held.add(change.journal)
-            outcomes.append(outcome)
-    return outcomes
+        return await commit_carefully(session, changes, writing)
 
 
-async def commit_carefully(session: Session, change: Change, writing: Writing) -> tuple[Outcome, int]:
-    """Write one change in a savepoint of the transaction that is open."""
-    if writing.held and not writing.held.isdisjoint(ids_of([change])):
-        return Outcome.HELD, change.journal
+async def commit_carefully(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
+    """Write one change after the other, in the transaction that is open."""
+    await start_requested(session, writing, names_in(changes))
+    return [await _commit_one(session, change, writing) for change in changes]
+
+
+async def _commit_one(session: Session, change: Change, writing: Writing) -> tuple[Outcome, int]:
+    """Write a change in a savepoint."""
     await session.run("SAVEPOINT change")
     try:
         outcome = Outcome.COMMITTED, await _write_carefully(session, change, writing)
     except Conflict:
         await session.run("ROLLBACK TO change")
         outcome = Outcome.CONFLICT, change.journal
-    except (asyncpg.LockNotAvailableError, Held):
-        await session.run("ROLLBACK TO change")
-        outcome = Outcome.HELD, change.journal
-        writing.held |= ids_of([change])
     await session.run("RELEASE change")
     return outcome
 
@@ -206,9 +182,7 @@ async def _write_carefully(session: Session, change: Change, writing: Writing) -
     if outcome is Outcome.CONFLICT:
         raise Conflict("an id is taken")
     for start in change.starts:
-        outcome, _ = await commit_carefully(session, start, writing)
-        if outcome is Outcome.HELD:
-            raise Held("nobody knows yet whether an id is taken")
+        outcome, _ = await _commit_one(session, start, writing)
         if outcome is Outcome.CONFLICT and start.heir_of:
             raise Conflict("nobody ends without the heir")
     await put_messages(session, change.messages, writing)
@@ -232,28 +206,8 @@ async def put_messages(
 
 async def deliver(
     session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
-) -> list[Delivery] | None:
-    """Put messages into the inbox, after the tree that they may need; None if somebody else holds its id."""
-    if start is None:
-        return await _deliver(session, messages, None, messages_max, writing)
-    if not writing.held.isdisjoint(ids_of([start])) and await look_for_held(session, [start], writing.held):
-        return None
-    try:
-        return await _deliver(session, messages, start, messages_max, writing)
-    except (asyncpg.LockNotAvailableError, Held):
-        if await look_for_held(session, [start], writing.held):
-            return None
-    # Whoever held it has let go of it.
-    try:
-        return await _deliver(session, messages, start, messages_max, writing)
-    except Held:
-        return None
-
-
-async def _deliver(
-    session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
 ) -> list[Delivery]:
-    """One statement as a rule."""
+    """Put messages into the inbox, after the tree that they may need; one statement as a rule."""
     if start is not None and (start.starts or start.messages):
         return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
     batch = Batch(() if start is None else await writing.reserve(session, 1))
@@ -264,7 +218,7 @@ async def _deliver(
         _, verdicts = await _again(lambda: _write(session, batch, writing))
     except Conflict:
         # The tree cannot be created like this, or a run was born between our looking and our writing and has got the
-        # same message from somebody else; now it is there to be locked.
+        # same message from somebody else; now it is there to be locked. Or it was only asked for.
         return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
     return [Delivery(verdict) for verdict in verdicts or ()]
 
@@ -273,11 +227,61 @@ async def _deliver_carefully(
     session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
 ) -> list[Delivery]:
     async with session.transaction():
+        await start_requested(session, writing, {message.run_id for message in messages})
         if start is not None:
-            outcome, _ = await commit_carefully(session, start, writing)
-            if outcome is Outcome.HELD:
-                raise Held("nobody knows yet whether the id is taken")
+            await commit_carefully(session, [start], writing)
         return await put_messages(session, messages, writing, messages_max=messages_max)
+
+
+# -- Requests ------------------------------------------------------------------------------------------------
+
+
+async def start_requested(session: Session, writing: Writing, run_ids: Iterable[str] | None = None) -> bool:
+    """Create the runs that were asked for with these ids, or all, if any were; whether any were.
+
+    May be called in a transaction, and is a part of it then. A request whose id was taken meanwhile is dropped, as a
+    start that finds the run which it wants.
+    """
+    names = None if run_ids is None else [to_text(run_id) for run_id in run_ids]
+    wanted = [run_id for (run_id,) in await session.fetch("find_requests", names, REQUESTS_AT_ONCE)]
+    if not wanted:
+        return False
+    if session.is_in_transaction:
+        await _start(session, writing, wanted)
+    else:
+        await _again(lambda: _start_alone(session, writing, wanted))
+    return True
+
+
+async def _start_alone(session: Session, writing: Writing, wanted: list[str]) -> None:
+    async with session.transaction():
+        await _start(session, writing, wanted)
+
+
+async def _start(session: Session, writing: Writing, wanted: list[str]) -> None:
+    changes = []
+    for run_id, tree in await session.fetch("take_requests", wanted):
+        try:
+            changes.append(_decode_change(tree))
+        except msgspec.MsgspecError as error:  # It must not keep the others from being started.
+            damaged_rows.add("request", run_id, f"{error}: {tree}")
+    outcomes = await write_at_once(session, changes, writing) if changes else []
+    for change, (outcome, _) in zip(changes, outcomes, strict=True):
+        if outcome is Outcome.CONFLICT:
+            log.warning("run %s was started twice; what a user asked for later is dropped", change.runs[0].id)
+
+
+def names_in(changes: Sequence[Change]) -> set[str]:
+    """The ids of the runs that these changes create or send messages to."""
+    names: set[str] = set()
+    for change in all_of(changes):
+        names.update(message.run_id for message in change.messages)
+        if not change.journal:
+            names.update(run.id for run in change.runs)
+    return names
+
+
+# -- Blobs ---------------------------------------------------------------------------------------------------
 
 
 async def put_blobs(session: Session, blobs: Sequence[Blob]) -> None:

@@ -48,10 +48,6 @@ class Conflict(Exception):
     """What was tried for many at once has to be tried again for each, carefully."""
 
 
-class Held(Exception):
-    """Somebody else's open transaction takes an id that is wanted; nothing was written."""
-
-
 def sqlstate_of(error: BaseException) -> str:
     """The five letters by which the server names an error; empty for an error that is not the server's."""
     return (error.sqlstate or "") if isinstance(error, asyncpg.PostgresError) else ""

@@ -2,7 +2,10 @@
 
 `migrations/0001_pre_create.sql` is version 1, and so on without a gap. A migration and its record in the table
 `migrations` are one transaction under one lock: of any number of processes that start at once one does the work and the
-others find it done, and a process that is killed anywhere leaves a version, never half of one.
+others find it done, and a process that is killed anywhere leaves a version, never half of one. Nothing is filled into a
+migration, so a file that was released never changes; it names tables without the schema, which is the search path.
+
+Functions are no part of a version: those of this release are created when they are missing (`query`).
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import asyncpg
 
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.query import migration_for, migrations, quoted
+from outlive._store.postgres.query import functions_for, migrations, quoted
 from outlive.errors import NotADatabaseError, SchemaTooNewError, UnfitServerError
 
 VERSION_MIN = 14
@@ -26,7 +29,7 @@ async def open_database(session: Session) -> None:
     """
     database, user = await check_server(session)
     try:
-        if await _read_version(session) < len(migrations()):
+        if await _read_version(session) < len(migrations()) or not await _has_functions(session):
             await _migrate(session)
     except asyncpg.InsufficientPrivilegeError as error:
         ((exists, _, _),) = await session.fetch("read_identity", session.place.schema)
@@ -103,6 +106,15 @@ async def _migrate(session: Session) -> None:
         ((exists, _, _),) = await session.fetch("read_identity", schema)
         if not exists:
             await session.fetch("create_schema")
+        await session.run(f"SET LOCAL search_path TO {quoted(schema)}")
         for number, file in enumerate(migrations()[version:], version + 1):
-            await session.run(migration_for(schema, file))
+            await session.run(file.read_text("utf-8"))
             await session.fetch("record_migration", number, file.stem)
+        if not await _has_functions(session):
+            await session.run(functions_for(schema))
+
+
+async def _has_functions(session: Session) -> bool:
+    """Whether the functions of this release are there; they are made together."""
+    ((has_functions,),) = await session.fetch("find_functions", session.place.schema)
+    return bool(has_functions)

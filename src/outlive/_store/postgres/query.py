@@ -1,18 +1,25 @@
 """SQL lives in files named after what it does; this module loads them for one schema.
 
-The name of the schema is the only thing that is put into a statement, and always as a quoted name; everything else is a
-parameter. `{run_columns}` and its kin stand for the columns of a run, which are named here once.
+* `sql/`: statements. `functions/`: functions that lie in the database. `migrations/`: the tables, in literal SQL.
+* The name of the schema is the only thing that is put into a statement, and always as a quoted name; everything else is
+  a parameter. `{run_columns}` and its kin stand for the columns of a run, which are named here once.
+* A function is called by its name in braces. In the database that name ends with the version of all functions, which is
+  a hash of their text: the functions of two releases lie beside each other, and each release calls its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from outlive._model import RunStatus
 from outlive._model.run import STORED
 
 SQL = Path(__file__).with_name("sql")
+FUNCTIONS = Path(__file__).with_name("functions")
 MIGRATIONS = Path(__file__).with_name("migrations")
 
 CONFLICT = "OU001"
@@ -50,10 +57,6 @@ STATE_COLUMNS = ("key", *RUN_COLUMNS[RUN_COLUMNS.index("status") :])
 """What a fold can change of a root run, after its key."""
 EVENT_COLUMNS = ("journal", "seq", "after", "format", "crc", "is_last", "body")
 
-_OF_TREE = {
-    "key": "array_agg(CASE WHEN run.number = 0 THEN v_key END)",
-    "journal": "array_agg(v_key)",
-}
 _WORD = re.compile(r"\{(\w+)\}")
 
 
@@ -64,26 +67,31 @@ def quoted(name: str) -> str:
 
 def _words(schema: str) -> dict[str, str]:
     """What stands in braces in a file."""
-    ended = ", ".join(f"'{status.value}'" for status in STORED if status.is_terminal)
-    alive = ", ".join(f"'{status.value}'" for status in STORED if not status.is_terminal)
-    return {
+    version = functions_version()
+    return _COMMON | {
         "schema": quoted(schema),
         # As text in a literal: quoted as a name, and once more as a literal.
         "sequence": f"{quoted(schema)}.runs_key_seq".replace("'", "''"),
-        "ended": f"({ended})",
-        "alive": f"({alive})",
-        "stored": "({})".format(", ".join(f"'{status.value}'" for status in STORED)),
-        "conflict": CONFLICT,
-        "run_columns": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
-        "run_names": ", ".join(RUN_COLUMNS),
-        "run_arrays": ", ".join(f"p_run_{name}" for name in RUN_COLUMNS),
-        "run_parameters": ", ".join(f"p_run_{name} {kind}[]" for name, kind in RUN.items()),
-        "run_fields": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
-        "run_definitions": ", ".join(f"{name} {kind}" for name, kind in RUN.items()),
-        "run_aggregates": ", ".join(
-            f"{_OF_TREE.get(name, f'array_agg(run.{name})')} AS {name}" for name in RUN_COLUMNS
-        ),
+        "functions_version": version,
+        **{file.stem: f"{quoted(schema)}.{file.stem}_{version}" for file in _function_files()},
     }
+
+
+def _list_of(statuses: Iterable[RunStatus]) -> str:
+    return "({})".format(", ".join(f"'{status.value}'" for status in statuses))
+
+
+_COMMON = {
+    "ended": _list_of(status for status in STORED if status.is_terminal),
+    "alive": _list_of(status for status in STORED if not status.is_terminal),
+    "stored": _list_of(STORED),
+    "conflict": CONFLICT,
+    "run_columns": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
+    "run_names": ", ".join(RUN_COLUMNS),
+    "run_arrays": ", ".join(f"p_run_{name}" for name in RUN_COLUMNS),
+    "run_parameters": ", ".join(f"p_run_{name} {kind}[]" for name, kind in RUN.items()),
+}
+"""The same for every schema."""
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
@@ -112,6 +120,19 @@ def migrations() -> tuple[Path, ...]:
     return files
 
 
-def migration_for(schema: str, file: Path) -> str:
-    """The statements of a migration, for this schema."""
-    return _filled(file.read_text("utf-8"), _words(schema))
+@cache
+def _function_files() -> tuple[Path, ...]:
+    return tuple(sorted(FUNCTIONS.glob("*.sql")))
+
+
+@cache
+def functions_version() -> str:
+    """What the names of the functions end with."""
+    text = "".join(_filled(file.read_text("utf-8"), _COMMON) for file in _function_files())
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def functions_for(schema: str) -> str:
+    """The statements that create the functions of this release in a schema."""
+    words = _words(schema)
+    return "".join(_filled(file.read_text("utf-8"), words) for file in _function_files())

@@ -34,7 +34,7 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
-from outlive._store.postgres import checkpoints, claim, commit, held, join, read
+from outlive._store.postgres import checkpoints, claim, commit, read, requests
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.cells import CellQueue
 from outlive._store.postgres.connection import USER_SETTINGS, Session
@@ -43,7 +43,6 @@ from outlive._store.postgres.listen import Listener
 from outlive._store.postgres.migrate import open_database
 from outlive._store.postgres.place import place_of
 from outlive._store.postgres.pool import Pool, Verb
-from outlive._store.postgres.query import statements
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
 from outlive._tasks import own_task
@@ -188,10 +187,6 @@ class PostgresStore:
         self._commits.add(task)
         return await asyncio.shield(task)
 
-    async def find_free(self, changes: Sequence[Change]) -> list[int]:
-        """See `Store`."""
-        return await self._read(held.find_free, changes, self._writing.held)
-
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""
         transaction = PostgresTransaction(
@@ -209,13 +204,15 @@ class PostgresStore:
         if self._shared is not None and not self._place.pgbouncer:
             self._spawn(self._shared.do_repeatable(_end_backend, pid, is_write=False))
 
-    async def join(self, connection: Any, change: Change) -> Outcome:
+    async def request_start(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""
         self._check_process()
         # Not in the user's transaction: whoever writes an equal blob would have to wait for it.
         await self.put_blobs(change.blobs)
-        values = self._time.given(), self._writing.channel, join.tree_of(replace(change, blobs=[]))
-        return await join.join(connection, statements(self._place.schema)["join_tree"], values)
+        change = replace(change, blobs=[])
+        return await requests.request_start(
+            connection, change, schema=self._place.schema, channel=self._writing.channel
+        )
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """See `Store`."""
@@ -251,13 +248,7 @@ class PostgresStore:
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`."""
-        pauses = held.Pauses()
-        while True:
-            answer = await self._write(commit.deliver, messages, start, inbox_messages_max, self._writing)
-            if answer is not None:
-                return answer
-            # Without a session: others need it. Whoever does not want to wait so long cancels.
-            await pauses.pause()
+        return await self._write(commit.deliver, messages, start, inbox_messages_max, self._writing)
 
     async def claim_runs(
         self,
@@ -334,7 +325,7 @@ class PostgresStore:
 
     async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
         """See `Store`."""
-        return await self._read(read.find_runs, run_ids)
+        return await self._read(requests.find_runs, run_ids, self._writing)
 
     async def list_runs(
         self,
@@ -344,7 +335,7 @@ class PostgresStore:
         before: tuple[int, str] | None = None,
     ) -> list[Run]:
         """See `Store`."""
-        return await self._read(read.list_runs, filter, min(limit, PAGE_SIZE_MAX), before)
+        return await self._read(requests.list_runs, filter, min(limit, PAGE_SIZE_MAX), before, self._writing)
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

@@ -18,11 +18,10 @@ import asyncpg
 
 from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome
-from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
+from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, names_in, write_at_once
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, is_useless, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
-from outlive._store.postgres.held import Pauses, find_free, ids_of
 from outlive._store.postgres.place import Place
 from outlive._store.postgres.pool import Pool
 from outlive._store.postgres.read import read_journal
@@ -31,8 +30,6 @@ from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 SLACK_SECONDS = 5
 FLUSH_SECONDS_MAX = 2.0
 """Behind a pooler: how long the commits before it may keep a transaction, and so one of the pooler's connections."""
-HELD_SECONDS_MAX = 10.0
-"""How long a transaction waits, with all that its step has locked, for an id that somebody else holds."""
 _FAILED = "25P02"
 """The SQLSTATE of a transaction in which a statement has failed."""
 
@@ -148,38 +145,18 @@ class PostgresTransaction:
 
     async def _append(self, session: Session, changes: Sequence[Change]) -> Outcomes | None:
         """Write the changes; None if one of them conflicts."""
-        takes_ids = bool(ids_of(changes))
-        if takes_ids:
+        names_others = bool(names_in(changes))
+        if names_others:
             await session.run("SAVEPOINT changes")
         try:
             outcomes = await write_at_once(session, changes, self._writing)
-        except (Conflict, asyncpg.LockNotAvailableError) as error:
-            if not takes_ids:
-                if isinstance(error, Conflict):
-                    return None
-                raise
-            # Perhaps only a tree that they start has to be left out, or waited for: somebody has to look.
-            outcomes = await self._append_carefully(session, changes)
+        except Conflict:
+            if not names_others:
+                return None
+            # Perhaps only a tree that they start has to be left out, or one that was asked for created first.
+            await session.run("ROLLBACK TO changes")
+            outcomes = await commit_carefully(session, changes, self._writing)
         return outcomes if all(outcome is Outcome.COMMITTED for outcome, _ in outcomes) else None
-
-    async def _append_carefully(self, session: Session, changes: Sequence[Change]) -> Outcomes:
-        """Write one change after the other; while somebody else holds an id that they want, nothing of them is written
-        or locked.
-
-        Raises:
-            StoreUnavailableError: that takes too long.
-        """
-        pauses = Pauses(FLUSH_SECONDS_MAX if self._place.pgbouncer else HELD_SECONDS_MAX)
-        await session.run("ROLLBACK TO changes")
-        while True:
-            if len(await find_free(session, changes, self._writing.held)) == len(changes):
-                outcomes = [await commit_carefully(session, change, self._writing) for change in changes]
-                if all(outcome is not Outcome.HELD for outcome, _ in outcomes):
-                    return outcomes
-                await session.run("ROLLBACK TO changes")
-            if pauses.is_over:
-                raise StoreUnavailableError(str(self._place), "another transaction holds the id of a run to be started")
-            await pauses.pause()
 
     def _explain(self, error: BaseException, *, is_committing: bool) -> StoreError:
         if sqlstate_of(error) == _FAILED:

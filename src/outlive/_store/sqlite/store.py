@@ -147,10 +147,6 @@ class SqliteStore:
         deliveries: list[Delivery] = await self._write(DELIVER, (messages, start, inbox_messages_max))
         return deliveries
 
-    async def find_free(self, changes: Sequence[Change]) -> list[int]:
-        """See `Store`."""
-        return list(range(len(changes)))
-
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> SqliteTransaction:
         """See `Store`. At most `transaction.SECONDS_MAX`, because nobody else can write meanwhile."""
         beginning: asyncio.Future[SqliteTransaction] = self._write(BEGIN, seconds_max)
@@ -160,7 +156,7 @@ class SqliteStore:
             beginning.add_done_callback(_abandon)
             raise
 
-    async def join(self, connection: Any, change: Change) -> Outcome:
+    async def request_start(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""
         del connection, change
         raise ConfigurationError(

@@ -36,7 +36,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     workers      sessions and leases
     queries      listing
     transactions a step that writes in the transaction of its journal
-    joins        runs that are started in the transaction of a user
+    requests     runs that are asked for in the transaction of a user
     migrations   open, close, open again
     examine      the eyes of a checker, and repairs
     checkpoints  append, load, clear: the small contract for those who want only that
@@ -61,13 +61,13 @@ FACETS = (
     "heirs",
     "inbox",
     "items",
-    "joins",
     "journal",
     "mail",
     "migrations",
     "orphans",
     "processes",
     "queries",
+    "requests",
     "rows",
     "runs",
     "starts",

@@ -10,13 +10,13 @@ from outlive.testing.conformance.forgetting import ForgettingConformance
 from outlive.testing.conformance.heirs import HeirsConformance
 from outlive.testing.conformance.inbox import InboxConformance
 from outlive.testing.conformance.items import ItemsConformance
-from outlive.testing.conformance.joins import JoinsConformance
 from outlive.testing.conformance.journal import JournalConformance
 from outlive.testing.conformance.mail import MailConformance
 from outlive.testing.conformance.migrations import MigrationsConformance
 from outlive.testing.conformance.orphans import OrphansConformance
 from outlive.testing.conformance.processes import ProcessesConformance
 from outlive.testing.conformance.queries import QueriesConformance
+from outlive.testing.conformance.requests import RequestsConformance
 from outlive.testing.conformance.rows import RowsConformance
 from outlive.testing.conformance.runs import RunsConformance
 from outlive.testing.conformance.starts import StartsConformance
@@ -26,6 +26,7 @@ from outlive.testing.conformance.workers import WorkersConformance
 
 
 class LocalStoreConformance(
+    RequestsConformance,
     RunsConformance,
     StartsConformance,
     HeirsConformance,
@@ -43,7 +44,6 @@ class LocalStoreConformance(
     WorkersConformance,
     QueriesConformance,
     TransactionsConformance,
-    JoinsConformance,
     MigrationsConformance,
     ExamineConformance,
     CheckpointsConformance,

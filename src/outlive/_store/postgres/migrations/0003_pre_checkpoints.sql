@@ -1,5 +1,5 @@
 -- Checkpoints of programs that keep their own state.
-CREATE TABLE {schema}.checkpoints (
+CREATE TABLE checkpoints (
     run_id text COLLATE "C" NOT NULL,
     sequence bigint NOT NULL,
     crc bigint NOT NULL,

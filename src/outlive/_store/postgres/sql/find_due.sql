@@ -1,11 +1,11 @@
 -- What worker $2 could claim of the definitions $3: the first $4 of nobody's runs and the one after them, and the first
 -- $5 orphans and the one after them. Orphans are runs of owners who have not been alive for $6 microseconds; with $5 = 0
--- nobody looks for any.
+-- nobody looks for any. And whether users have asked for runs that are not there yet.
 --
 -- Each pair of an owner and a definition is one short walk in the
 -- index, however many runs are due, asleep or ended; owners are found by steps from one to the next.
 WITH RECURSIVE clock AS MATERIALIZED (
-    SELECT {schema}.instant($1) AS now
+    SELECT {instant}($1) AS now
 ),
 owners (id) AS (
     SELECT min(owner) FROM {schema}.runs WHERE wake_at IS NOT NULL AND number = 0 AND owner > '' AND $5::integer > 0
@@ -26,7 +26,7 @@ lost (id) AS (
                 AND NOT (worker.is_retired AND $6::bigint = 0)
         )
 )
-SELECT clock.now, found.wake_at, found.key, found.is_orphan
+SELECT clock.now, found.wake_at, found.key, found.is_orphan, EXISTS (SELECT FROM {schema}.requests) AS has_requests
 FROM clock
 LEFT JOIN LATERAL (
     (

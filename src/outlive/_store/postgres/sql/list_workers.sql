@@ -4,7 +4,7 @@ SELECT
     worker.definitions,
     worker.started_at,
     worker.expires_at,
-    worker.expires_at > {schema}.instant($1) AND NOT worker.is_retired,
+    worker.expires_at > {instant}($1) AND NOT worker.is_retired,
     worker.process,
     worker.lease,
     CASE WHEN $2::boolean THEN (

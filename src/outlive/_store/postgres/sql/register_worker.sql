@@ -1,6 +1,6 @@
 -- Begin a session, and forget those that nobody will ask for again: retired, or long expired, and without a tree.
 WITH clock AS MATERIALIZED (
-    SELECT {schema}.instant($1) AS now
+    SELECT {instant}($1) AS now
 ),
 pruned AS (
     DELETE FROM {schema}.workers AS worker

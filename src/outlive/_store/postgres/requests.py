@@ -1,21 +1,31 @@
-"""Creating a tree in a transaction that is open on a user's own connection.
+"""Runs that are asked for in a transaction that is open on a user's own connection.
 
-One statement with one JSON text, so that every driver can run it: asyncpg, psycopg (async and blocking) and SQLAlchemy
-(both, connections and sessions). None of them is imported: a connection is known by the module of its class, and
-whoever has one has imported its driver. Blocking ones are used on a thread, because their caller waits anyway.
+The user's transaction writes one row, a request, with the change that creates the tree. After its commit the
+first store that looks makes that change and deletes the row, in one transaction: for a worker that looks for something
+due, or for anyone who names the run. So a request is as good as a run for all who ask, and the open transaction of a
+user is in no one's way.
+
+One statement with one JSON text writes the request, so that every driver can run it: asyncpg, psycopg (async and
+blocking) and SQLAlchemy (both, connections and sessions). None of them is imported: a connection is known by the module
+of its class, and whoever has one has imported its driver. Blocking ones are used on a thread, because their caller
+waits anyway.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
+from outlive._model import Run, RunFilter
 from outlive._store.contract import Change, Outcome
-from outlive._store.postgres.query import RUN_COLUMNS
-from outlive._store.postgres.rows import birth_of
+from outlive._store.postgres import read
+from outlive._store.postgres.commit import Writing, start_requested
+from outlive._store.postgres.connection import Session
+from outlive._store.postgres.query import statements
+from outlive._store.postgres.rows import to_text
 from outlive._store.tables.rows import to_json
 from outlive.errors import ConfigurationError
 
@@ -39,32 +49,31 @@ KNOWN = (
 )
 
 
-def tree_of(change: Change) -> str:
-    """A change that creates a tree, as the JSON text of join_tree.sql."""
-    assert not change.journal, "only a new tree can join a transaction"
-    extras = [change.starts, change.messages, change.items, change.renames, change.consumed, change.heir_of]
-    assert not any(extras), "only a new tree and nothing else can join a transaction"
-    is_ended = any(run.number == 0 and run.status.is_terminal for run in change.runs)
-    last = change.rows[-1][0]
-    rows = [
-        {"seq": seq, "format": format_, "crc": crc, "is_last": is_ended and seq == last, "body": _base64(body)}
-        for seq, format_, crc, body in change.rows
-    ]
-    runs = [dict(zip(RUN_COLUMNS, birth_of(run, key=None, journal=0), strict=True)) for run in change.runs]
-    blobs = [{"id": blob.id, "data": _base64(blob.data)} for blob in change.blobs]
-    return to_json(
-        {"rows": rows, "runs": runs, "blobs": blobs, "tagged": [run.number for run in change.runs if run.tags]}
-    )
+async def request_start(connection: Any, change: Change, *, schema: str, channel: str | None) -> Outcome:
+    """Write a request in the transaction that is open on a user's connection."""
+    assert not change.journal, "only a new tree can be requested"
+    values = to_text(change.runs[0].id), to_json(change), channel
+    is_new = await _run(connection, statements(schema)["request_start"], values)
+    return Outcome.COMMITTED if is_new else Outcome.CONFLICT
 
 
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+async def find_runs(session: Session, run_ids: Sequence[str], writing: Writing) -> dict[str, Run]:
+    """Runs by id, also those that were only asked for."""
+    found = await read.find_runs(session, run_ids)
+    if missing := [run_id for run_id in run_ids if run_id not in found]:
+        await start_requested(session, writing, missing)
+        # Also if there was no request: another process may have made a run of it since we looked.
+        found |= await read.find_runs(session, missing)
+    return found
 
 
-async def join(connection: Any, statement: str, values: tuple[Any, ...]) -> Outcome:
-    """Run join_tree.sql in the transaction that is open on a user's connection."""
-    key = await _run(connection, statement, values)
-    return Outcome.CONFLICT if key is None else Outcome.COMMITTED
+async def list_runs(
+    session: Session, wanted: RunFilter, limit: int, before: read.Cursor, writing: Writing
+) -> list[Run]:
+    """Runs that pass a filter, also those that were only asked for."""
+    while await start_requested(session, writing):
+        pass
+    return await read.list_runs(session, wanted, limit, before)
 
 
 async def _run(connection: Any, statement: str, values: tuple[Any, ...]) -> Any:
@@ -129,5 +138,5 @@ def _named(statement: str, values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]
 
 def _with_parameters(statement: str, form: str) -> str:
     # The name of the schema stands before the function and may hold anything.
-    head, name, parameters = statement.rpartition(".join_tree(")
+    head, name, parameters = statement.rpartition(".request_start_")
     return head + name + _PARAMETER.sub(form, parameters)

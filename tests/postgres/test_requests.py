@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
@@ -127,8 +128,8 @@ async def test_tree_is_there_when_the_user_commits(
     change.blobs = [blob(b"\0large\xff")]
 
     async with connecting(plain(postgres_url)) as connection:
-        assert await store.join(connection, change) is Outcome.COMMITTED
-        assert await store.join(connection, change) is Outcome.CONFLICT
+        assert await store.request_start(connection, change) is Outcome.COMMITTED
+        assert await store.request_start(connection, change) is Outcome.CONFLICT
         assert await store.find_run("run-1") is None
         assert await claim(store, "worker-a") == []
 
@@ -148,7 +149,7 @@ async def test_tree_is_not_there_when_the_user_rolls_back(
     change = new_tree(store, "run-1")
     with suppress(ChangedMind):
         async with connecting(plain(postgres_url)) as connection:
-            await store.join(connection, change)
+            await store.request_start(connection, change)
             raise ChangedMind
 
     assert await store.find_run("run-1") is None
@@ -163,7 +164,7 @@ async def test_odd_names_of_schemas_reach_every_driver(
     await odd.open()
     for number, connecting in enumerate(DRIVERS):
         async with connecting(plain(url)) as connection:
-            assert await odd.join(connection, new_tree(odd, f"run-{number}")) is Outcome.COMMITTED
+            assert await odd.request_start(connection, new_tree(odd, f"run-{number}")) is Outcome.COMMITTED
     assert len(await odd.list_runs(outlive._model.RunFilter())) == len(DRIVERS)
     await odd.close()
 
@@ -172,19 +173,19 @@ async def test_connection_without_a_transaction_is_refused(store: PostgresStore,
     """There would be nothing to be part of."""
     connection = await asyncpg.connect(plain(postgres_url))
     with pytest.raises(ConfigurationError, match="no transaction is open"):
-        await store.join(connection, new_tree(store, "run-1"))
+        await store.request_start(connection, new_tree(store, "run-1"))
     await connection.close()
     async with await psycopg.AsyncConnection.connect(plain(postgres_url), autocommit=True) as other:
         with pytest.raises(ConfigurationError, match="no transaction is open"):
-            await store.join(other, new_tree(store, "run-1"))
+            await store.request_start(other, new_tree(store, "run-1"))
         async with other.transaction():
-            assert await store.join(other, new_tree(store, "run-1")) is Outcome.COMMITTED
+            assert await store.request_start(other, new_tree(store, "run-1")) is Outcome.COMMITTED
 
 
 async def test_something_else_is_refused(store: PostgresStore) -> None:
     """With what is known."""
     with pytest.raises(ConfigurationError, match=r"builtins.object is no connection.*psycopg.AsyncConnection"):
-        await store.join(object(), new_tree(store, "run-1"))
+        await store.request_start(object(), new_tree(store, "run-1"))
 
 
 # -- Engines -----------------------------------------------------------------------------------------------------------
@@ -200,6 +201,12 @@ async def ship(order: int) -> str:
 async def bill(order: int) -> str:
     """Something else."""
     return f"bill {order}"
+
+
+@outlive.workflow
+async def hear() -> str:
+    """Waits for a signal."""
+    return await outlive.wait_for_signal("go", str)
 
 
 async def test_engine_starts_a_run_with_the_users_rows(postgres_url: str) -> None:
@@ -237,3 +244,53 @@ async def test_start_of_a_taken_id_in_a_transaction(postgres_url: str) -> None:
                 await engine.start(ship, 1, id="mine", on_conflict="reject", connection=connection)
             with pytest.raises(ConfigurationError, match="replace"):
                 await engine.start(ship, 1, id="mine", on_conflict="replace", connection=connection)
+
+
+async def test_start_does_not_wait_for_the_transaction_of_another(postgres_url: str) -> None:
+    """It has the id, and who asked for the same id in a transaction finds that run after the commit."""
+    async with outlive.Engine(postgres_url) as engine:
+        async with with_asyncpg(plain(postgres_url)) as connection:
+            asked = await engine.start(ship, 1, id="mine", connection=connection)
+            started = await in_time(engine.start(ship, 2, id="mine"))
+            assert await in_time(started.result()) == "order 2"
+
+        assert await in_time(asked.result()) == "order 2"
+
+
+async def test_run_can_be_signalled_right_after_the_commit(postgres_url: str) -> None:
+    """Though no worker has looked yet."""
+    async with outlive.Engine(postgres_url, worker=False) as engine:
+        async with with_asyncpg(plain(postgres_url)) as connection:
+            await engine.start(hear, id="hearing", connection=connection)
+        await engine.signal("hearing", "go", "now")
+        assert (await engine.get("hearing").info()).status is outlive.RunStatus.PENDING
+
+    async with outlive.Engine(postgres_url) as engine:
+        assert await in_time(engine.get("hearing").result()) == "now"
+
+
+async def test_request_that_cannot_be_read_stops_nobody(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The log has what was in it."""
+    async with outlive.Engine(postgres_url, worker=False) as engine:
+        async with with_asyncpg(plain(postgres_url)) as connection:
+            await connection.execute("INSERT INTO place.requests VALUES ('odd', 'no JSON')")
+            await engine.start(ship, 1, id="mine", connection=connection)
+
+        assert [run.id for run in await engine.list()] == ["mine"]
+    assert "no JSON" in caplog.text
+
+
+async def test_engines_that_start_the_same_ids_do_not_stall(postgres_url: str) -> None:
+    """Each id is one run, and neither waits for a lock of the server until it gives up."""
+    ids = [f"run-{number}" for number in range(100)]
+    async with outlive.Engine(postgres_url) as engine, outlive.Engine(postgres_url) as other:
+        runs = await in_time(
+            asyncio.gather(
+                *(engine.start(ship, 1, id=id_) for id_ in ids),
+                *(other.start(ship, 2, id=id_) for id_ in reversed(ids)),
+            )
+        )
+        results = [await in_time(run.result()) for run in runs]
+
+    assert results[:100] == results[100:][::-1]
+    assert set(results) <= {"order 1", "order 2"}

@@ -1,0 +1,325 @@
+-- Everything that a batch of changes writes, in one call; what a change conflicts with fails the whole of it.
+--
+-- Each part is a set of arrays of equal length, one per column, NULL when there is nothing of it. The parts are written
+-- in an order that no two calls can wait for each other: roots by key, then new ids, then events by journal, then blobs.
+-- Every statement in here sees what others have committed before it began: that is why roots are locked first.
+--
+-- `lost`: keys of new trees that do not exist because their id was taken; nothing of them was written.
+CREATE FUNCTION {commit_changes}(
+    p_now bigint, -- NULL: the server's clock.
+    p_channel text, -- Where to tell that something is due for others; NULL: nowhere.
+    -- Events.
+    p_event_journal bigint[],
+    p_event_seq integer[],
+    p_event_after integer[], -- The last event from before the call; -1 in a new journal.
+    p_event_format smallint[],
+    p_event_crc bigint[],
+    p_event_is_last boolean[],
+    p_event_body bytea[],
+    -- Root runs that exist: what a fold can change of them.
+    p_root_key bigint[],
+    p_root_status text[],
+    p_root_waits text[],
+    p_root_wake_at bigint[],
+    p_root_owner text[],
+    p_root_epoch bigint[],
+    p_root_attempts bigint[],
+    p_root_updated_at bigint[],
+    p_root_finished_at bigint[],
+    p_root_timeout_at bigint[],
+    p_root_reason text[],
+    p_root_result text[],
+    p_root_failure text[],
+    p_root_published text[],
+    -- New roots, and children, new ones and others. A child has no key here: it gets one of its own.
+    p_run_key bigint[],
+    p_run_id text[],
+    p_run_journal bigint[],
+    p_run_number integer[],
+    p_run_root_id text[],
+    p_run_parent_id text[],
+    p_run_workflow text[],
+    p_run_version bigint[],
+    p_run_nonce bigint[],
+    p_run_created_at bigint[],
+    p_run_tags text[],
+    p_run_status text[],
+    p_run_waits text[],
+    p_run_wake_at bigint[],
+    p_run_owner text[],
+    p_run_epoch bigint[],
+    p_run_attempts bigint[],
+    p_run_updated_at bigint[],
+    p_run_finished_at bigint[],
+    p_run_timeout_at bigint[],
+    p_run_reason text[],
+    p_run_result text[],
+    p_run_failure text[],
+    p_run_published text[],
+    -- Blobs, of changes (journal) and of messages (their number, from 1).
+    p_blob_journal bigint[],
+    p_blob_message integer[],
+    p_blob_id text[],
+    p_blob_data bytea[],
+    -- What is rare: {must, guarded, tagged, consumed, items, renames, heirs, messages, messages_max, forgets}.
+    p_rest jsonb,
+    OUT lost bigint[],
+    OUT verdicts text[]
+) LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
+AS $body$
+DECLARE
+    v_now bigint := {instant}(p_now);
+    v_found bigint[];
+    v_locked bigint[] := '{}';
+    v_count bigint;
+    v_is_due boolean := false;
+    v_is_planted boolean;
+    v_has_rest boolean := p_rest IS NOT NULL;
+BEGIN
+    IF v_has_rest AND p_rest ?| '{messages,renames,heirs}' THEN
+        -- All trees that this call touches are locked together: one after the other would be in another order than that
+        -- of a call which goes the other way. A run that we wait for may give its id to another one meanwhile; then that
+        -- one is locked too.
+        LOOP
+            SELECT array_agg(DISTINCT tree.key)
+            INTO v_found
+            FROM (
+                SELECT unnest(p_root_key)
+                UNION ALL
+                SELECT value::bigint FROM jsonb_array_elements(p_rest -> 'guarded')
+                UNION ALL
+                SELECT (value ->> 'journal')::bigint FROM jsonb_array_elements(p_rest -> 'renames')
+                UNION ALL
+                SELECT (value ->> 'heir_of')::bigint FROM jsonb_array_elements(p_rest -> 'heirs')
+                UNION ALL
+                SELECT run.journal
+                FROM {schema}.runs AS run
+                WHERE run.id IN (SELECT value ->> 'run_id' FROM jsonb_array_elements(p_rest -> 'messages'))
+            ) AS tree (key);
+            EXIT WHEN v_found IS NULL OR v_found <@ v_locked;
+            PERFORM FROM {schema}.runs WHERE key = ANY (v_found) ORDER BY key FOR NO KEY UPDATE;
+            v_locked := v_locked || v_found;
+        END LOOP;
+    ELSIF v_has_rest AND p_rest ? 'guarded' THEN
+        -- Journals that forget. Where others have written and forgotten, while we look, what would stand in our way, the
+        -- fence below would let us pass: so nobody looks before those who came first are done.
+        PERFORM FROM {schema}.runs
+        WHERE key = ANY (p_root_key || ARRAY(SELECT value::bigint FROM jsonb_array_elements(p_rest -> 'guarded')))
+        ORDER BY key
+        FOR NO KEY UPDATE;
+    ELSIF p_root_key IS NOT NULL THEN
+        PERFORM FROM {schema}.runs WHERE key = ANY (p_root_key) ORDER BY key FOR NO KEY UPDATE;
+    END IF;
+    IF v_has_rest AND p_rest ? 'consumed' THEN
+        -- Messages that became facts; a tree can consume only its own.
+        DELETE FROM {schema}.inbox AS mail
+        USING jsonb_to_recordset(p_rest -> 'consumed') AS done (id bigint, journal bigint)
+        WHERE mail.id = done.id AND mail.journal = done.journal;
+    END IF;
+    IF v_has_rest AND p_rest ? 'forgets' THEN
+        -- Mail for children that have ended and go. The other things go last, but this must not wake their root below.
+        DELETE FROM {schema}.inbox AS mail
+        USING jsonb_to_recordset(p_rest -> 'forgets') AS gone (journal bigint, below integer)
+        WHERE mail.journal = gone.journal AND mail.run > 0 AND mail.run < gone.below;
+    END IF;
+
+    IF p_root_key IS NOT NULL THEN
+        UPDATE {schema}.runs AS root
+        SET
+            status = new.status,
+            waits = new.waits,
+            -- Mail that came while the writer let go of the tree.
+            wake_at = CASE
+                WHEN
+                    (new.wake_at IS NULL OR new.wake_at > v_now)
+                    AND new.status IN {alive}
+                    AND EXISTS (
+                        SELECT FROM {schema}.inbox AS mail
+                        WHERE mail.journal = new.key AND (new.status <> 'parked' OR mail.kind = 'resume')
+                    )
+                    THEN v_now
+                ELSE new.wake_at
+            END,
+            owner = new.owner,
+            epoch = new.epoch,
+            attempts = new.attempts,
+            updated_at = new.updated_at,
+            finished_at = new.finished_at,
+            timeout_at = new.timeout_at,
+            reason = new.reason,
+            result = new.result,
+            failure = new.failure,
+            published = new.published
+        FROM unnest(
+            p_root_key, p_root_status, p_root_waits, p_root_wake_at, p_root_owner, p_root_epoch, p_root_attempts,
+            p_root_updated_at, p_root_finished_at, p_root_timeout_at, p_root_reason, p_root_result, p_root_failure,
+            p_root_published
+        ) AS new (
+            key, status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result,
+            failure, published
+        )
+        WHERE root.key = new.key;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        IF v_count <> cardinality(p_root_key) THEN
+            RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'a root run is gone';
+        END IF;
+        -- An owned run is its owner's to look after; one that is let go of may be due for others.
+        IF p_channel IS NOT NULL AND '' = ANY (p_root_owner) THEN
+            v_is_due := EXISTS (
+                SELECT FROM {schema}.runs
+                WHERE key = ANY (p_root_key) AND owner = '' AND wake_at <= v_now AND status IN {alive}
+            );
+        END IF;
+    END IF;
+
+    -- Children of trees that exist come before the renames, which may be of them; those of new trees after the births.
+    IF p_run_key IS NOT NULL THEN
+        IF EXISTS (SELECT FROM {schema}.requests WHERE run_id = ANY (p_run_id)) THEN
+            RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'a start with this id was requested before';
+        END IF;
+        PERFORM {put_children}({run_arrays}, NULL, false);
+    END IF;
+    IF v_has_rest AND p_rest ? 'renames' THEN
+        -- Runs of ended trees make room for their successors; a run of any other tree stays as it is.
+        UPDATE {schema}.runs AS run
+        SET id = new.id, root_id = new.root_id, parent_id = new.parent_id
+        FROM
+            jsonb_to_recordset(p_rest -> 'renames') AS new (
+                journal bigint, number integer, id text, root_id text, parent_id text
+            )
+        WHERE
+            ((run.key = new.journal AND run.number = 0 AND new.number = 0)
+            OR (run.journal = new.journal AND run.number = new.number AND run.number > 0))
+            AND (SELECT root.status IN {ended} FROM {schema}.runs AS root WHERE root.key = new.journal);
+    END IF;
+
+    IF p_run_key IS NOT NULL THEN
+        WITH planted AS (
+            INSERT INTO {schema}.runs (
+                key, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags, status, waits,
+                wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure, published
+            )
+            SELECT
+                new.key, new.id, new.key, 0, new.root_id, new.parent_id, new.workflow, new.version, new.nonce,
+                new.created_at, new.tags, new.status, new.waits, new.wake_at, new.owner, new.epoch, new.attempts,
+                new.updated_at, new.finished_at, new.timeout_at, new.reason, new.result, new.failure, new.published
+            FROM unnest({run_arrays}) AS new ({run_names})
+            WHERE new.number = 0
+            ORDER BY new.id
+            ON CONFLICT (id) DO NOTHING
+            RETURNING key, owner
+        )
+        SELECT array_agg(planted.key), coalesce(bool_or(planted.owner = ''), false)
+        INTO v_found, v_is_planted
+        FROM planted;
+        -- Counted first: comparing them is only needed when an id was taken.
+        IF coalesce(cardinality(v_found), 0) < cardinality(array_remove(p_run_key, NULL)) THEN
+            SELECT array_agg(wanted.key)
+            INTO lost
+            FROM unnest(p_run_key) AS wanted (key)
+            WHERE wanted.key IS NOT NULL AND wanted.key <> ALL (coalesce(v_found, '{}'));
+        END IF;
+        v_is_due := v_is_due OR v_is_planted;
+        -- A tree that brings more than itself takes all of that along when its id is taken: somebody has to look.
+        IF lost IS NOT NULL AND v_has_rest AND p_rest ? 'must' AND EXISTS (
+            SELECT FROM jsonb_array_elements(p_rest -> 'must') WHERE value::bigint = ANY (lost)
+        ) THEN
+            RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'an id is taken';
+        END IF;
+        PERFORM {put_children}({run_arrays}, lost, true);
+    END IF;
+
+    -- The fence. `format` comes through the event that the change builds on. If that event does not exist, or ended its
+    -- tree, `format` is NULL and the call fails as a whole; so it does when `seq` is taken already.
+    INSERT INTO {schema}.events (journal, crc, seq, format, is_last, body)
+    SELECT
+        new.journal,
+        new.crc,
+        new.seq,
+        CASE
+            WHEN new.after < 0 THEN new.format
+            ELSE (
+                SELECT new.format
+                FROM {schema}.events AS prior
+                WHERE prior.journal = new.journal AND prior.seq = new.after AND NOT prior.is_last
+            )
+        END,
+        new.is_last,
+        new.body
+    FROM unnest(
+        p_event_journal, p_event_seq, p_event_after, p_event_format, p_event_crc, p_event_is_last, p_event_body
+    ) AS new (journal, seq, after, format, crc, is_last, body)
+    WHERE lost IS NULL OR new.journal <> ALL (lost)
+    ORDER BY new.journal, new.seq;
+
+    IF p_blob_journal IS NOT NULL THEN
+        -- Equal content is stored once.
+        INSERT INTO {schema}.blobs (id, data)
+        SELECT new.id, new.data
+        FROM unnest(p_blob_journal, p_blob_message, p_blob_id, p_blob_data) AS new (journal, message, id, data)
+        WHERE new.message IS NULL AND (lost IS NULL OR new.journal <> ALL (lost))
+        ORDER BY new.id
+        ON CONFLICT (id) DO NOTHING;
+    END IF;
+
+    IF v_has_rest THEN
+        IF p_rest ? 'tagged' THEN
+            -- Make runs findable by their tags. Not by id: it may have been another one a moment ago.
+            INSERT INTO {schema}.tags (name, value, created_at, run_key)
+            SELECT tag.key, tag.value, run.created_at, run.key
+            FROM jsonb_to_recordset(p_rest -> 'tagged') AS new (journal bigint, number integer)
+            JOIN {schema}.runs AS run ON run.key = CASE
+                WHEN new.number = 0 THEN new.journal
+                ELSE (
+                    SELECT child.key
+                    FROM {schema}.runs AS child
+                    WHERE child.journal = new.journal AND child.number = new.number AND child.number > 0
+                )
+            END
+            CROSS JOIN json_each_text(run.tags::json) AS tag
+            WHERE run.tags IS NOT NULL
+            ON CONFLICT DO NOTHING;
+        END IF;
+        IF p_rest ? 'items' THEN
+            -- Recorded once, never changed.
+            INSERT INTO {schema}.items (journal, run, index, result, failure)
+            SELECT new.journal, new.run, new.index, new.result, new.failure
+            FROM
+                jsonb_to_recordset(p_rest -> 'items') AS new (
+                    journal bigint, run integer, index integer, result text, failure text
+                )
+            ON CONFLICT DO NOTHING;
+        END IF;
+        IF p_rest ? 'heirs' THEN
+            -- A new tree takes over the keys, and the mail to the root, of the ended one that it goes on for.
+            UPDATE {schema}.inbox AS mail
+            SET journal = heir.journal
+            FROM jsonb_to_recordset(p_rest -> 'heirs') AS heir (journal bigint, heir_of bigint)
+            JOIN {schema}.runs AS ancestor ON ancestor.key = heir.heir_of
+            WHERE mail.journal = heir.heir_of AND mail.run = 0 AND ancestor.status IN {ended};
+            UPDATE {schema}.inbox_keys AS seen
+            SET journal = heir.journal
+            FROM jsonb_to_recordset(p_rest -> 'heirs') AS heir (journal bigint, heir_of bigint)
+            JOIN {schema}.runs AS ancestor ON ancestor.key = heir.heir_of
+            WHERE seen.journal = heir.heir_of AND ancestor.status IN {ended};
+            PERFORM {wake_for_mail}(v_now, (
+                SELECT array_agg((value ->> 'journal')::bigint) FROM jsonb_array_elements(p_rest -> 'heirs')
+            ));
+        END IF;
+        IF p_rest ? 'messages' THEN
+            verdicts := {put_messages}(
+                v_now, p_rest -> 'messages', (p_rest ->> 'messages_max')::bigint, p_blob_message, p_blob_id, p_blob_data
+            );
+            v_is_due := v_is_due OR 'accepted' = ANY (verdicts);
+        END IF;
+        IF p_rest ? 'forgets' THEN
+            PERFORM {forget}(p_rest -> 'forgets');
+        END IF;
+    END IF;
+
+    IF v_is_due AND p_channel IS NOT NULL THEN
+        PERFORM pg_notify(p_channel, '');
+    END IF;
+END
+$body$;

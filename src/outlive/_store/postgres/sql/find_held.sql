@@ -1,1 +1,0 @@
-SELECT {schema}.find_held($1)
