@@ -51,7 +51,6 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ): "the event loop times a stop",
     ("injected", "engine/sync.py", "threading.Thread"): "the event loop of a program that has none",
     ("injected", "_store/postgres/pool.py", "asyncio.sleep"): "a store that is away is not asked all the time",
-    ("injected", "_store/postgres/held.py", "asyncio.sleep"): "a server is not asked all the time who holds an id",
     ("injected", "_store/postgres/listen.py", "asyncio.sleep"): "a store that is away is not asked all the time",
     ("injected", "_store/tables/handle.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "_store/sqlite/connection.py", "time.monotonic"): "the lock of a file is kept for real time by others",

@@ -88,15 +88,17 @@ async def test_schema_is_the_same_from_the_code_before_functions_had_versions(
 
 
 async def test_two_releases_with_other_functions_share_a_schema(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The later one adds its functions, and the earlier one goes on with its own."""
-    early = PostgresStore(postgres_url, clock=ManualClock())
+    url = postgres_server.store_url(postgres_server.create_database(), schema="shared")
+    early = PostgresStore(url, clock=ManualClock())
     await early.open()
     monkeypatch.setattr(query, "functions_version", lambda: "1a7e0000")
     query.statements.cache_clear()
-    late = PostgresStore(postgres_url, clock=ManualClock())
+    late = PostgresStore(url, clock=ManualClock())
     await late.open()
+    monkeypatch.undo()
     query.statements.cache_clear()
 
     tree = await begin(late, "run-1")
@@ -106,11 +108,6 @@ async def test_two_releases_with_other_functions_share_a_schema(
     assert (await get_run(late, "run-2")).id == "run-2"
     await early.close()
     await late.close()
-    async with connected(postgres_url) as connection:
-        await connection.execute(
-            "DO $$ DECLARE name text; BEGIN FOR name IN SELECT oid::regprocedure FROM pg_proc"
-            " WHERE proname LIKE '%1a7e0000' LOOP EXECUTE 'DROP FUNCTION ' || name; END LOOP; END $$"
-        )
 
 
 def test_migrations_are_literal() -> None:
