@@ -120,9 +120,9 @@ async def test_worker_wakes_up_when_the_next_timer_is_due(place: Place) -> None:
     async with place.engine() as engine:
         run = await engine.start(claimed_timer, 100)
         await waits(run)
-    place.clock.skip(seconds=99.95)
+    place.clock.skip(seconds=99.5)
     async with place.engine(poll_seconds=HOUR) as engine:
-        await asyncio.sleep(0.01)
+        await turns_of_the_loop(20)
         assert [] == stage.calls
         assert "awake" == await in_time(engine.get(run.id).result())
 

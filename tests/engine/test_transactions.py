@@ -456,6 +456,21 @@ async def test_clean_stop_rolls_back_what_it_cancels(place: Place) -> None:
     assert [("ann", 1)] == await entries(place)
 
 
+async def test_a_stop_ends_the_steps_that_a_claim_waits_for(place: Place) -> None:
+    """On SQLite a claim is a write, and waits until the transaction of a step is over."""
+    stores: list[FaultyStore] = []
+    async with place.engine(grace_seconds=0, poll_seconds=0.001, wrap=faulty(stores)) as engine:
+        claims = stores[0].gates["claim_runs"] = asyncio.Event()
+        await in_time(stores[0].waiting["claim_runs"].wait())
+        await engine.start(crediting_slowly, id="run-1")
+        await stage.gate("ann").reached()
+        claims.set()
+    stage.gate("ann").open()
+    async with place.engine() as engine:
+        assert "credited ann" == await in_time(engine.get("run-1").result())
+    assert [("ann", 1)] == await entries(place)
+
+
 class Told:
     """A transaction of a test."""
 

@@ -230,14 +230,16 @@ class WorkerSessions:
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.wait([self._renewal])
-        if self._claimer is not None:
-            await self._claimer.stop()
-        if (worker := self._worker) is not None:
-            await self._stop_worker(worker, graced_until)
+        if self._claimer is not None and self._worker is not None:
+            await self._stop_worker(self._claimer, self._worker, graced_until)
 
-    async def _stop_worker(self, worker: Worker, graced_until: float) -> None:
+    async def _stop_worker(self, claimer: Claimer, worker: Worker, graced_until: float) -> None:
         worker.stop()
+        claiming = own_task(claimer.stop(), name="outlive-claimer-stop")
         await self._wait_for_steps(worker, graced_until)
+        # A claim may wait for the transaction of a step, because SQLite has one writer: so the step ends first.
+        worker.cancel_steps()
+        await asyncio.wait([claiming])
         while worker.has_outcomes:
             # A step that has returned is not to be called again by whoever takes its run over.
             await Wakeup().sleep(GRACE_LOOK_SECONDS)

@@ -535,10 +535,14 @@ class Worker:
         self._threads.close()
         self._processes.close()
 
-    def release_all(self) -> None:
-        """Let go of every tree in motion so that others go on at once."""
+    def cancel_steps(self) -> None:
+        """End all attempts that run; the worker that goes on with their runs makes them again."""
         for live in self.trees.active():
             self._executor.cancel_all(live)
+
+    def release_all(self) -> None:
+        """Let go of every tree in motion so that others go on at once; their steps have been cancelled."""
+        for live in self.trees.active():
             if not live.journal:
                 # Another open transaction holds its id: it has not begun, and nothing may be said of it.
                 self.discard(live)
