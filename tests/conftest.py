@@ -11,6 +11,7 @@ import pytest
 from outlive.testing.etcd import EtcdNotFoundError, EtcdServer
 from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
+from proof.postgres_place import PostgresPlace
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As `nohup make test &` has it. A child inherits that, and could not be interrupted; it does not inherit a handler.
@@ -52,16 +53,22 @@ def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_place(postgres_server: PostgresServer) -> str:
-    """The database of `postgres_url`; its name."""
-    return postgres_server.create_database("place")
+def shared_place(postgres_server: PostgresServer) -> Iterator[PostgresPlace]:
+    """The schema of `postgres_url`; a test that begins several times empties it before each."""
+    with PostgresPlace(postgres_server, postgres_server.create_database("place"), schema="place") as place:
+        yield place
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer, postgres_place: str) -> str:
-    """An empty place for one test: a schema that is made once, which takes long, and emptied for each."""
-    postgres_server.empty_store(postgres_place, schema="place")
-    return postgres_server.store_url(postgres_place, schema="place")
+def postgres_place(shared_place: PostgresPlace) -> str:
+    """The database of `postgres_url`; its name."""
+    return shared_place.database
+
+
+@pytest.fixture
+def postgres_url(shared_place: PostgresPlace) -> str:
+    """An empty schema for one test: it is made once, which takes long, and emptied for each."""
+    return shared_place.empty()
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from outlive._store.sqlite import SqliteStore
 from outlive.testing.clock import ManualClock
 from outlive.testing.postgres import PostgresServer
 from proof.differential.episode import OpenStore
+from proof.postgres_place import PostgresPlace
 
 _SHM = Path("/dev/shm")
 FAST = _SHM if _SHM.is_dir() else None
@@ -49,8 +50,8 @@ def opener_on(server: PostgresServer, database: str) -> OpenStore:
 
     @asynccontextmanager
     async def open_postgres(clock: ManualClock) -> AsyncIterator[Store]:
-        server.empty_store(database, schema="differential")
-        store = PostgresStore(server.store_url(database, schema="differential"), clock=clock)
+        with PostgresPlace(server, database, schema="differential") as place:
+            store = PostgresStore(place.empty(), clock=clock)
         await store.open()
         try:
             yield store

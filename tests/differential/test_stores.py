@@ -10,7 +10,7 @@ from proof.differential.places import opener_on
 from proof.differential.words import Letter, Mark, NewTree, Operation, Turn, Write
 
 SHARES = 10
-EPISODES = 5
+EPISODES = 3
 """In each share: 10,000 operations in all. Every change is tried with one share, and `make slow` has the others."""
 WORDS = (Operation, NewTree, Write, Letter, Turn, Mark, MessageKind, RunStatus)
 

@@ -111,7 +111,7 @@ async def heir_mixes(left: int) -> Any:
     return [new, got]
 
 
-@pytest.mark.parametrize("points", [12, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [6, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
 async def test_mix_survives_every_crash(points: int) -> None:
     """Sagas, marks, publications and maps over two generations."""
     report = await crash_everywhere(heir_mixes, 1, reset=stage.clear, max_points=points)

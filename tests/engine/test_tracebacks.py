@@ -37,7 +37,7 @@ async def charge_for_ever() -> None:
     reach_the_bank(outlive.current_step().attempt)
 
 
-@outlive.step(timeout=5)
+@outlive.step(timeout=0.05)
 async def hangs() -> None:
     import asyncio
 

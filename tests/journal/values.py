@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NIGHT = settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -77,7 +77,7 @@ def options_for(kind: str, tmp_path: Path) -> dict[str, Any]:
     """Where it is tried; on a file not everywhere, for that takes half a minute."""
     if kind == "sqlite":
         return {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 6}
-    return {"url": "memory:", "max_points": 12 if kind == "some" else POINTS_MAX}
+    return {"url": "memory:", "max_points": 6 if kind == "some" else POINTS_MAX}
 
 
 @pytest.mark.parametrize("kind", ["some", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("all", "sqlite"))])
@@ -103,9 +103,9 @@ async def test_a_step_that_is_called_once_is_called_once_whenever_the_process_di
     assert ends["once"] > ends["interrupted"] > 0
 
 
-@pytest.mark.parametrize("points", [12, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [6, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
 async def test_a_breaker_neither_loses_nor_invents_attempts_whenever_the_process_dies(points: int) -> None:
     """The run ends as the undisturbed one: with its fourth attempt."""
     report = await crash_everywhere(breaking, max_points=points)
 
-    assert report.points > 10
+    assert report.points >= 6

@@ -21,14 +21,15 @@ def meeting_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(None if server_url else tmp_path / "program.db", server_url)
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres", pytest.param("everywhere", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=["memory", *(pytest.param(each, marks=pytest.mark.slow) for each in ("sqlite", "postgres", "everywhere"))]
+)
 def crash_place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Where `crash_everywhere` lets a workflow die: at some places on every store, and everywhere in memory."""
     if request.param == "everywhere":
         return {}
     if request.param == "memory":
-        return {"max_points": 10}
+        return {"max_points": 6}
     if request.param == "sqlite":
         return {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 2}
-    server, url, name = map(request.getfixturevalue, ("postgres_server", "postgres_url", "postgres_place"))
-    return crash_on_server(server, url, name) | {"max_points": 2}
+    return crash_on_server(request.getfixturevalue("shared_place")) | {"max_points": 2}

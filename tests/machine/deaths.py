@@ -16,7 +16,7 @@ from outlive._model import RunFilter
 from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore
 from outlive.testing.fsck import check_store
-from outlive.testing.postgres import PostgresServer
+from proof.postgres_place import PostgresPlace
 from tests.engine.support import Place
 
 ROOT = Path(__file__).parents[2]
@@ -58,10 +58,10 @@ async def read_ends(place: Place) -> dict[str, RunStatus]:
     return ends
 
 
-def crash_on_server(server: PostgresServer, url: str, database: str) -> dict[str, Any]:
+def crash_on_server(place: PostgresPlace) -> dict[str, Any]:
     """What `crash_everywhere` must be told to use a server: each trial begins in an empty place."""
 
     def store(trial: int, clock: Callable[[], int]) -> Store:
-        return PostgresStore(url, clock=clock)
+        return PostgresStore(place.url, clock=clock)
 
-    return {"store": store, "reset": lambda: server.empty_store(database, schema="place")}
+    return {"store": store, "reset": place.empty}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+import pytest
+
 import outlive
 from outlive._journal.event import AnyEvent, StepSucceeded
 from outlive.testing import TestEngine
@@ -48,6 +50,7 @@ async def history_of_counter() -> list[AnyEvent]:
         return await run.history()
 
 
+@pytest.mark.parametrize("place", ["memory", pytest.param("sqlite", marks=pytest.mark.slow)], indirect=True)
 async def test_ten_thousand_transitions_are_replayed_with_a_few_reads(place: Place) -> None:
     """No handler is called for what is in the journal, and the journal is read in one go. [CA-U17]"""
     history = await history_of_counter()

@@ -18,7 +18,7 @@ from tests.machine.test_snapshots import UNDONE, Data, debt, long, wheel
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """At some and at many of the commits in memory, and at some on a file."""
     on_file = {"url": f"sqlite:{tmp_path / 'crash.db'}", "max_points": 3}
-    return on_file if request.param == "file" else {"max_points": 6 if request.param == "some" else 30}
+    return on_file if request.param == "file" else {"max_points": 3 if request.param == "some" else 30}
 
 
 async def test_a_machine_of_every_kind_survives_crashes_around_its_snapshots(options: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ MESSAGES = st.lists(
     ),
     max_size=4,
 )
-QUICK = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @QUICK

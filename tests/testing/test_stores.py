@@ -16,7 +16,7 @@ from outlive._store.memory import MemoryState, MemoryStore
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
 from outlive.testing import TestEngine, crash_everywhere, replay
-from outlive.testing.postgres import PostgresServer
+from proof.postgres_place import PostgresPlace
 
 pytestmark = pytest.mark.every_store
 
@@ -107,22 +107,21 @@ async def test_histories_replay(url: str, tmp_path: Path) -> None:
     replay(str(tmp_path / "*.jsonl"), workflows=[checkout, pack])
 
 
-@pytest.mark.parametrize(("kind", "points"), [("memory", 12), ("sqlite", 3), ("postgres", 3)])
+@pytest.mark.parametrize(("kind", "points"), [("memory", 6), ("sqlite", 2), ("postgres", 2)])
 async def test_a_workflow_survives_crashes(
     kind: str, points: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Every trial begins in an empty place, and every order is written once."""
     states: dict[int, MemoryState] = {}
-    server_url = request.getfixturevalue("postgres_url") if kind == "postgres" else ""
+    place: PostgresPlace | None = request.getfixturevalue("shared_place") if kind == "postgres" else None
 
     def empty() -> None:
-        if server_url:
-            server: PostgresServer = request.getfixturevalue("postgres_server")
-            server.empty_store(request.getfixturevalue("postgres_place"), schema="place")
+        if place is not None:
+            place.empty()
 
     def store(trial: int, clock: Callable[[], int]) -> Store:
-        if server_url:
-            return PostgresStore(server_url, clock=clock)
+        if place is not None:
+            return PostgresStore(place.url, clock=clock)
         if kind == "sqlite":
             return SqliteStore(tmp_path / f"{trial}.db", clock=clock)
         return MemoryStore(clock=clock, state=states.setdefault(trial, MemoryState()))

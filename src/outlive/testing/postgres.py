@@ -39,28 +39,6 @@ from outlive.testing.postgres_programs import PostgresNotFoundError, copy_progra
 __all__ = ["USER", "PostgresNotFoundError", "PostgresServer"]
 
 USER = "outlive"
-_NAME_SCHEMA = "SELECT set_config('outlive.emptied', $1, false)"
-_EMPTY = """
-DO $$ BEGIN
-    EXECUTE (
-        SELECT coalesce(
-            string_agg(
-                CASE relnamespace
-                    WHEN to_regnamespace(quote_ident(current_setting('outlive.emptied'))) THEN
-                        format('DELETE FROM %s', oid::regclass)
-                    ELSE format('DROP TABLE %s CASCADE', oid::regclass)
-                END, ';'
-            ), 'SELECT 1'
-        )
-        FROM pg_class
-        WHERE
-            relnamespace IN (
-                to_regnamespace(quote_ident(current_setting('outlive.emptied'))), to_regnamespace('public')
-            )
-            AND relkind = 'r' AND relname <> 'migrations'
-    );
-END $$
-"""
 
 
 class PostgresServer(Launched):
@@ -190,24 +168,6 @@ class PostgresServer(Launched):
     def drop_database(self, name: str) -> None:
         """Delete a database, whoever uses it."""
         _in_thread(self._run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', "postgres"))
-
-    def empty_store(self, database: str, *, schema: str) -> None:
-        """Delete all that a store keeps, if it is there, and the user's tables (schema `public`) with their rows.
-
-        Much faster than to create another store.
-        """
-        _in_thread(self._empty(database, schema))
-
-    async def _empty(self, database: str, schema: str) -> list[tuple[Any, ...]]:
-        import asyncpg
-
-        connection = await asyncpg.connect(self.url(database))
-        try:
-            await connection.execute(_NAME_SCHEMA, schema)
-            await connection.execute(_EMPTY)
-        finally:
-            await connection.close()
-        return []
 
     def execute(self, statement: str, *, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Run statements; the rows of a single one. Works in a running event loop too, and blocks it."""
