@@ -18,7 +18,8 @@ from outlive import Limits, RunCancelled, RunFailed, RunStatus, Tolerance
 from outlive._define.registry import Registry
 from outlive._journal.event import DetachedCancelled, DetachedStarted
 from outlive._store.contract import PAGE_SIZE_MAX
-from outlive.client.cutting import CHUNK_BYTES_MAX, CHUNK_ITEMS_MAX
+from outlive.client.batch import CHUNK_ITEMS_MAX
+from outlive.client.batches import CHUNK_BYTES_MAX
 from outlive.errors import (
     ConfigurationError,
     DefinitionError,

@@ -13,7 +13,6 @@ import outlive
 from outlive.client.batch import Batch
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.handle import RunHandle
-from outlive.engine.verbs import EngineVerbs
 from outlive.errors import NotDurableError, OtherLoopError
 from tests.engine.support import in_time, note, reaches, stage
 
@@ -99,7 +98,7 @@ async def test_every_verb_is_refused_on_another_loop() -> None:
 
         async def try_all() -> list[str]:
             things: list[tuple[type, dict[str, Verb], Any]] = [
-                (EngineVerbs, ENGINE, engine),
+                (outlive.Engine, ENGINE, engine),
                 (RunHandle, HANDLE, run),
                 (Batch, {}, batch),
                 (CheckpointStore, CHECKPOINTS, engine.checkpoints),

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from outlive._define.workflow import FORMS
-from outlive._journal.codec import open_journal
 from outlive._journal.event import ApprovalDecided, ApprovalEscalated, ApprovalRequested
 from outlive._journal.form import encode_form
-from outlive._journal.packing import Packer, mail_mark
+from outlive._journal.packing import mail_mark
 from outlive._journal.schema import find_mismatch
-from outlive._model import Payload, Run, given, known_run_id
+from outlive._model import Run, given
 from outlive._model.approval import Approval, Decision
-from outlive._store.contract import Delivery, Message, MessageKind, Store
+from outlive._store.contract import Delivery, Message, MessageKind
+from outlive.client.access import Access
 from outlive.client.audit import ApprovalEntry, Audit, Key, approval_of
 from outlive.client.message_key import key_of_decision
 from outlive.client.post import Post
@@ -31,7 +31,6 @@ from outlive.errors import (
     ApprovalFormError,
     ApprovalNotFoundError,
     RunFinishedError,
-    RunNotFoundError,
     UnreadableError,
 )
 
@@ -39,19 +38,14 @@ from outlive.errors import (
 class ApprovalDesk:
     """Lists what runs ask people for, and takes decisions."""
 
-    def __init__(self, store: Callable[[], Store], *, packer: Packer, post: Post, new_id: Callable[[], str]) -> None:
-        self._open_store = store
-        self._packer = packer
+    def __init__(self, access: Access, *, post: Post, new_id: Callable[[], str]) -> None:
+        self._access = access
         self._post = post
         self._new_id = new_id
 
-    @property
-    def _store(self) -> Store:
-        return self._open_store()
-
     async def entries(self, run_id: str) -> list[ApprovalEntry]:
         """What a run has asked for, oldest first; for a root, what its whole tree has."""
-        run = await self._find(run_id)
+        run = await self._access.info(run_id)
         entries = (await self._read(run)).entries.values()
         return [entry for entry in entries if run.number == 0 or entry.run_id == run_id]
 
@@ -65,25 +59,25 @@ class ApprovalDesk:
         name = given.text(where, "name", name, like="refund")
         if request is not None:
             request = given.text(where, "request", request, like="entry.id", most=given.KEY_CHARACTERS_MAX)
-        run = await self._find(run_id)
+        run = await self._access.info(run_id)
         audit = await self._read(run)
         key = _choose(audit, run, name, request)
         entry = audit.entries[key]
         if entry.status != "pending":
             return _answer(entry)
-        asker = run if entry.run_id == run_id else await self._find(entry.run_id)
+        asker = run if entry.run_id == run_id else await self._access.info(entry.run_id)
         decision = Decision(
             id=self._new_id(),
             nonce=run.nonce,
             approved=approved,
             by=by,
-            at=self._store.now(),
+            at=self._access.store.now(),
             comment=comment,
             form=_checked(asker, entry, form, is_needed=approved),
         )
         if await self._send(asker, key, decision):
             return approval_of(name, decision)
-        # Somebody else was first, or the run has ended meanwhile. Which of the two is in the store.
+        # Another decision was first, or the run has ended meanwhile. Which of the two is in the store.
         audit = await self._read(run)
         first = audit.decisions.get(key)
         return replace(_answer(audit.entries[key]), is_first=first is not None and first.id == decision.id)
@@ -91,7 +85,7 @@ class ApprovalDesk:
     async def _send(self, asker: Run, key: Key, decision: Decision) -> bool:
         """Put it into the inbox; False if it is not the first, or too late."""
         data = msgspec.json.encode(decision)
-        stored, blob = self._packer.pack(data, f"the decision on {key[1]}", of=mail_mark(asker.id))
+        stored, blob = self._access.packer.pack(data, f"the decision on {key[1]}", of=mail_mark(asker.id))
         message = Message(
             run_id=asker.id,
             kind=MessageKind.DECISION,
@@ -106,30 +100,16 @@ class ApprovalDesk:
         except RunFinishedError:
             return False
 
-    async def _find(self, run_id: str) -> Run:
-        store, run_id = self._store, known_run_id("engine", run_id)
-        run = await store.find_run(run_id)
-        if run is None:
-            raise RunNotFoundError(run_id)
-        return run
-
     async def _read(self, run: Run) -> Audit:
         """The approvals of the tree of a run."""
         # The inbox first: a decision that moves into the journal meanwhile is then seen twice, and never not at all.
-        inbox = await self._store.read_inbox([run.journal])
+        inbox = await self._access.store.read_inbox([run.journal])
         mail = [message for message in inbox.get(run.journal, ()) if message.kind is MessageKind.DECISION]
-        rows = await self._store.read_journal(run.journal)
-        events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
-        told = [event for event in events if isinstance(event, ApprovalRequested | ApprovalEscalated | ApprovalDecided)]
-        payloads = [*(event.payload for event in told), *(message.payload for message in mail if message.payload)]
-        ids = sorted({payload.blob for payload in payloads if payload.blob})
-        blobs = await self._store.get_blobs(ids) if ids else {}
-
-        def unpack(payload: Payload) -> bytes | msgspec.Raw:
-            return self._packer.unpack(payload, blobs)
-
-        audit = Audit(run, unpack)
-        audit.read(events, mail, now_at=self._store.now())
+        events = await self._access.events(run)
+        facts = [it for it in events if isinstance(it, ApprovalRequested | ApprovalEscalated | ApprovalDecided)]
+        blobs = await self._access.blobs(it.payload for it in [*facts, *mail])
+        audit = Audit(run, lambda payload: self._access.packer.unpack(payload, blobs))
+        audit.read(events, mail, now_at=self._access.store.now())
         return audit
 
 

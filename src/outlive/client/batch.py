@@ -8,7 +8,7 @@ are under way and at no others, so it needs as much memory for a million items a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
@@ -16,22 +16,22 @@ from typing import Any, Generic, NoReturn, TypeVar
 import msgspec
 
 from outlive._define.batch import BATCH, CHUNKS_OPEN_MAX, OF_STEP, Plan, chunk_id
-from outlive._define.registry import Registry
 from outlive._journal.codec import creation_in
 from outlive._journal.failure import OWN_ERRORS, exception_of
-from outlive._journal.packing import Packer
 from outlive._journal.value import TAGGED, ValueCodec
-from outlive._model import Failure, Payload, Run, RunStatus, given
+from outlive._model import Failure, Run, RunStatus, given
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.ending import failed_error
 from outlive._store.contract import ItemResult, Store
 from outlive._tasks import own_task
-from outlive.client.cutting import CHUNK_ITEMS_MAX
+from outlive.client.client import Client
 from outlive.client.handle import RunHandle
 from outlive.client.why import is_stopped
 from outlive.errors import RunExistsError, RunFailed, RunParkedError, StoreUnavailableError
 
 R = TypeVar("R")
+
+CHUNK_ITEMS_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +59,14 @@ class BatchItem(Generic[R]):
 class Reader:
     """Reads plans and outcomes of batches for one client."""
 
-    def __init__(
-        self,
-        *,
-        store: Callable[[], Store],
-        packer: Packer,
-        registry: Registry,
-        new_pause: Callable[[], Callable[[], Coroutine[Any, Any, None]]],
-    ) -> None:
-        self._store = store
-        self.new_pause = new_pause
-        """For each who looks again and again: what they wait for between two looks."""
-        self._packer = packer
-        self._registry = registry
+    def __init__(self, client: Client) -> None:
+        self._access = client.access
+        self.new_pause = client.new_pause
 
     @property
     def store(self) -> Store:
         """The store, while the engine runs."""
-        return self._store()
+        return self._access.store
 
     async def plan_of(self, run: Run) -> Plan:
         """What a batch is to do.
@@ -92,29 +82,24 @@ class Reader:
             )
         rows = await self.store.read_journal(run.journal, limit=1)
         first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
-        (plan,), _ = BATCH.signature.decode(await self._unpack(first.input))
+        (plan,), _ = BATCH.signature.decode(await self._access.unpack(first.input))
         assert isinstance(plan, Plan)
         return plan
 
     async def read(self, plan: Plan, run_id: str, *, after: int) -> list[BatchItem[Any]]:
         """Outcomes of a chunk whose place is behind `after`."""
         page = await self.store.read_items(run_id, after=after, limit=CHUNK_ITEMS_MAX)
-        ids = [item.result.blob for item in page if item.result is not None and item.result.blob]
-        blobs = await self.store.get_blobs(ids) if ids else {}
+        blobs = await self._access.blobs(item.result for item in page)
         return [self._outcome(plan, item, blobs) for item in page]
 
     def _outcome(self, plan: Plan, item: ItemResult, blobs: dict[str, bytes]) -> BatchItem[Any]:
-        spec = self._registry.find_item(plan.item, plan.version)
+        spec = self._access.registry.find_item(plan.item, plan.version)
         if item.failure is not None:
             return BatchItem(item.index, _error_of(plan, spec, item.index, item.failure))
         assert item.result is not None
         codec: ValueCodec = TAGGED if spec is None else spec.signature.result
-        value = codec.decode(self._packer.unpack(item.result, blobs), f"the result of item {item.index}")
+        value = codec.decode(self._access.packer.unpack(item.result, blobs), f"the result of item {item.index}")
         return BatchItem(item.index, value)
-
-    async def _unpack(self, payload: Payload) -> bytes | msgspec.Raw:
-        blobs = await self.store.get_blobs([payload.blob]) if payload.blob else {}
-        return self._packer.unpack(payload, blobs)
 
 
 def _error_of(plan: Plan, spec: StepSpec | WorkflowSpec | None, index: int, failure: Failure) -> BaseException:
@@ -139,7 +124,7 @@ class Batch(Generic[R]):
         return await self.run.status()
 
     async def cancel(self, *, reason: str = "") -> None:
-        """Ask the batch to stop; the wish is durable when this returns. Items that have ended keep their outcome."""
+        """Ask the batch to stop; the request is durable when this returns. Items that have ended keep their outcome."""
         await self.run.cancel(reason=reason)
 
     async def result(self, timeout: given.Span | None = None) -> dict[str, int]:

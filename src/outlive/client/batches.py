@@ -1,50 +1,44 @@
-"""Starting a batch: the rows are stored first, then the one run that looks after them is started."""
+"""Starting a batch: the rows are stored first, then the one run that looks after them is started.
+
+Rows may be any iterable, sync or async, of any length: no more than one chunk of them is in memory at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
+from typing import Any
 
 import msgspec
 
-from outlive._define.batch import BATCH, Plan, chunk_name
+from outlive._define.batch import BATCH, Chunk, Plan, chunk_name
 from outlive._define.map import Tolerance
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
-from outlive._journal.packing import Packer
+from outlive._journal.packing import Packer, mail_mark
 from outlive._model import check_run_id, given
 from outlive._replay.command import StepSpec, WorkflowSpec
-from outlive.client.batch import Batch, Reader
-from outlive.client.cutting import Rows, cut
+from outlive._store.contract import Store
+from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, Reader
+from outlive.client.client import Client
 from outlive.client.handle import RunHandle
-from outlive.client.joining import ANOTHER_ID
+from outlive.client.starting import ANOTHER_ID
 from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError
 
 WHERE = "engine.start_batch"
+CHUNK_BYTES_MAX = 1024 * 1024
+"""A chunk is in memory as a whole while it runs."""
+
+Rows = Iterable[Any] | AsyncIterable[Any]
 
 _BATCH: Workflow[[Plan], Any] = Workflow(BATCH, {})
-
-
-class Start(Protocol):
-    """How the client starts a run."""
-
-    async def __call__(
-        self, workflow: Workflow[..., Any], *args: Any, id: str | None, tags: dict[str, str] | None
-    ) -> RunHandle[Any]:
-        """Start a run, or attach to that of this id."""
 
 
 class Batches:
     """Starts batches, and finds them again."""
 
-    def __init__(
-        self, *, packer: Packer, reader: Reader, start: Start, get: Callable[[str], Any], new_id: Callable[[], str]
-    ) -> None:
-        self._packer = packer
-        self._reader = reader
-        self._start = start
-        self._get = get
-        self._new_id = new_id
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._reader = Reader(client)
 
     async def start(
         self,
@@ -60,7 +54,7 @@ class Batches:
         # All of it before the rows are read, which can be done once only.
         item = _item_of(work)
         lanes = given.whole(WHERE, "concurrency", concurrency)
-        run_id = self._new_id() if id is None else check_run_id(id)
+        run_id = self._client.new_id() if id is None else check_run_id(id)
         labels = given.tags(WHERE, tags)
         if tolerate is not None:
             tolerate = given.instance(WHERE, "tolerate", tolerate, Tolerance, like="outlive.Tolerance(failures=5)")
@@ -68,11 +62,11 @@ class Batches:
             given.many(WHERE, "rows", rows)
         if id is None or await self._reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
-            chunks = await cut(item, rows, batch_id=run_id, packer=self._packer, store=self._reader.store)
+            chunks = await cut(item, rows, batch_id=run_id, packer=self._client.access.packer, store=self._reader.store)
             plan = Plan(item=name, version=version, chunks=chunks, concurrency=lanes)
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
-            await self._start(_BATCH, plan, id=run_id, tags=labels)
+            await self._client.start(_BATCH, (plan,), id=run_id, tags=labels)
         return await self._attach(run_id, item)
 
     async def _attach(self, run_id: str, item: StepSpec | WorkflowSpec) -> Batch[Any]:
@@ -87,7 +81,7 @@ class Batches:
 
     def get(self, run_id: str) -> Batch[Any]:
         """A batch by its id. See `Engine.get_batch`."""
-        return Batch(self._get(run_id), self._reader)
+        return Batch(RunHandle(self._client, run_id), self._reader)
 
 
 def _item_of(work: Any) -> StepSpec | WorkflowSpec:
@@ -110,3 +104,39 @@ def _tolerating(plan: Plan, tolerate: Tolerance) -> Plan:
     limits = [] if tolerate.failures is None else [tolerate.failures]
     limits += [] if tolerate.ratio is None else [int(tolerate.ratio * plan.total)]
     return msgspec.structs.replace(plan, failures_max=min(limits, default=None))
+
+
+async def cut(item: StepSpec | WorkflowSpec, rows: Rows, *, batch_id: str, packer: Packer, store: Store) -> list[Chunk]:
+    """Store the rows in chunks, each row as the arguments of one item; where the chunks lie."""
+    chunks: list[Chunk] = []
+    waiting: list[bytes] = []
+    first = size = 0
+
+    async def store_chunk() -> None:
+        data = b"[%d,[%s]]" % (first, b",".join(waiting))
+        what = f"rows {first} to {first + len(waiting) - 1}"
+        payload, blob = packer.pack(data, what, of=mail_mark(batch_id), as_blob=True)
+        assert blob is not None
+        await store.put_blobs([blob])
+        chunks.append(Chunk(msgspec.json.encode(payload).decode(), len(waiting)))
+
+    async for row in _each(rows):
+        arguments = item.signature.encode((row,), {})
+        if waiting and (len(waiting) >= CHUNK_ITEMS_MAX or size + len(arguments) > CHUNK_BYTES_MAX):
+            await store_chunk()
+            first, size = first + len(waiting), 0
+            waiting.clear()
+        waiting.append(arguments)
+        size += len(arguments)
+    if waiting:
+        await store_chunk()
+    return chunks
+
+
+async def _each(rows: Rows) -> AsyncIterator[Any]:
+    if isinstance(rows, AsyncIterable):
+        async for row in rows:
+            yield row
+    else:
+        for row in rows:
+            yield row

@@ -1,59 +1,61 @@
 """The verbs of a client. Each returns when what it did is durable.
 
-A client writes only what no owner can contradict: new trees, messages in the inbox, and the end of a run that nobody
-owns because it is parked. Everything else is the business of the run's worker.
+A client writes only what no owner can contradict: new trees, messages in the inbox, and the end of a run that has no
+owner because it is parked. Everything else is the business of the run's worker.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextvars import Context
-from typing import Any, Literal, TypeVar, TypeVarTuple, get_args
+import builtins
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from outlive._define.registry import Registry
-from outlive._define.workflow import Bound, Startable, bound
-from outlive._journal.codec import Row, creation_in
-from outlive._journal.event import RunCreated
+from outlive._define.workflow import Bound, bound
+from outlive._journal.codec import open_journal
+from outlive._journal.event import AnyEvent
+from outlive._journal.failure import OWN_ERRORS, exception_of
+from outlive._journal.history import blobs_of, write_history
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
-from outlive._model import Limits, Run, RunFilter, RunStatus, check_run_id, given, known_run_id
-from outlive._model.payload import Blob
+from outlive._journal.value import TAGGED
+from outlive._model import Limits, Run, RunFilter, RunStatus, WaitKind, check_run_id, given, known_run_id
 from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import PAGE_SIZE_MAX, Change, Message, MessageKind, Outcome, Store
+from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
+from outlive.client.access import Access
 from outlive.client.approval import ApprovalDesk
-from outlive.client.batch import Reader
-from outlive.client.batches import Batches
-from outlive.client.birth import birth, created
+from outlive.client.birth import birth
 from outlive.client.checkpoints import CheckpointStore
-from outlive.client.closing import closing_change, is_at_rest, renamed
-from outlive.client.handle import RunHandle
-from outlive.client.joining import ANOTHER_ID, start_within
-from outlive.client.look import LookingClient
-from outlive.client.message_key import key_of_cancel, key_of_signal
-from outlive.client.post import Post
-from outlive.client.skipping import skip_step
+from outlive.client.closing import closing_change, is_at_rest
+from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
+from outlive.client.post import Post, codec_of_value
+from outlive.client.recovery import Incomplete, find_incomplete
+from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
+from outlive.client.shown import Shown
+from outlive.client.starting import Begin, Starter, read_tree
 from outlive.client.waiters import Waiters
+from outlive.client.why import is_stopped, why
 from outlive.errors import (
-    EngineClosedError,
-    OutliveError,
-    RunExistsError,
+    ResultTimeoutError,
+    RunCancelled,
+    RunContinuedError,
+    RunDamagedError,
+    RunFailed,
+    RunFinishedError,
     RunNotParkedError,
-    StoreUnavailableError,
-    WrongArgumentsError,
+    RunParkedError,
+    RunTimedOut,
+    StepFailed,
+    StoreError,
+    WorkflowNotFoundError,
 )
 
-R = TypeVar("R")
-Ts = TypeVarTuple("Ts")
-OnConflict = Literal["attach", "reject", "replace"]
-Commit = Callable[[list[Change]], Any]
-Begin = Callable[[str, RunCreated, list[Blob], Callable[[Outcome, int], None]], bool]
-REPLACES_MAX = 100
 
-
-class Client(LookingClient):
+class Client:
     """Talks to runs through the store."""
 
     def __init__(
@@ -73,177 +75,194 @@ class Client(LookingClient):
         moves_here: Callable[[str], bool],
         disown: Callable[[int], None],
     ) -> None:
-        super().__init__(
-            store=store,
-            packer=packer,
-            registry=registry,
-            redaction=redaction,
-            waiters=waiters,
-            moves_here=moves_here,
-        )
-
-        def usable() -> Store:
-            return self._store  # Raises if the engine has stopped, or belongs to the parent of this process.
-
-        self._post = Post(usable, inbox_messages_max=limits.inbox_messages_max, ring=ring)
-        self.desk = ApprovalDesk(usable, packer=packer, post=self._post, new_id=new_id)
-        self.checkpoints = CheckpointStore(usable, packer=packer, nonce=nonce)
-        self._nonce = nonce
-        self._new_id = new_id
-        self._begin = begin
-        self._may_run_here = may_run_here
+        self.access = access = Access(store, packer=packer, registry=registry)
+        self._shown = Shown(access, redaction)
+        self._waiters = waiters
+        self._moves_here = moves_here
         self._ring = ring
-        self._disown = disown
-        self._creating: set[asyncio.Future[Outcome]] = set()
-        reader = Reader(store=usable, packer=packer, registry=registry, new_pause=self._new_pause)
-        self.batches = Batches(
-            packer=packer, reader=reader, start=self.start, get=lambda run_id: RunHandle(self, run_id), new_id=new_id
+        self.new_id = new_id
+        self._starter = Starter(
+            access,
+            nonce=nonce,
+            new_id=new_id,
+            begin=begin,
+            may_run_here=may_run_here,
+            ring=ring,
+            disown=disown,
         )
+        self.start = self._starter.start
+        """Start a run; its id. See `Engine.start`."""
+        self._post = Post(access, inbox_messages_max=limits.inbox_messages_max, ring=ring)
+        self.desk = ApprovalDesk(access, post=self._post, new_id=new_id)
+        self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=nonce)
+        self.info = access.info
 
     def close(self) -> None:
-        """The engine has stopped: whoever still waits for a start, or uses a handle from now on, is told."""
-        self._open_store = None
-        for waiting in self._creating:
-            if not waiting.done():
-                waiting.set_exception(EngineClosedError("starting a run"))
+        """The engine has stopped: a start that is under way, and every later use of a handle, raises."""
+        self.access.close()
+        self._starter.close()
 
-    # -- Starting --------------------------------------------------------------------------------------------
+    # -- What a run has done ---------------------------------------------------------------------------------
 
-    async def start(
+    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified. See `Engine.history`."""
+        events = await self.access.events(await self.info(run_id))
+        return await self._shown.events(events) if redacted else events
+
+    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
+        """Messages that a run could not read. See `Engine.set_aside`."""
+        run = await self.info(run_id)
+        events = await self.access.events(run)
+        blobs = await self.access.blobs(payloads_set_aside(events))
+        return set_aside_in(events, run, lambda payload: self.access.packer.unpack(payload, blobs))
+
+    async def export(self, run_id: str) -> str:
+        """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
+        run = await self.info(run_id)
+        store = self.access.store
+        rows = await store.read_journal(run.journal)
+        open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+        ids = blobs_of(rows)
+        return write_history(run, rows, await store.get_blobs(sorted(ids)) if ids else {})
+
+    async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
+        """Runs that do not move, and why. See `Engine.recovery`."""
+        given.whole("engine.recovery", "limit", limit, most=PAGE_SIZE_MAX)
+        _cursor("engine.recovery", before)
+        return await find_incomplete(self.access.store, limit=limit, before=before, shown=self._shown.run)
+
+    async def list(
         self,
-        workflow: Startable[*Ts, R],
-        *args: *Ts,
-        id: str | None = None,
-        on_conflict: OnConflict = "attach",
-        timeout: given.Span | None = None,
+        *,
+        status: RunStatus | str | None = None,
+        workflow: str | None = None,
         tags: Mapping[str, str] | None = None,
-        connection: Any = None,
-    ) -> RunHandle[R]:
-        """Start a run. See `Engine.start`."""
-        given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
-        seconds = given.some_seconds("engine.start", "timeout", timeout)
-        labels = given.tags("engine.start", tags)
-        wanted = bound(workflow, args)
-        run_id = self._new_id() if id is None else check_run_id(id)
-        event, blobs = self._created(wanted, seconds, labels)
-        if connection is not None:
-            await start_within(self._store, connection, run_id, event, blobs, on_conflict=on_conflict)
-        elif (self._may_run_here and id is not None and await self._is_taken(run_id)) or (
-            await self._create(run_id, event, blobs) is Outcome.CONFLICT
-        ):
-            await self._on_taken(run_id, event, blobs, on_conflict)
-        return RunHandle(self, run_id)
-
-    def _created(
-        self, wanted: Bound[Any], timeout: float | None, tags: dict[str, str] | None
-    ) -> tuple[RunCreated, list[Blob]]:
-        spec = wanted.workflow.spec
-        nonce = self._nonce()
-        try:
-            arguments = spec.signature.encode(wanted.args, wanted.kwargs)
-        except WrongArgumentsError as error:
-            raise error.at_start() from None
-        payload, blob = self._packer.pack(arguments, f"the arguments of {spec.name}", of=tree_mark(nonce))
-        event = created(
-            workflow=spec,
-            arguments=payload,
-            at=self._store.now(),
-            nonce=nonce,
-            tags=tags,
-            timeout_seconds=timeout,
+        roots_only: bool = False,
+        limit: int = 100,
+        before: Run | None = None,
+    ) -> list[Run]:
+        """Runs that fit, newest first."""
+        where = "engine.list"
+        wanted = RunFilter(
+            statuses=() if status is None else (_status(status),),
+            workflow=None if workflow is None else given.text(where, "workflow", workflow, like="order"),
+            tags=given.tags(where, tags),
+            roots_only=given.flag(where, "roots_only", roots_only),
         )
-        return event, [blob] if blob else []
+        count = given.whole(where, "limit", limit, most=PAGE_SIZE_MAX)
+        cursor = _cursor(where, before)
+        if wanted.statuses == (RunStatus.DAMAGED,):
+            return await self._damaged(msgspec.structs.replace(wanted, statuses=()), limit=count, cursor=cursor)
+        return await self.access.store.list_runs(wanted, limit=count, before=cursor)
 
-    async def _is_taken(self, run_id: str) -> bool:
-        """Whether a run has this id. Asked before a run is begun here: its code would run as far as it can before the
-        store refuses it, and nobody expects that of a run that ended long ago."""
+    async def _damaged(self, wanted: RunFilter, *, limit: int, cursor: tuple[int, str] | None) -> builtins.list[Run]:
+        """Runs whose rows cannot be read. No row says so of itself, so all that fit are looked at."""
+        store = self.access.store
+        found: builtins.list[Run] = []
+        while len(found) < limit and (page := await store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=cursor)):
+            found += [run for run in page if run.status is RunStatus.DAMAGED]
+            cursor = page[-1].created_at, page[-1].id
+        return found[:limit]
+
+    async def published(self, run_id: str) -> dict[str, Any]:
+        """What a run shows of itself. See `RunHandle.published`."""
+        run = await self.info(run_id)
+        if run.published is None:
+            return {}
+        data = await self.access.unpack(run.published)
+        fields: dict[str, Any] = TAGGED.decode(data, f"what run {run_id} published")
+        return fields
+
+    async def why(self, run_id: str) -> str:
+        """One sentence: what a run waits for, or how it ended."""
+        run = await self.info(run_id)
+        root = await self.access.root_of(run)
+        run, root = self._shown.run(run), self._shown.run(root)
+        awaited = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
+        store = self.access.store
+        others = await store.find_runs(awaited) if awaited else {}
+        return why(run, root, await store.list_workers(), others, now_at=store.now())
+
+    # -- Its end ---------------------------------------------------------------------------------------------
+
+    async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
+        """Wait for the end of a run. See `RunHandle.result`."""
+        seconds = None if timeout is None else given.seconds("run.result", "timeout", timeout, or_zero=True)
+        run = await self._ended(run_id, seconds)
+        spec = self._spec_of(run)
+        if run.status is RunStatus.SUCCEEDED:
+            assert run.result is not None
+            codec = TAGGED if spec is None else spec.signature.result
+            data = await self.access.unpack(run.result, owners=(tree_mark(run.nonce),))
+            return codec.decode(data, f"result of run {run_id}")
+        if run.status is RunStatus.CANCELLED:
+            raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
+        if run.status is RunStatus.TIMED_OUT:
+            raise RunTimedOut(run_id, "did not end within its timeout")
+        if run.status is RunStatus.CONTINUED:
+            raise RunContinuedError(run_id)
+        assert run.failure is not None
+        registered = () if spec is None else spec.registered
+        cause = exception_of(run.failure, registered=(*registered, *OWN_ERRORS, StepFailed))
+        raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
+
+    def _spec_of(self, run: Run) -> WorkflowSpec | None:
         try:
-            return await self._store.find_run(run_id) is not None
-        except StoreUnavailableError:
-            return False  # The start waits for the store, which will say so itself.
+            return self.access.registry.workflow(run.workflow, run.version)
+        except WorkflowNotFoundError:
+            return None
 
-    async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Outcome] = loop.create_future()
+    async def _ended(self, run_id: str, timeout: float | None) -> Run:
+        """A run that has ended.
 
-        def answer(outcome: Outcome, journal: int) -> None:
-            if not done.done():
-                done.set_result(outcome)
-
-        def begin() -> None:
-            try:
-                if not self._begin(run_id, event, blobs, answer):
-                    done.set_exception(EngineClosedError("starting a run"))
-            except Exception as error:  # Nobody but the caller can be told.
-                done.set_exception(error)
-
-        # From a plain callback: beginning a run feeds its execution, and that never happens inside a task. In an empty
-        # context: what the worker does from here on is not the caller's.
-        loop.call_soon(begin, context=Context())
-        self._creating.add(done)
-        try:
-            return await done
-        finally:
-            self._creating.discard(done)
-
-    async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
-        if on_conflict == "attach":
-            # A start that the store refused for good is no start, and a run of something else is not the one that was
-            # asked for: whoever asked must hear of it.
-            taken = await self.info(run_id)
-            if taken.workflow != event.workflow:
-                raise RunExistsError(run_id, f"{taken.status.value}, a run of workflow {taken.workflow}", ANOTHER_ID)
-            return
-        for _ in range(REPLACES_MAX):
-            run = await self._store.find_run(run_id)
-            if run is not None and on_conflict == "reject":
-                raise RunExistsError(run_id, run.status.value)
-            changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
-            if (await self._store.commit(changes))[-1][0] is Outcome.COMMITTED:
-                if run is not None:
-                    # Whoever runs the old one elsewhere finds its next seq taken; here it stops at once.
-                    self._disown(run.journal)
-                self._ring()
-                return
-        raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")
-
-    async def _free_name(self, run_id: str) -> str:
-        """The name that the next replaced run of this id gets: `~old1` for the first."""
-        first = 1
+        Raises:
+            RunParkedError: its root is parked. RunDamagedError: its row, or that of its root, cannot be read.
+        """
         while True:
-            names = [f"{run_id}~old{number}" for number in range(first, first + REPLACES_MAX)]
-            taken = await self._store.find_runs(names)
-            for name in names:
-                if name not in taken:
-                    return name
-            first += REPLACES_MAX
+            run = await self._stopped(run_id, timeout)
+            if run.status.is_terminal:
+                return run
+            if run.status is RunStatus.DAMAGED:
+                raise RunDamagedError(run_id, run.reason)
+            # Looked at once more: a person may have let it go on since.
+            root = await self.access.root_of(await self.info(run_id))
+            if root.status is RunStatus.DAMAGED:
+                raise RunDamagedError(run_id, root.reason)
+            if is_stopped(root):
+                raise RunParkedError(run_id, root.reason)
 
-    async def _replacing(self, run: Run, event: RunCreated, blobs: list[Blob]) -> list[Change]:
-        """What ends the run that has the id, if it is open, and begins the new one; its tree takes another name."""
-        rows, tree = await self._read_tree(run)
-        # Generations of one id are counted on, so that no two of them get the same name.
-        first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
-        new = birth(run.id, msgspec.structs.replace(event, generation=first.generation), blobs)
-        closing = None
-        if 0 in tree and not tree[0].status.is_terminal:
-            reason = "replaced by a new run of the same id"
-            closing = closing_change(tree, rows, reason=reason, at=self._store.now())
-            tree |= {ended.number: ended for ended in closing.runs}
-        new.renames = renamed(tree, name=await self._free_name(run.id))
-        return [new] if closing is None else [closing, new]
+    async def _stopped(self, run_id: str, timeout: float | None) -> Run:
+        """A run that has ended or, as far as this process knows, is parked."""
+        _ = self.access.store  # Raises if it cannot be used.
+        with self._waiters.waiting(run_id) as end:
+            # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
+            # process needs no look: its worker will announce its end.
+            if not self._moves_here(run_id):
+                try:
+                    run = await self.info(run_id)
+                except StoreError:
+                    if end.done():
+                        return end.result()  # The engine has stopped meanwhile, and that is what it says.
+                    raise
+                if run.status.is_terminal or is_stopped(await self.access.root_of(run)):
+                    return run
+                self._waiters.saw(run_id)
+            await self._wait(end, timeout)
+            if end.done():
+                return end.result()
+            assert timeout is not None
+            raise ResultTimeoutError(run_id, timeout, await self.why(run_id))
 
-    async def _read_tree(self, root: Run) -> tuple[list[Row], dict[int, Run]]:
-        """The journal of a tree, and then its rows by number: if it moves on meanwhile, a change conflicts."""
-        rows = await self._store.read_journal(root.journal)
-        tree: dict[int, Run] = {}
-        cursor: tuple[int, str] | None = None
-        while True:
-            page = await self._store.list_runs(RunFilter(root_id=root.id), limit=PAGE_SIZE_MAX, before=cursor)
-            # Another tree may have taken the name meanwhile.
-            tree |= {run.number: run for run in page if run.journal == root.journal}
-            if len(page) < PAGE_SIZE_MAX:
-                return rows, tree
-            cursor = (page[-1].created_at, page[-1].id)
+    async def _wait(self, end: asyncio.Future[Run], timeout: float | None) -> None:
+        """Wait for the end of a run, for at most so many seconds. A client of tests waits in skipped time."""
+        if timeout is None:
+            await end
+        else:
+            await asyncio.wait([end], timeout=timeout)
+
+    def new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
+        """What to wait for between two looks at the store. A client of tests waits in skipped time."""
+        return self._waiters.pause
 
     # -- Messages --------------------------------------------------------------------------------------------
 
@@ -257,7 +276,7 @@ class Client(LookingClient):
         start: tuple[Any, ...] | None = None,
     ) -> None:
         """Send a signal to a run. See `Engine.signal`."""
-        self._check_usable()
+        store = self.access.store
         run_id = known_run_id("engine.signal", run_id)
         name = given.text("engine.signal", "name", name, like="paid")
         if key is not None:
@@ -268,14 +287,13 @@ class Client(LookingClient):
             workflow, *args = given.call("engine.signal", "start", start)
             wanted: Bound[Any] = bound(workflow, tuple(args))
             spec = wanted.workflow.spec
-            event, blobs = self._created(wanted, None, None)
-            change = birth(check_run_id(run_id), event, blobs)
+            change = birth(check_run_id(run_id), *self._starter.created(wanted))
         data = await self._post.encode_signal(run_id, name, payload, spec)
-        stored, blob = self._packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
+        stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
         message = Message(
             run_id=run_id,
             kind=MessageKind.SIGNAL,
-            at=self._store.now(),
+            at=store.now(),
             name=name,
             key=key_of_signal(run_id, name, key),
             payload=stored,
@@ -291,20 +309,21 @@ class Client(LookingClient):
         run = await self.info(run_id)
         if run.status is RunStatus.CANCELLED:
             return
-        root = run if run.number == 0 else await self.info(run.root_id)
+        root = await self.access.root_of(run)
         if root is run and is_at_rest(root) and await self._end_here(root, reason):
             return
         key = key_of_cancel(run.number, run.nonce)
-        message = Message(run_id=run_id, kind=MessageKind.CANCEL, at=self._store.now(), name=reason, key=key)
-        await self._post.deliver(message)
+        at = self.access.store.now()
+        await self._post.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
 
     async def _end_here(self, root: Run, reason: str) -> bool:
         """End a run whose code has nothing to clean up, or cannot; False if it moves all the same."""
-        rows, tree = await self._read_tree(root)
+        store = self.access.store
+        rows, tree = await read_tree(store, root)
         if 0 not in tree or not is_at_rest(tree[0]):
             return False
-        change = closing_change(tree, rows, reason=reason, at=self._store.now())
-        outcome, _ = (await self._store.commit([change]))[0]
+        change = closing_change(tree, rows, reason=reason, at=store.now())
+        outcome, _ = (await store.commit([change]))[0]
         if outcome is Outcome.COMMITTED:
             self._ring()
             for run in change.runs:
@@ -313,17 +332,50 @@ class Client(LookingClient):
 
     async def resume(self, run_id: str) -> None:
         """Let a parked run go on. See `Engine.resume`."""
-        run = await self.info(run_id)
-        root = run if run.number == 0 else await self.info(run.root_id)
+        root = await self.access.root_of(await self.info(run_id))
+        await self._post.deliver(self._resumption(root))
+
+    def _resumption(self, root: Run) -> Message:
         if root.status is not RunStatus.PARKED:
             raise RunNotParkedError(root.id, root.status.value)
-        await self._post.deliver(Message(run_id=root.id, kind=MessageKind.RESUME, at=self._store.now()))
+        return Message(run_id=root.id, kind=MessageKind.RESUME, at=self.access.store.now())
 
-    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = msgspec.UNSET) -> None:
+    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without a step. See `Engine.skip_step`."""
         if call is not None:
             call = given.text("engine.skip_step", "call", call, like="charge", most=given.KEY_CHARACTERS_MAX)
         run = await self.info(run_id)
-        root = run if run.number == 0 else await self.info(run.root_id)
-        at = self._store.now()
-        await skip_step(run, root, call=call, result=result, at=at, packer=self._packer, post=self._post)
+        root = await self.access.root_of(run)
+        resumption = self._resumption(root)
+        if run.status.is_terminal:
+            raise RunFinishedError(run.id, run.status.value)
+        payload = blob = None
+        if result is not UNSET:
+            what = f"the result given for a step of run {run.id}"
+            data = codec_of_value(result).encode(result, what)
+            payload, blob = self.access.packer.pack(data, what, of=mail_mark(run.id))
+        skip = Message(
+            run_id=run.id,
+            kind=MessageKind.SKIP,
+            at=resumption.at,
+            name=call or "",
+            key=key_of_skip(run.number, nonce=root.nonce, epoch=root.epoch, call=call or ""),
+            payload=payload,
+            blobs=(blob,) if blob else (),
+        )
+        # The skip first: if only one of the two finds room in the inbox, the run must not go on without it.
+        await self._post.deliver(skip, then=resumption)
+
+
+def _status(status: RunStatus | str) -> RunStatus:
+    if isinstance(status, RunStatus):
+        return status
+    return RunStatus(given.one_of("engine.list", "status", status, [each.value for each in RunStatus]))
+
+
+def _cursor(where: str, before: Run | None) -> tuple[int, str] | None:
+    """Where a page begins: behind the last run of the page before it."""
+    if before is None:
+        return None
+    last = given.instance(where, "before", before, Run, like="page[-1], the last run of the page before")
+    return last.created_at, last.id

@@ -4,64 +4,25 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET
 
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus, given
 from outlive._model.approval import Approval
-from outlive.client.approval import ApprovalDesk
 from outlive.client.audit import ApprovalEntry
+from outlive.client.client import Client
 from outlive.client.set_aside import SetAside
 
 R = TypeVar("R")
 
 
-class Verbs(Protocol):
-    """What a handle asks of its client."""
-
-    desk: ApprovalDesk
-
-    async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
-        """Wait for the end of a run."""
-
-    async def info(self, run_id: str) -> Run:
-        """The run as its row says it."""
-
-    async def why(self, run_id: str) -> str:
-        """What it waits for."""
-
-    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
-        """Its journal."""
-
-    async def published(self, run_id: str) -> dict[str, Any]:
-        """What it shows of itself."""
-
-    async def set_aside(self, run_id: str) -> list[SetAside]:
-        """What its code could not read."""
-
-    async def export(self, run_id: str) -> str:
-        """Its journal as text."""
-
-    async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
-        """Send it a signal."""
-
-    async def cancel(self, run_id: str, *, reason: str = "") -> None:
-        """Ask it to stop."""
-
-    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
-        """Let a parked run go on without a step."""
-
-    async def resume(self, run_id: str) -> None:
-        """Let it go on after it was parked."""
-
-
 class RunHandle(Generic[R]):
     """One run, wherever it runs."""
 
-    def __init__(self, verbs: Verbs, run_id: str) -> None:
-        self._verbs = verbs
+    def __init__(self, client: Client, run_id: str) -> None:
+        self._client = client
         self.id = run_id
 
     async def result(self, timeout: given.Span | None = None) -> R:
@@ -72,46 +33,46 @@ class RunHandle(Generic[R]):
             (`RunTimedOut`). RunParkedError: it is parked, or parks while you wait; it goes on when it is resumed.
             ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
-        result: R = await self._verbs.result(self.id, timeout)
+        result: R = await self._client.result(self.id, timeout)
         return result
 
     async def status(self) -> RunStatus:
         """Where it is in its life."""
-        return (await self._verbs.info(self.id)).status
+        return (await self._client.info(self.id)).status
 
     async def info(self) -> Run:
         """The run as its row says it."""
-        return await self._verbs.info(self.id)
+        return await self._client.info(self.id)
 
     async def why(self) -> str:
         """One sentence: what it waits for, or how it ended."""
-        return await self._verbs.why(self.id)
+        return await self._client.why(self.id)
 
     async def history(self, *, redacted: bool = False) -> list[AnyEvent]:
         """The journal of its tree, verified; `redacted`, as people may see it: see `Engine.history`."""
-        return await self._verbs.history(self.id, redacted=redacted)
+        return await self._client.history(self.id, redacted=redacted)
 
     async def published(self) -> dict[str, Any]:
         """What it last showed of itself with `outlive.publish`; empty if nothing."""
-        return await self._verbs.published(self.id)
+        return await self._client.published(self.id)
 
     async def export(self, path: str | os.PathLike[str]) -> None:
         """Write the journal of its tree into a file, for `outlive.testing.replay`."""
-        _write(path, await self._verbs.export(self.id))
+        _write(path, await self._client.export(self.id))
 
     async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal; it is durable when this returns."""
-        await self._verbs.signal(self.id, name, payload, key=key)
+        await self._client.signal(self.id, name, payload, key=key)
 
     async def cancel(self, *, reason: str = "") -> None:
-        """Ask it to stop; the wish is durable when this returns."""
-        await self._verbs.cancel(self.id, reason=reason)
+        """Ask it to stop; the request is durable when this returns."""
+        await self._client.cancel(self.id, reason=reason)
 
     async def approve(
         self, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
     ) -> Approval[Any]:
         """Approve what it asks for. See `Engine.approve`."""
-        return await self._verbs.desk.decide(
+        return await self._client.desk.decide(
             self.id, name, approved=True, by=by, form=form, comment=comment, request=request
         )
 
@@ -119,25 +80,25 @@ class RunHandle(Generic[R]):
         self, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
     ) -> Approval[Any]:
         """Reject what it asks for. See `Engine.approve`."""
-        return await self._verbs.desk.decide(
+        return await self._client.desk.decide(
             self.id, name, approved=False, by=by, form=form, comment=comment, request=request
         )
 
     async def approvals(self) -> list[ApprovalEntry]:
         """What it has asked people for, oldest first, with who decided what and when."""
-        return await self._verbs.desk.entries(self.id)
+        return await self._client.desk.entries(self.id)
 
     async def set_aside(self) -> list[SetAside]:
         """Messages that its code could not read, oldest first. See `Engine.set_aside`."""
-        return await self._verbs.set_aside(self.id)
+        return await self._client.set_aside(self.id)
 
     async def resume(self) -> None:
         """Let it go on after it was parked."""
-        await self._verbs.resume(self.id)
+        await self._client.resume(self.id)
 
     async def skip_step(self, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let it go on after it was parked, without a step. See `Engine.skip_step`."""
-        await self._verbs.skip_step(self.id, call, result=result)
+        await self._client.skip_step(self.id, call, result=result)
 
     def __repr__(self) -> str:
         return f"<run {self.id}>"

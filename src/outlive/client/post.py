@@ -8,7 +8,8 @@ from typing import Any
 from outlive._define.workflow import SIGNALS
 from outlive._journal.value import TAGGED, ValueCodec, codec_for
 from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import Change, Delivery, Message, MessageKind, Store
+from outlive._store.contract import Change, Delivery, Message, MessageKind
+from outlive.client.access import Access
 from outlive.errors import (
     CommitUnknownError,
     InboxFullError,
@@ -18,19 +19,19 @@ from outlive.errors import (
     UnserialisableError,
 )
 
-WISHES_MAX = 100
-"""So many wishes of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""
-_WISHES = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL)
+REQUESTS_MAX = 100
+"""So many requests of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""
+_REQUESTS = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL)
 SIGNAL_ADVICE = "send the signal with start=(workflow, ...), which creates the run if it is not there"
 SENDS_MAX = 5
-"""How often a message with a key is sent when nobody can say whether it arrived."""
+"""How often a message with a key is sent when it is not known whether it arrived."""
 
 
 class Post:
-    """Delivers messages, and says in so many words why one was refused."""
+    """Delivers messages, and says why one was refused."""
 
-    def __init__(self, store: Callable[[], Store], *, inbox_messages_max: int, ring: Callable[[], None]) -> None:
-        self._store = store
+    def __init__(self, access: Access, *, inbox_messages_max: int, ring: Callable[[], None]) -> None:
+        self._access = access
         self._inbox_messages_max = inbox_messages_max
         self._ring = ring
 
@@ -48,7 +49,7 @@ class Post:
                 is_signal = message.kind is MessageKind.SIGNAL
                 raise RunNotFoundError(message.run_id, *([SIGNAL_ADVICE] if is_signal else []))
             case Delivery.FINISHED:
-                run = await self._store().find_run(message.run_id)
+                run = await self._access.store.find_run(message.run_id)
                 raise RunFinishedError(message.run_id, run.status.value if run is not None else "ended")
             case Delivery.FULL:
                 raise InboxFullError(message.run_id, self._inbox_messages_max)
@@ -58,11 +59,11 @@ class Post:
     async def _send(self, messages: list[Message], start: Change | None) -> Delivery:
         """What became of the first message that was refused, or else of the first."""
         sends = SENDS_MAX if messages[0].key else 1
-        room = self._inbox_messages_max + (WISHES_MAX if messages[0].kind in _WISHES else 0)
+        room = self._inbox_messages_max + (REQUESTS_MAX if messages[0].kind in _REQUESTS else 0)
         while True:
             sends -= 1
             try:
-                deliveries = await self._store().deliver(messages, start=start, inbox_messages_max=room)
+                deliveries = await self._access.store.deliver(messages, start=start, inbox_messages_max=room)
             except CommitUnknownError:
                 # With a key it can be sent again: if it had arrived, the store says so.
                 if not sends:
@@ -93,7 +94,7 @@ class Post:
             return None
         key = None if spec is None else (spec.name, spec.version)
         if key is None:
-            run = await self._store().find_run(run_id)
+            run = await self._access.store.find_run(run_id)
             key = None if run is None else (run.workflow, run.version)
         codec = SIGNALS.get(key, {}).get(name) if key else None
         return None if codec is None or key is None else (key[0], codec)

@@ -8,23 +8,19 @@ from typing import Any
 import msgspec
 
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
-from outlive._define.registry import Registry
 from outlive._journal.event import AnyEvent
-from outlive._journal.packing import Packer
 from outlive._journal.payloads import payloads_of
 from outlive._journal.redaction import Redaction, RowNames
 from outlive._model import Payload, Run
-from outlive._store.contract import Store
+from outlive.client.access import Access
 from outlive.errors import UnreadableError, WorkflowNotFoundError
 
 
 class Shown:
     """Turns what is stored into what is shown."""
 
-    def __init__(self, store: Store, *, packer: Packer, registry: Registry, redaction: Redaction) -> None:
-        self._store = store
-        self._packer = packer
-        self._registry = registry
+    def __init__(self, access: Access, redaction: Redaction) -> None:
+        self._access = access
         self._redaction = redaction
 
     def run(self, run: Run) -> Run:
@@ -35,12 +31,11 @@ class Shown:
 
     async def events(self, events: Sequence[AnyEvent]) -> list[AnyEvent]:
         """A journal with every payload as JSON; one that cannot be read here says so in its place."""
-        wanted = {payload.blob for event in events for payload in payloads_of(event) if payload.blob}
-        blobs = await self._store.get_blobs(list(wanted)) if wanted else {}
+        blobs = await self._access.blobs(payload for event in events for payload in payloads_of(event))
 
         def unpack(payload: Payload) -> Any:
             try:
-                return msgspec.json.decode(self._packer.unpack(payload, blobs))
+                return msgspec.json.decode(self._access.packer.unpack(payload, blobs))
             except UnreadableError as error:
                 return f"[unreadable: {error.reason}]"
 
@@ -48,9 +43,9 @@ class Shown:
 
     def _names(self, workflow: str, version: int) -> Sequence[str] | RowNames | None:
         if workflow.startswith((OF_STEP, OF_WORKFLOW)):
-            item = self._registry.find_item(workflow, version)
+            item = self._access.registry.find_item(workflow, version)
             return RowNames(None if item is None else item.signature.names)
         try:
-            return self._registry.workflow(workflow, version).signature.names
+            return self._access.registry.workflow(workflow, version).signature.names
         except WorkflowNotFoundError:
             return None

@@ -10,8 +10,8 @@ from outlive._journal.packing import Packer, PayloadCodec
 from outlive._model import Limits
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
+from outlive.client.access import check_loop
 from outlive.client.checkpoints import CheckpointStore
-from outlive.client.own_loop import check_loop
 from outlive.engine.url import store_for
 from outlive.errors import StoreError
 

@@ -18,24 +18,23 @@ import asyncio
 import concurrent.futures
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple
 
 from outlive._define.workflow import Startable
-from outlive._journal.event import AnyEvent
-from outlive._model import Run, RunStatus
 from outlive._model.approval import Approval
 from outlive._replay.ask import current_execution
 from outlive.client.audit import ApprovalEntry
-from outlive.client.client import OnConflict
+from outlive.client.client import Client
 from outlive.client.handle import RunHandle
-from outlive.client.recovery import Incomplete
-from outlive.client.set_aside import SetAside
+from outlive.client.starting import OnConflict
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
 
+P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
@@ -143,6 +142,15 @@ class Blocking:
         return f"<blocking {self._inner!r}>"
 
 
+class _Verb(Generic[P, T]):
+    """For type checkers: an async verb as its blocking counterpart."""
+
+    def __init__(self, verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None: ...
+
+    def __get__(self, thing: object, owner: type) -> Callable[P, T]:
+        raise NotImplementedError
+
+
 class SyncRunHandle(Blocking, Generic[R]):
     """A `RunHandle` for sync code: the same methods without `await`."""
 
@@ -153,29 +161,20 @@ class SyncRunHandle(Blocking, Generic[R]):
         def result(self, timeout: float | None = None) -> R:
             """See `RunHandle`."""
 
-        def status(self) -> RunStatus:
-            """See `RunHandle`."""
-
-        def info(self) -> Run:
-            """See `RunHandle`."""
-
-        def why(self) -> str:
-            """See `RunHandle`."""
-
-        def history(self, *, redacted: bool = False) -> list[AnyEvent]:
-            """See `RunHandle`."""
-
-        def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
-            """See `RunHandle`."""
-
-        def cancel(self, *, reason: str = "") -> None:
-            """See `RunHandle`."""
-
-        def resume(self) -> None:
-            """See `RunHandle`."""
-
-        def skip_step(self, call: str | None = None, *, result: Any = ...) -> None:
-            """See `RunHandle`."""
+        status = _Verb(RunHandle.status)
+        info = _Verb(RunHandle.info)
+        why = _Verb(RunHandle.why)
+        history = _Verb(RunHandle.history)
+        published = _Verb(RunHandle.published)
+        export = _Verb(RunHandle.export)
+        signal = _Verb(RunHandle.signal)
+        cancel = _Verb(RunHandle.cancel)
+        approve = _Verb(RunHandle.approve)
+        reject = _Verb(RunHandle.reject)
+        approvals = _Verb(RunHandle.approvals)
+        set_aside = _Verb(RunHandle.set_aside)
+        resume = _Verb(RunHandle.resume)
+        skip_step = _Verb(RunHandle.skip_step)
 
 
 class SyncEngine(Blocking):
@@ -219,47 +218,25 @@ class SyncEngine(Blocking):
         def get(self, run_id: str) -> SyncRunHandle[Any]:
             """See `Engine`."""
 
-        def signal(
-            self,
-            run_id: str,
-            name: str,
-            payload: Any = None,
-            *,
-            key: str | None = None,
-            start: tuple[Any, ...] | None = None,
-        ) -> None:
-            """See `Engine`."""
-
         def approve(
             self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
         ) -> Approval[Any]:
             """See `Engine`."""
 
-        def reject(
-            self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
-        ) -> Approval[Any]:
-            """See `Engine`."""
+        reject = approve
 
         def approvals(self, run_id: str) -> list[ApprovalEntry]:
             """See `Engine`."""
 
-        def set_aside(self, run_id: str) -> list[SetAside]:
-            """See `Engine`."""
-
-        def cancel(self, run_id: str, *, reason: str = "") -> None:
-            """See `Engine`."""
-
-        def resume(self, run_id: str) -> None:
-            """See `Engine`."""
-
-        def skip_step(self, run_id: str, call: str | None = None, *, result: Any = ...) -> None:
-            """See `Engine`."""
-
-        def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
-            """See `Engine`."""
-
-        def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
-            """See `Engine`."""
+        signal = _Verb(Client.signal)
+        set_aside = _Verb(Client.set_aside)
+        cancel = _Verb(Client.cancel)
+        resume = _Verb(Client.resume)
+        skip_step = _Verb(Client.skip_step)
+        history = _Verb(Client.history)
+        export = _Verb(Client.export)
+        recovery = _Verb(Client.recovery)
+        list = _Verb(Client.list)
 
 
 class _Host:

@@ -44,7 +44,7 @@ class SkippingClient(Client):
             if not end.done():
                 over.result()
 
-    def _new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
+    def new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
         return self.skipper.new_pause()
 
     async def result(self, run_id: str, timeout: Span | None = None) -> Any:

@@ -1,0 +1,88 @@
+"""The store of an engine that runs, for code that may use it: on the engine's own event loop, in its own process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+
+from outlive._define.registry import Registry
+from outlive._journal.codec import open_journal
+from outlive._journal.event import AnyEvent
+from outlive._journal.packing import Packer
+from outlive._journal.value import Stored
+from outlive._model import Payload, Run, known_run_id
+from outlive._replay.ask import current_execution
+from outlive._store.contract import Store
+from outlive.errors import EngineClosedError, EngineForkedError, NotDurableError, OtherLoopError, RunNotFoundError
+
+
+class Access:
+    """What every verb of a client begins with."""
+
+    def __init__(self, store: Store, *, packer: Packer, registry: Registry) -> None:
+        self._store: Store | None = store
+        self._process = os.getpid()
+        self._loop = asyncio.get_running_loop()
+        self.packer = packer
+        self.registry = registry
+
+    @property
+    def store(self) -> Store:
+        """The store; raises if the engine has stopped, or is another process's or another loop's."""
+        if self._store is None:
+            raise EngineClosedError("this")
+        if self._process != os.getpid():
+            raise EngineForkedError(self._process, os.getpid())
+        check_loop(self._loop)
+        return self._store
+
+    def close(self) -> None:
+        """The engine has stopped: from now on every use of its store is refused."""
+        self._store = None
+
+    async def info(self, run_id: str) -> Run:
+        """The run as its row says it.
+
+        Raises:
+            RunNotFoundError: no run has this id.
+        """
+        store, run_id = self.store, known_run_id("engine", run_id)
+        run = await store.find_run(run_id)
+        if run is None:
+            raise RunNotFoundError(run_id)
+        return run
+
+    async def root_of(self, run: Run) -> Run:
+        """The root of the tree that a run belongs to."""
+        return run if run.number == 0 else await self.info(run.root_id)
+
+    async def events(self, run: Run) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified."""
+        return open_journal(await self.store.read_journal(run.journal), nonce=run.nonce, run_id=run.root_id)
+
+    async def blobs(self, payloads: Iterable[Payload | None]) -> dict[str, bytes]:
+        """What these payloads keep elsewhere in the store."""
+        ids = sorted({payload.blob for payload in payloads if payload is not None and payload.blob})
+        return await self.store.get_blobs(ids) if ids else {}
+
+    async def unpack(self, payload: Payload, *, owners: tuple[str, ...] = ()) -> Stored:
+        """The bytes of a payload, wherever they are kept."""
+        return self.packer.unpack(payload, await self.blobs([payload]), owners=owners)
+
+
+def check_loop(own: asyncio.AbstractEventLoop) -> None:
+    """See that this is called on the loop that something belongs to: futures, tasks and answers of a store come there.
+
+    Raises:
+        NotDurableError: it is called in a workflow, whose loop is another one by nature.
+        OtherLoopError: it is called on any other loop, or on none.
+    """
+    running = asyncio._get_running_loop()
+    if running is own:
+        return
+    if current_execution() is not None:
+        raise NotDurableError("an engine's verb")
+    if own.is_closed():
+        raise OtherLoopError("after that loop was closed without leaving the engine")
+    raise OtherLoopError("where no event loop runs" if running is None else "on another one")

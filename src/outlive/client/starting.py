@@ -1,0 +1,237 @@
+"""Starting runs: new trees, and what becomes of a run that has the id already.
+
+A run may also be started in a transaction that is open on the user's own connection: it is there if and only if the
+user commits, together with whatever else the user wrote, and nothing of it runs before. So an order and the workflow
+that handles it cannot part, and no outbox is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from outlive._define.workflow import Bound, Startable, bound
+from outlive._journal.codec import Row, creation_in
+from outlive._journal.event import RunCreated
+from outlive._journal.packing import tree_mark
+from outlive._model import Run, RunFilter, check_run_id, given
+from outlive._model.payload import Blob
+from outlive._store.contract import PAGE_SIZE_MAX, Change, Outcome, Store
+from outlive.client.access import Access
+from outlive.client.birth import birth, created
+from outlive.client.closing import closing_change, renamed
+from outlive.errors import (
+    ConfigurationError,
+    EngineClosedError,
+    OutliveError,
+    RunExistsError,
+    StoreUnavailableError,
+    WrongArgumentsError,
+)
+
+OnConflict = Literal["attach", "reject", "replace"]
+Begin = Callable[[str, RunCreated, list[Blob], Callable[[Outcome, int], None]], bool]
+REPLACES_MAX = 100
+ANOTHER_ID = "use another id for this one"
+
+
+class Starter:
+    """Creates trees in the store of one engine."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        nonce: Callable[[], int],
+        new_id: Callable[[], str],
+        begin: Begin,
+        may_run_here: bool,
+        ring: Callable[[], None],
+        disown: Callable[[int], None],
+    ) -> None:
+        self._access = access
+        self._nonce = nonce
+        self._new_id = new_id
+        self._begin = begin
+        self._may_run_here = may_run_here
+        self._ring = ring
+        self._disown = disown
+        self._creating: set[asyncio.Future[Outcome]] = set()
+
+    def close(self) -> None:
+        """The engine has stopped: a start that is still under way raises."""
+        for waiting in self._creating:
+            if not waiting.done():
+                waiting.set_exception(EngineClosedError("starting a run"))
+
+    async def start(
+        self,
+        workflow: Startable[*tuple[Any, ...], Any],
+        args: tuple[Any, ...],
+        *,
+        id: str | None = None,
+        on_conflict: OnConflict = "attach",
+        timeout: given.Span | None = None,
+        tags: Mapping[str, str] | None = None,
+        connection: Any = None,
+    ) -> str:
+        """Start a run; its id. See `Engine.start`."""
+        given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
+        seconds = given.some_seconds("engine.start", "timeout", timeout)
+        labels = given.tags("engine.start", tags)
+        wanted = bound(workflow, args)
+        run_id = self._new_id() if id is None else check_run_id(id)
+        event, blobs = self.created(wanted, timeout=seconds, tags=labels)
+        if connection is not None:
+            await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
+        elif (self._may_run_here and id is not None and await self._is_taken(run_id)) or (
+            await self._create(run_id, event, blobs) is Outcome.CONFLICT
+        ):
+            await self._on_taken(run_id, event, blobs, on_conflict)
+        return run_id
+
+    def created(
+        self, wanted: Bound[Any], *, timeout: float | None = None, tags: dict[str, str] | None = None
+    ) -> tuple[RunCreated, list[Blob]]:
+        """The first event of a new tree, and the blobs of its arguments."""
+        spec = wanted.workflow.spec
+        nonce = self._nonce()
+        try:
+            arguments = spec.signature.encode(wanted.args, wanted.kwargs)
+        except WrongArgumentsError as error:
+            raise error.at_start() from None
+        payload, blob = self._access.packer.pack(arguments, f"the arguments of {spec.name}", of=tree_mark(nonce))
+        event = created(
+            workflow=spec,
+            arguments=payload,
+            at=self._access.store.now(),
+            nonce=nonce,
+            tags=tags,
+            timeout_seconds=timeout,
+        )
+        return event, [blob] if blob else []
+
+    async def _is_taken(self, run_id: str) -> bool:
+        """Whether a run has this id. Asked before a run is begun here: its code would run as far as it can before the
+        store refuses it, which no caller expects of a run that ended long ago."""
+        try:
+            return await self._access.store.find_run(run_id) is not None
+        except StoreUnavailableError:
+            return False  # The start waits for the store, which will say so itself.
+
+    async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Outcome] = loop.create_future()
+
+        def answer(outcome: Outcome, journal: int) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        def begin() -> None:
+            try:
+                if not self._begin(run_id, event, blobs, answer):
+                    done.set_exception(EngineClosedError("starting a run"))
+            except Exception as error:  # The caller alone can hear of it.
+                done.set_exception(error)
+
+        # From a plain callback: beginning a run feeds its execution, and that never happens inside a task. In an empty
+        # context: what the worker does from here on is not the caller's.
+        loop.call_soon(begin, context=Context())
+        self._creating.add(done)
+        try:
+            return await done
+        finally:
+            self._creating.discard(done)
+
+    # -- When the id is taken --------------------------------------------------------------------------------
+
+    async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
+        store = self._access.store
+        if on_conflict == "attach":
+            # A start that the store refused for good is no start, and a run of something else is not the one that was
+            # asked for.
+            _refuse_other(await self._access.info(run_id), event)
+            return
+        for _ in range(REPLACES_MAX):
+            run = await store.find_run(run_id)
+            if run is not None and on_conflict == "reject":
+                raise RunExistsError(run_id, run.status.value)
+            changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
+            if (await store.commit(changes))[-1][0] is Outcome.COMMITTED:
+                if run is not None:
+                    # A worker elsewhere that runs the old one finds its next seq taken; here it stops at once.
+                    self._disown(run.journal)
+                self._ring()
+                return
+        raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")
+
+    async def _replacing(self, run: Run, event: RunCreated, blobs: list[Blob]) -> list[Change]:
+        """What ends the run that has the id, if it is open, and begins the new one; its tree takes another name."""
+        store = self._access.store
+        rows, tree = await read_tree(store, run)
+        # Generations of one id are counted on, so that no two of them get the same name.
+        first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
+        new = birth(run.id, msgspec.structs.replace(event, generation=first.generation), blobs)
+        closing = None
+        if 0 in tree and not tree[0].status.is_terminal:
+            closing = closing_change(tree, rows, reason="replaced by a new run of the same id", at=store.now())
+            tree |= {ended.number: ended for ended in closing.runs}
+        new.renames = renamed(tree, name=await self._free_name(run.id))
+        return [new] if closing is None else [closing, new]
+
+    async def _free_name(self, run_id: str) -> str:
+        """The name that the next replaced run of this id gets: `~old1` for the first."""
+        first = 1
+        while True:
+            names = [f"{run_id}~old{number}" for number in range(first, first + REPLACES_MAX)]
+            taken = await self._access.store.find_runs(names)
+            for name in names:
+                if name not in taken:
+                    return name
+            first += REPLACES_MAX
+
+    async def _start_within(
+        self, connection: Any, run_id: str, event: RunCreated, blobs: list[Blob], *, on_conflict: OnConflict
+    ) -> None:
+        """Create a tree in the user's transaction.
+
+        Raises:
+            ConfigurationError: the store or the connection cannot do that, or `on_conflict` is `replace`.
+            RunExistsError: the id is taken, and the run that has it will not do.
+        """
+        store = self._access.store
+        if on_conflict == "replace":
+            raise ConfigurationError(
+                "on_conflict='replace' ends a run, which cannot be part of your transaction; use 'attach' or 'reject'"
+            )
+        if await store.request_start(connection, birth(run_id, event, blobs)) is Outcome.COMMITTED:
+            return
+        # None: it was started in this very transaction, and is visible nowhere else yet.
+        taken = await store.find_run(run_id)
+        if on_conflict == "reject":
+            raise RunExistsError(run_id, "started in this transaction" if taken is None else taken.status.value)
+        if taken is not None:
+            _refuse_other(taken, event)
+
+
+def _refuse_other(taken: Run, event: RunCreated) -> None:
+    if taken.workflow != event.workflow:
+        raise RunExistsError(taken.id, f"{taken.status.value}, a run of workflow {taken.workflow}", ANOTHER_ID)
+
+
+async def read_tree(store: Store, root: Run) -> tuple[list[Row], dict[int, Run]]:
+    """The journal of a tree, and then its rows by number: if it moves on meanwhile, a change conflicts."""
+    rows = await store.read_journal(root.journal)
+    tree: dict[int, Run] = {}
+    cursor: tuple[int, str] | None = None
+    while True:
+        page = await store.list_runs(RunFilter(root_id=root.id), limit=PAGE_SIZE_MAX, before=cursor)
+        # Another tree may have taken the name meanwhile.
+        tree |= {run.number: run for run in page if run.journal == root.journal}
+        if len(page) < PAGE_SIZE_MAX:
+            return rows, tree
+        cursor = (page[-1].created_at, page[-1].id)
