@@ -1,9 +1,10 @@
-"""Tables in the docs that say which test shows which scenario, held against what the tests say themselves.
+"""The tables of `docs/internals/scenarios.md`, held against what the tests say themselves.
+
+    python -m tests.docs.scenarios     # write the names of the tests into the page
 
 A test names the scenarios that it shows in brackets at the end of its docstring: `[SF-X1 TS-R8]`. A table has a row for
-each scenario, with the tests in its last cell, or with the reason why it does not apply, or with what is still to be
-built for it (`planned: ...`). Both must say the same.
-Commas between scenarios are fine: `[SF-X1, TS-R8]`.
+each scenario, with the tests in its last cell and perhaps a remark behind them, or with the reason why it does not
+apply, or with what is still to be built for it (`planned: ...`).
 """
 
 from __future__ import annotations
@@ -11,55 +12,18 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from outlive.testing.conformance import StoreConformance
+from outlive.testing.conformance.leases import StoreLeasesConformance
 
 ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "internals" / "scenarios.md"
 REASONS = ("does not apply: ", "planned: ")
-ROW = re.compile(r"^\| ([A-Z]{2}-[A-Z]\d+) \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+ROW = re.compile(r"^(\| ([A-Z]{2}-[A-Z]\d+) \| [^|]+ \| )([^|]+)( \|)$", re.MULTILINE)
 BRACKETS = re.compile(r"\[((?:[A-Z]{2}-[A-Z]\d+,? ?)+)\]$")
-TEST = re.compile(r"`([\w/.]+(?:\.|::)test_\w+)`")
-
-Tests = Iterable[tuple[str, str]]
-"""The name that a table gives a test, and its docstring."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A page with tables of scenarios, and the tests that it speaks of."""
-
-    path: Path
-    scenarios: Collection[str]
-    """All of them, in the order of the page."""
-    tests: Callable[[], Tests]
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Scenario and last cell of every row."""
-        return ROW.findall(self.path.read_text("utf-8"))
-
-    def check(self, scenario: str) -> None:
-        """See that it is covered by exactly the tests that name it, or by none and with a reason."""
-        cell = dict(self.rows())[scenario]
-        named = {test for test, doc in self.tests() if scenario in scenarios_in(doc)}
-        reason = next((cell.removeprefix(start) for start in REASONS if cell.startswith(start)), None)
-        if reason is not None:
-            assert not named
-            assert len(reason) > 20, "the reason is missing"
-        else:
-            assert named == set(TEST.findall(cell)) != set()
-
-    def slips(self, *, elsewhere: Collection[str]) -> set[tuple[str, str]]:
-        """What tests name and no table has; `elsewhere` are the families of other tables, as in `SF-X`."""
-        return {
-            (test, scenario)
-            for test, doc in self.tests()
-            for scenario in scenarios_in(doc)
-            if scenario not in self.scenarios and scenario.rstrip("0123456789") not in elsewhere
-        }
+SHOWN_BY = re.compile(r"^(?:`[\w/.]+(?:\.|::)test_\w+`(?:<br>)?(?:, )?)*")
 
 
 def scenarios_in(doc: str) -> list[str]:
@@ -68,21 +32,52 @@ def scenarios_in(doc: str) -> list[str]:
     return brackets[1].replace(",", " ").split() if brackets else []
 
 
-def list_tests_of_stores() -> Iterator[tuple[str, str]]:
-    """Every test of the store conformance suite, as `facet.name`."""
-    for name, method in inspect.getmembers(StoreConformance, inspect.isfunction):
-        if name.startswith("test_"):
-            yield f"{method.__module__.rpartition('.')[2]}.{name}", method.__doc__ or ""
-
-
-@cache
-def list_tests_in_files() -> Tests:
-    """Every test function of ours, as pytest names it."""
-    return tuple(_find_tests())
-
-
-def _find_tests() -> Iterator[tuple[str, str]]:
+def list_tests() -> Iterator[tuple[str, str]]:
+    """Every test with its docstring: of the conformance suites as `facet.name`, in our files as pytest names it."""
+    for suite in (StoreConformance, StoreLeasesConformance):
+        for name, method in inspect.getmembers(suite, inspect.isfunction):
+            if name.startswith("test_"):
+                yield f"{method.__module__.rpartition('.')[2]}.{name}", method.__doc__ or ""
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 yield f"{path.relative_to(ROOT).as_posix()}::{node.name}", ast.get_docstring(node) or ""
+
+
+def shown(tests: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The tests that show each scenario."""
+    found: dict[str, set[str]] = {}
+    for test, doc in tests:
+        for scenario in scenarios_in(doc):
+            found.setdefault(scenario, set()).add(test)
+    return {scenario: sorted(names) for scenario, names in found.items()}
+
+
+def written(page: str, shown_by: dict[str, list[str]]) -> str:
+    """The page with the names of the tests that show each scenario; remarks and reasons are kept."""
+
+    def row(match: re.Match[str]) -> str:
+        tests = "<br>".join(f"`{test}`" for test in shown_by.get(match[2], ()))
+        return f"{match[1]}{tests}{SHOWN_BY.sub('', match[3])}{match[4]}"
+
+    return ROW.sub(row, page)
+
+
+def faults(page: str, shown_by: dict[str, list[str]]) -> Iterator[str]:
+    """What a page says wrong: tests that are others, no reason where there is no test, and scenarios without a row."""
+    rows = {match[2]: match[3] for match in ROW.finditer(page)}
+    told = {match[2]: match[3] for match in ROW.finditer(written(page, shown_by))}
+    for scenario, cell in rows.items():
+        reason = next((cell.removeprefix(start) for start in REASONS if cell.startswith(start)), None)
+        if reason is None and not shown_by.get(scenario):
+            yield f"{scenario}: no test shows it, and no reason is given"
+        elif cell != told[scenario]:
+            yield f"{scenario}: it is shown by {shown_by.get(scenario)}; run python -m tests.docs.scenarios"
+        elif reason is not None and len(reason) <= 20:
+            yield f"{scenario}: the reason is missing"
+    for scenario in shown_by.keys() - rows.keys():
+        yield f"{scenario}: {shown_by[scenario]} name it, and no table has it"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text("utf-8"), shown(list_tests())), "utf-8")

@@ -1,0 +1,69 @@
+"""`docs/internals/scenarios.md` says the truth: which test shows which scenario, and that none was forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.scenarios import PAGE, ROW, faults, list_tests, scenarios_in, shown, written
+
+LAST = (
+    "SF-B10 SF-C6 SF-J12 SF-M20 FB-S12 FB-G6 FB-C11 TS-S15 CA-K16 AK-L10 OL-B1 OL-F16 OL-H11 OL-J6 OL-K2 "
+    "OL-P1 OL-T10 SF-L12 SF-X12 SF-U32 SF-E6 FB-R18 TS-R32 AK-X5 CA-X20 CA-U19 CA-C19"
+)
+"""The last scenario of each family."""
+LEFT_OUT = {"TS-S10", "TS-S11", "TS-S12"}
+"""The page says why."""
+
+
+def test_every_scenario_stands_in_the_tables_once() -> None:
+    """In its order, and nothing else does."""
+    wanted = [f"{last[:4]}{number}" for last in LAST.split() for number in range(1, int(last[4:]) + 1)]
+
+    assert [scenario for scenario in wanted if scenario not in LEFT_OUT] == [
+        match[2] for match in ROW.finditer(PAGE.read_text("utf-8"))
+    ]
+
+
+def test_scenarios_are_shown_as_the_tables_say() -> None:
+    """By exactly the tests that name them, or by none and with a reason; and a slip in a docstring is found."""
+    assert [] == list(faults(PAGE.read_text("utf-8"), shown(list_tests())))
+
+
+SHOP = shown({"test_shop.test_a": "It is sold once. [SF-X1 SF-X2]", "test_shop.test_b": "It is sold. [SF-X1]"}.items())
+
+
+@pytest.mark.parametrize(
+    ("scenario", "cell"),
+    [
+        ("SF-X1", "`test_shop.test_a`"),
+        ("SF-X2", "`test_shop.test_a`<br>`test_shop.test_b`"),
+        ("SF-X1", "does not apply: nothing is sold here"),
+        ("SF-X1", "planned: selling comes with the shop"),
+        ("SF-X3", "does not apply: no"),
+        ("SF-X3", "planned: soon"),
+        ("SF-X3", "somewhere, surely"),
+    ],
+)
+def test_a_table_that_says_something_else_is_found(scenario: str, cell: str) -> None:
+    """A test too many, a test too few, an excuse for what is shown, and an excuse without a reason."""
+    found = list(faults(f"| {scenario} | something | {cell} |", SHOP))
+
+    assert [fault for fault in found if fault.startswith(f"{scenario}: ") and "no table has it" not in fault]
+
+
+def test_a_right_table_is_left_alone() -> None:
+    """Remarks and reasons too."""
+    page = (
+        "| SF-X1 | a | `test_shop.test_a`<br>`test_shop.test_b`; twice |\n"
+        "| SF-X2 | b | `test_shop.test_a` |\n"
+        "| SF-X3 | c | does not apply: nothing is bought here |\n"
+    )
+
+    assert [] == list(faults(page, SHOP))
+    assert page == written(page.replace("test_b`; twice", "test_c`; twice"), SHOP)
+
+
+def test_brackets_count_only_at_the_end() -> None:
+    """And only if they hold nothing but scenarios."""
+    assert ["SF-X1", "TS-R12"] == scenarios_in("It lives.\n\n    [SF-X1 TS-R12]\n    ")
+    assert [] == scenarios_in("It [SF-X1] lives.") == scenarios_in("It lives [or SF-X1]")
