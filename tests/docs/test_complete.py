@@ -104,7 +104,11 @@ def test_every_kind_of_event_is_described() -> None:
 def test_files_that_are_named_exist(page: Path) -> None:
     """A page about the inside names no file that has gone; a path may leave out the folders in front."""
     named = set(re.findall(r"`([\w./-]+\.(?:py|sql))`", page.read_text("utf-8")))
-    files = [path.as_posix() for folder in ("src/outlive", "bench", "tests") for path in (ROOT / folder).rglob("*.*")]
+    files = [
+        path.as_posix()
+        for folder in ("src/outlive", "proof", "bench", "tests")
+        for path in (ROOT / folder).rglob("*.*")
+    ]
 
     assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
 
