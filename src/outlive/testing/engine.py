@@ -45,6 +45,7 @@ class SkippingClient(Client):
                 over.result()
 
     def new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
+        """A pause that makes time skip."""
         return self.skipper.new_pause()
 
     async def result(self, run_id: str, timeout: Span | None = None) -> Any:
