@@ -32,7 +32,7 @@ async def test_statement_finds_its_rows_through_an_index(store: SqliteStore, pat
     await store.find_run("run-1")
     connection = apsw.Connection(str(path))
     text = sql(name)
-    values: Any = Anything() if ":" in text or "?1" in text else ()
+    values: Any = Anything() if ":" in text or "?1" in text else (None,) * text.count("?")
     if "FROM (VALUES" in text:
         ((text, values),) = bulk(name, [None] * text.count("?"))
 

@@ -13,14 +13,14 @@ from typing import Any
 from outlive._model import Run
 from outlive._store.contract import Change, Message, Outcome
 from outlive._store.postgres.fault import Conflict
-from outlive._store.postgres.query import EVENT_COLUMNS, RUN_COLUMNS, STATE_COLUMNS
+from outlive._store.postgres.query import BLOB_COLUMNS, EVENT_COLUMNS
 from outlive._store.postgres.rows import birth_of, state_of, to_text
+from outlive._store.tables.columns import RUN_COLUMNS, STATE_COLUMNS
 from outlive._store.tables.rows import to_json, to_json_or_null
 
 NO_LIMIT = 2**62
 _ENDED = -2
 """In place of the last seq of a tree that ends within the batch: no `after` is equal to it."""
-_BLOB_COLUMNS = ("journal", "message", "id", "data")
 
 Values = list[Any]
 
@@ -170,9 +170,9 @@ class Batch:
             now,
             channel,
             *columns_of(self._rows.rows, len(EVENT_COLUMNS)),
-            *columns_of(roots, len(STATE_COLUMNS)),
+            *columns_of(roots, 1 + len(STATE_COLUMNS)),
             *columns_of(self._births + children, len(RUN_COLUMNS)),
-            *columns_of(self._blobs, len(_BLOB_COLUMNS)),
+            *columns_of(self._blobs, len(BLOB_COLUMNS)),
             to_json(rest) if rest else None,
         ]
 
@@ -196,16 +196,3 @@ def _message(message: Message) -> dict[str, Any]:
         "payload": to_json_or_null(message.payload),
         "ended": to_json_or_null(message.ended),
     }
-
-
-def count_births(changes: Sequence[Change]) -> int:
-    """How many handles these changes and the starts in them need."""
-    return sum(not change.journal for change in all_of(changes))
-
-
-def all_of(changes: Sequence[Change]) -> list[Change]:
-    """These changes and the starts in them."""
-    found = list(changes)
-    for change in found:
-        found += change.starts
-    return found

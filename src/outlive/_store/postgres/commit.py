@@ -26,11 +26,11 @@ from msgspec.structs import replace
 
 from outlive._model.payload import Blob
 from outlive._store.contract import Change, Delivery, Message, Outcome
-from outlive._store.postgres.batch import NO_LIMIT, Batch, all_of, count_births, plan_rows
+from outlive._store.postgres.batch import NO_LIMIT, Batch, plan_rows
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import RETRIED, Conflict, sqlstate_of
-from outlive._store.postgres.order import is_order_indifferent
 from outlive._store.postgres.rows import to_text
+from outlive._store.tables.order import all_of, can_write_at_once, names_in
 from outlive.telemetry import damaged_rows, log
 
 OPTIMISTIC_TRIES_MAX = 3
@@ -100,9 +100,9 @@ async def write_at_once(session: Session, changes: Sequence[Change], writing: Wr
     Raises:
         Conflict: one of them conflicts, or has to be looked at; nothing of the call was written.
     """
-    if not await is_order_indifferent(session, changes):
+    if not can_write_at_once(changes):
         raise Conflict("these changes have to be written in their order")
-    count = count_births(changes)
+    count = sum(not change.journal for change in all_of(changes))
     batch = Batch(await writing.reserve(session, count) if count else ())
     for change in changes:
         batch.add(change)
@@ -269,16 +269,6 @@ async def _start(session: Session, writing: Writing, wanted: list[str]) -> None:
     for change, (outcome, _) in zip(changes, outcomes, strict=True):
         if outcome is Outcome.CONFLICT:
             log.warning("run %s was started twice; what a user asked for later is dropped", change.runs[0].id)
-
-
-def names_in(changes: Sequence[Change]) -> set[str]:
-    """The ids of the runs that these changes create or send messages to."""
-    names: set[str] = set()
-    for change in all_of(changes):
-        names.update(message.run_id for message in change.messages)
-        if not change.journal:
-            names.update(run.id for run in change.runs)
-    return names
 
 
 # -- Blobs ---------------------------------------------------------------------------------------------------

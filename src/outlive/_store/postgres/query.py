@@ -2,7 +2,7 @@
 
 * `sql/`: statements. `functions/`: functions that lie in the database. `migrations/`: the tables, in literal SQL.
 * The name of the schema is the only thing that is put into a statement, and always as a quoted name; everything else is
-  a parameter. `{run_columns}` and its kin stand for the columns of a run, which are named here once.
+  a parameter. `{run_columns}` and its kin stand for the columns of a run (`outlive._store.tables.columns`).
 * A function is called by its name in braces. In the database that name ends with the version of all functions, which is
   a hash of their text: the functions of two releases lie beside each other, and each release calls its own.
 """
@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from outlive._model import RunStatus
-from outlive._model.run import STORED
+from outlive._store.tables.columns import CHILD_COLUMNS, RUN, RUN_COLUMNS, STATE_COLUMNS, WORDS, listed
 
 SQL = Path(__file__).with_name("sql")
 FUNCTIONS = Path(__file__).with_name("functions")
@@ -25,37 +23,8 @@ MIGRATIONS = Path(__file__).with_name("migrations")
 CONFLICT = "OU001"
 """The SQLSTATE by which our functions say that a change conflicts."""
 
-RUN = {
-    "key": "bigint",
-    "id": "text",
-    "journal": "bigint",
-    "number": "integer",
-    "root_id": "text",
-    "parent_id": "text",
-    "workflow": "text",
-    "version": "bigint",
-    "nonce": "bigint",
-    "created_at": "bigint",
-    "tags": "text",
-    "status": "text",
-    "waits": "text",
-    "wake_at": "bigint",
-    "owner": "text",
-    "epoch": "bigint",
-    "attempts": "bigint",
-    "updated_at": "bigint",
-    "finished_at": "bigint",
-    "timeout_at": "bigint",
-    "reason": "text",
-    "result": "text",
-    "failure": "text",
-    "published": "text",
-}
-"""The columns of a run with their types, in the order in which they are passed."""
-RUN_COLUMNS = tuple(RUN)
-STATE_COLUMNS = ("key", *RUN_COLUMNS[RUN_COLUMNS.index("status") :])
-"""What a fold can change of a root run, after its key."""
 EVENT_COLUMNS = ("journal", "seq", "after", "format", "crc", "is_last", "body")
+BLOB_COLUMNS = ("journal", "message", "id", "data")
 
 _WORD = re.compile(r"\{(\w+)\}")
 
@@ -63,6 +32,11 @@ _WORD = re.compile(r"\{(\w+)\}")
 def quoted(name: str) -> str:
     """A name as PostgreSQL reads it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _numbers(count: int) -> str:
+    """The parameters of a statement."""
+    return listed(map(str, range(1, count + 1)), "${}")
 
 
 def _words(schema: str) -> dict[str, str]:
@@ -77,19 +51,21 @@ def _words(schema: str) -> dict[str, str]:
     }
 
 
-def _list_of(statuses: Iterable[RunStatus]) -> str:
-    return "({})".format(", ".join(f"'{status.value}'" for status in statuses))
-
-
-_COMMON = {
-    "ended": _list_of(status for status in STORED if status.is_terminal),
-    "alive": _list_of(status for status in STORED if not status.is_terminal),
-    "stored": _list_of(STORED),
+_COMMON = WORDS | {
     "conflict": CONFLICT,
-    "run_columns": ", ".join(f"run.{name}" for name in RUN_COLUMNS),
-    "run_names": ", ".join(RUN_COLUMNS),
-    "run_arrays": ", ".join(f"p_run_{name}" for name in RUN_COLUMNS),
+    "state_names": listed(STATE_COLUMNS),
+    "run_arrays": listed(RUN_COLUMNS, "p_run_{}"),
     "run_parameters": ", ".join(f"p_run_{name} {kind}[]" for name, kind in RUN.items()),
+    "root_arrays": listed(STATE_COLUMNS, "p_root_{}"),
+    "root_parameters": ", ".join(f"p_root_{name} {RUN[name]}[]" for name in STATE_COLUMNS),
+    "root_set": listed((name for name in STATE_COLUMNS if name != "wake_at"), "{0} = new.{0}"),
+    "new_run": listed(RUN_COLUMNS, "new.{}"),
+    "new_child": listed(CHILD_COLUMNS, "new.{}"),
+    "run_numbers": _numbers(len(RUN_COLUMNS)),
+    # The instant and the channel, events, roots with their keys, runs, blobs, and the rest.
+    "change_numbers": _numbers(
+        2 + len(EVENT_COLUMNS) + 1 + len(STATE_COLUMNS) + len(RUN_COLUMNS) + len(BLOB_COLUMNS) + 1
+    ),
 }
 """The same for every schema."""
 

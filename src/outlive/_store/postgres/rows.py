@@ -35,7 +35,7 @@ def tags_to_json(tags: dict[str, str]) -> str | None:
 
 
 def state_of(run: Run) -> tuple[Any, ...]:
-    """The columns that can change while a run lives, in the order of STATE_COLUMNS, without the key."""
+    """The columns that can change while a run lives, in the order of STATE_COLUMNS."""
     return rows.state_of(run, to_text)
 
 

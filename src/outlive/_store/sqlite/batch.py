@@ -25,7 +25,7 @@ from outlive._store.sqlite.message import NO_LIMIT, inherit, put_messages, wake_
 from outlive._store.sqlite.query import Value, bulk
 from outlive._store.sqlite.rows import birth_of, decode_strings, state_of
 from outlive._store.sqlite.writer import Conflict
-from outlive._store.tables.order import consumes_late
+from outlive._store.tables.order import all_of, can_write_at_once
 from outlive._store.tables.rows import to_json, to_json_or_null
 
 _ENDED = -2
@@ -83,9 +83,9 @@ class Batch:
 
     def add(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """Take changes in order, once for a batch, and say what becomes of each if the batch can be written."""
-        if consumes_late(changes):
+        if not can_write_at_once(changes):
             raise Conflict
-        newcomers = [root_of(change).id for change in _all(changes) if not change.journal]
+        newcomers = [root_of(change).id for change in all_of(changes) if not change.journal]
         if newcomers:
             key, taken = self._session.fetch("find_taken_ids", to_json(newcomers)) or (0, "[]")
             assert isinstance(key, int)
@@ -131,7 +131,7 @@ class Batch:
 
     def _make_room(self, change: Change, ended: Run | None) -> None:
         """Take the renames of a change."""
-        if change.journal or ended is None or any(run.journal != ended.journal for run in change.renames):
+        if ended is None:
             raise Conflict  # Which ids are free is known only after the renames.
         self._renames += change.renames
         if any(not run.number for run in change.renames):
@@ -246,11 +246,3 @@ def root_of(change: Change) -> Run:
         if run.number == 0:
             return run
     raise AssertionError("a new journal needs the row of its root run")
-
-
-def _all(changes: Sequence[Change]) -> list[Change]:
-    """These changes and the starts in them."""
-    found = list(changes)
-    for change in found:
-        found += change.starts
-    return found

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from outlive._model.run import STORED
+from outlive._store.tables.columns import CHILD_COLUMNS, RUN_COLUMNS, STATE_COLUMNS, WORDS, listed
 
 SQL = Path(__file__).with_name("sql")
 SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -30,24 +30,30 @@ RELEASE_SAVEPOINT = "RELEASE change"
 Value = int | str | bytes | None
 """What SQLite stores."""
 
-_STORED = "({})".format(", ".join(f"'{status.value}'" for status in STORED))
+_WORDS = WORDS | {
+    "run_row": "({})".format(listed(RUN_COLUMNS, "?")),
+    "run_places": listed((str(place) for place, _ in enumerate(RUN_COLUMNS, 1)), "new.column{}"),
+    "child_places": listed((str(place) for place, _ in enumerate(CHILD_COLUMNS, 2)), "new.column{}"),
+    "state_row": "(?, {})".format(listed(STATE_COLUMNS, "?")),
+    "state_places": ", ".join(f"{name} = new.column{place}" for place, name in enumerate(STATE_COLUMNS, 2)),
+}
+_WORD = re.compile(r"\{(\w+)\}")
 _ROW = re.compile(r"VALUES (\([?, ]+\))")
 
 
 @cache
 def sql(name: str) -> str:
-    """The statement in the file of this name, without its comments."""
+    """The statement in the file of this name, without its comments. What stands in braces is filled in: columns,
+    statuses, or another file."""
     lines = (line.partition("--")[0].strip() for line in (SQL / f"{name}.sql").read_text("utf-8").splitlines())
     text = " ".join(line for line in lines if line)
-    if "{wanted}" in text:
-        text = text.replace("{wanted}", sql("wanted"))
-    return text.replace("{stored}", _STORED)
+    return _WORD.sub(lambda match: _WORDS.get(match[1]) or sql(match[1]), text)
 
 
 def as_bytes(name: str) -> str:
     """The statement in the file of this name, which gives one text, with that text as bytes: a text in one of the rows
     is no UTF-8 any more."""
-    return sql("as_bytes").replace("{statement}", sql(name))
+    return (SQL / "as_bytes.sql").read_text("utf-8").replace("{statement}", sql(name))
 
 
 @cache

@@ -1,8 +1,13 @@
-"""Whether changes that are written at once would come out as if they were written one after the other.
+"""Whether changes that are written at once come out as if they were written one after the other.
 
-A batch writes the parts of all changes together: what is consumed is gone before anybody looks whether a tree that was
-let go of has mail. That is as good as one change after the other, unless a later change of the same tree consumes mail
-that was still there when the tree was let go of, and so woke it up.
+A batch writes the parts of all changes together: what is consumed is gone before the store looks whether a released
+tree has mail, renames come before new runs, and messages come last. That is as good as one change after the other,
+unless
+
+* a change consumes mail that was still there when an earlier change released the same tree, and so woke it up;
+* a change renames runs or inherits messages, and another one may touch the same. A tree that ends and goes on as the
+  next generation is the usual case, and a busy engine does it all the time: it matters only to others that name a run
+  of this id. Every other rename is rare, and is written alone.
 """
 
 from __future__ import annotations
@@ -12,12 +17,65 @@ from collections.abc import Sequence
 from outlive._store.contract import Change
 
 
-def consumes_late(changes: Sequence[Change]) -> bool:
-    """Whether a change consumes mail that was still there when an earlier one let go of the same tree."""
-    let_go: set[int] = set()
+def can_write_at_once(changes: Sequence[Change]) -> bool:
+    """Whether these changes may be written together."""
+    if _consumes_late(changes):
+        return False
+    movers = [change for change in all_of(changes) if change.renames or change.heir_of]
+    if not movers or (len(changes) == 1 and changes[0] is movers[0] and not changes[0].starts):
+        return True
+    heirs = [
+        (place, start) for place, change in enumerate(changes) for start in change.starts if _goes_on(change, start)
+    ]
+    if len(heirs) < len(movers):
+        return False
+    ids = [run.id for _, heir in heirs for run in heir.renames]
+    if len({*ids} - names_in(changes)) < len(ids):
+        return False
+    named: dict[str, set[int]] = {}
+    for place, change in enumerate(changes):
+        for name in names_in([change]):
+            named.setdefault(_root_of(name), set()).add(place)
+    return all(named[_root_of(heir.runs[0].id)] == {place} for place, heir in heirs)
+
+
+def _consumes_late(changes: Sequence[Change]) -> bool:
+    released: set[int] = set()
     for change in changes:
-        if change.consumed and change.journal in let_go:
+        if change.consumed and change.journal in released:
             return True
         if change.journal and any(run.number == 0 and not run.owner for run in change.runs):
-            let_go.add(change.journal)
+            released.add(change.journal)
     return False
+
+
+def _goes_on(change: Change, start: Change) -> bool:
+    """Whether a change ends its tree, and starts the next generation of it."""
+    return (
+        start.heir_of == change.journal != 0
+        and all(run.journal == change.journal for run in start.renames)
+        and any(run.number == 0 and run.status.is_terminal for run in change.runs)
+    )
+
+
+def _root_of(run_id: str) -> str:
+    """What the ids of a tree and of all its generations begin with."""
+    return run_id.partition("~")[0]
+
+
+def names_in(changes: Sequence[Change]) -> set[str]:
+    """The ids of the runs that these changes create as roots or send messages to."""
+    names: set[str] = set()
+    for change in all_of(changes):
+        names.update(message.run_id for message in change.messages)
+        if not change.journal:
+            names.update(run.id for run in change.runs)
+    return names
+
+
+def all_of(changes: Sequence[Change]) -> list[Change]:
+    """These changes and the starts in them."""
+    found = list(changes)
+    for change in found:
+        found += change.starts
+    return found

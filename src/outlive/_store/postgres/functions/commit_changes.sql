@@ -18,44 +18,9 @@ CREATE FUNCTION {commit_changes}(
     p_event_body bytea[],
     -- Root runs that exist: what a fold can change of them.
     p_root_key bigint[],
-    p_root_status text[],
-    p_root_waits text[],
-    p_root_wake_at bigint[],
-    p_root_owner text[],
-    p_root_epoch bigint[],
-    p_root_attempts bigint[],
-    p_root_updated_at bigint[],
-    p_root_finished_at bigint[],
-    p_root_timeout_at bigint[],
-    p_root_reason text[],
-    p_root_result text[],
-    p_root_failure text[],
-    p_root_published text[],
+    {root_parameters},
     -- New roots, and children, new ones and others. A child has no key here: it gets one of its own.
-    p_run_key bigint[],
-    p_run_id text[],
-    p_run_journal bigint[],
-    p_run_number integer[],
-    p_run_root_id text[],
-    p_run_parent_id text[],
-    p_run_workflow text[],
-    p_run_version bigint[],
-    p_run_nonce bigint[],
-    p_run_created_at bigint[],
-    p_run_tags text[],
-    p_run_status text[],
-    p_run_waits text[],
-    p_run_wake_at bigint[],
-    p_run_owner text[],
-    p_run_epoch bigint[],
-    p_run_attempts bigint[],
-    p_run_updated_at bigint[],
-    p_run_finished_at bigint[],
-    p_run_timeout_at bigint[],
-    p_run_reason text[],
-    p_run_result text[],
-    p_run_failure text[],
-    p_run_published text[],
+    {run_parameters},
     -- Blobs, of changes (journal) and of messages (their number, from 1).
     p_blob_journal bigint[],
     p_blob_message integer[],
@@ -127,8 +92,7 @@ BEGIN
     IF p_root_key IS NOT NULL THEN
         UPDATE {schema}.runs AS root
         SET
-            status = new.status,
-            waits = new.waits,
+            {root_set},
             -- Mail that came while the writer let go of the tree.
             wake_at = CASE
                 WHEN
@@ -140,25 +104,8 @@ BEGIN
                     )
                     THEN v_now
                 ELSE new.wake_at
-            END,
-            owner = new.owner,
-            epoch = new.epoch,
-            attempts = new.attempts,
-            updated_at = new.updated_at,
-            finished_at = new.finished_at,
-            timeout_at = new.timeout_at,
-            reason = new.reason,
-            result = new.result,
-            failure = new.failure,
-            published = new.published
-        FROM unnest(
-            p_root_key, p_root_status, p_root_waits, p_root_wake_at, p_root_owner, p_root_epoch, p_root_attempts,
-            p_root_updated_at, p_root_finished_at, p_root_timeout_at, p_root_reason, p_root_result, p_root_failure,
-            p_root_published
-        ) AS new (
-            key, status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result,
-            failure, published
-        )
+            END
+        FROM unnest(p_root_key, {root_arrays}) AS new (key, {state_names})
         WHERE root.key = new.key;
         GET DIAGNOSTICS v_count = ROW_COUNT;
         IF v_count <> cardinality(p_root_key) THEN
@@ -196,14 +143,8 @@ BEGIN
 
     IF p_run_key IS NOT NULL THEN
         WITH planted AS (
-            INSERT INTO {schema}.runs (
-                key, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags, status, waits,
-                wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure, published
-            )
-            SELECT
-                new.key, new.id, new.key, 0, new.root_id, new.parent_id, new.workflow, new.version, new.nonce,
-                new.created_at, new.tags, new.status, new.waits, new.wake_at, new.owner, new.epoch, new.attempts,
-                new.updated_at, new.finished_at, new.timeout_at, new.reason, new.result, new.failure, new.published
+            INSERT INTO {schema}.runs ({run_names})
+            SELECT {new_run}
             FROM unnest({run_arrays}) AS new ({run_names})
             WHERE new.number = 0
             ORDER BY new.id

@@ -4,7 +4,7 @@ SET id = ?3, root_id = ?4, parent_id = ?5
 WHERE
     ((key = ?1 AND number = 0 AND ?2 = 0) OR (journal = ?1 AND number = ?2 AND number > 0))
     AND (
-        SELECT root.status IN ('succeeded', 'failed', 'cancelled', 'timed_out', 'continued')
+        SELECT root.status IN {ended}
         FROM outlive_runs AS root
         WHERE root.key = ?1
     )

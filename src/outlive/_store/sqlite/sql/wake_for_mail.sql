@@ -5,7 +5,7 @@ UPDATE outlive_runs
 SET wake_at = ?2
 WHERE
     key IN (SELECT value FROM json_each(?1))
-    AND status IN ('pending', 'running', 'waiting', 'parked')
+    AND status IN {alive}
     AND (wake_at IS NULL OR wake_at > ?2)
     AND EXISTS (
         SELECT 1

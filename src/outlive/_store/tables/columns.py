@@ -1,0 +1,67 @@
+"""The columns of a run, and its statuses, named once for every statement that reads or writes them.
+
+A file of SQL has them in braces: `INSERT INTO runs ({run_names})`. A new column is a line in `RUN`, a migration, and
+its place in `rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from outlive._model import RunStatus
+from outlive._model.run import STORED
+
+RUN = {
+    "key": "bigint",
+    "id": "text",
+    "journal": "bigint",
+    "number": "integer",
+    "root_id": "text",
+    "parent_id": "text",
+    "workflow": "text",
+    "version": "bigint",
+    "nonce": "bigint",
+    "created_at": "bigint",
+    "tags": "text",
+    "status": "text",
+    "waits": "text",
+    "wake_at": "bigint",
+    "owner": "text",
+    "epoch": "bigint",
+    "attempts": "bigint",
+    "updated_at": "bigint",
+    "finished_at": "bigint",
+    "timeout_at": "bigint",
+    "reason": "text",
+    "result": "text",
+    "failure": "text",
+    "published": "text",
+}
+"""With their types in PostgreSQL, in the order in which they are passed."""
+RUN_COLUMNS = tuple(RUN)
+CHILD_COLUMNS = RUN_COLUMNS[1:]
+"""The key of a child is its own: the database makes it."""
+STATE_COLUMNS = RUN_COLUMNS[RUN_COLUMNS.index("status") :]
+"""What can change while a run lives."""
+
+
+def listed(names: Iterable[str], form: str = "{}") -> str:
+    """Something for each column, with commas between."""
+    return ", ".join(form.format(name) for name in names)
+
+
+def _statuses(wanted: Iterable[RunStatus]) -> str:
+    return "({})".format(listed((status.value for status in wanted), "'{}'"))
+
+
+WORDS = {
+    "ended": _statuses(status for status in STORED if status.is_terminal),
+    "alive": _statuses(status for status in STORED if not status.is_terminal),
+    "stored": _statuses(STORED),
+    "run_names": listed(RUN_COLUMNS),
+    "child_names": listed(CHILD_COLUMNS),
+    "run_columns": listed(RUN_COLUMNS, "run.{}"),
+    "run_set": listed(CHILD_COLUMNS, "{0} = excluded.{0}"),
+    "state_set": listed(STATE_COLUMNS, "{0} = excluded.{0}"),
+}
+"""What stands in braces in the files of both databases."""
