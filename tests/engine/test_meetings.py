@@ -113,7 +113,7 @@ async def test_run_forgets_large_values_that_it_has_seen(place: Place) -> None:
         assert engine._sessions is not None
         assert engine._sessions._worker is not None
         trees = engine._sessions._worker.trees
-        return sorted(len(live.payloads._blobs) for live in [*trees.active(), *trees._cached.values()])
+        return sorted(len(live.payloads.blobs) for live in [*trees.active(), *trees._cached.values()])
 
     limits = outlive.Limits(payload_inline_bytes_max=1_000)
     ids = ["run-a", "run-b"]

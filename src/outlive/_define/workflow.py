@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import CoroutineType
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, TypeVarTuple, cast, overload
 
+import msgspec
+
 from outlive._define.registry import REGISTRY, check_function
 from outlive._journal.arguments import Signature
 from outlive._journal.form import FormType, form_type
@@ -71,13 +73,12 @@ class Workflow(Generic[P, R]):
         return f"<workflow {self.spec.name}@{self.spec.version}>"
 
 
-class Bound(Generic[R]):
+class Bound(msgspec.Struct, Generic[R], eq=False):
     """A workflow and the arguments it will be started with."""
 
-    def __init__(self, workflow: Workflow[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.workflow = workflow
-        self.args = args
-        self.kwargs = kwargs
+    workflow: Workflow[..., R]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
 
 
 Startable: TypeAlias = Callable[[*Ts], Coroutine[object, None, R]] | Bound[R]

@@ -45,6 +45,8 @@ class Signature:
         parameters = [each for each in given if each.name not in without]
         self._signature = self._signature.replace(parameters=parameters)
         self._positional: list[ValueCodec] = []
+        self._count = 0
+        """How many positional parameters there are."""
         self._by_name: dict[str, ValueCodec] = {}
         self._rest = codec_for(Any)
         for parameter in parameters:
@@ -55,7 +57,7 @@ class Signature:
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 self._rest = codec
         self.result: ValueCodec = _codec_of(hints.get("return", Any), f"the result of {name}")
-        self._takes_nothing = not parameters
+        self._count = len(self._positional)
         self._needs_keywords = any(each.kind is each.KEYWORD_ONLY and each.default is each.empty for each in parameters)
 
     @property
@@ -79,12 +81,15 @@ class Signature:
             WrongArgumentsError: the function does not take these arguments.
             UnserialisableError: one of them has no exact stored form.
         """
-        if self._takes_nothing and not args and not kwargs:
-            return NONE
-        self._check_fit(args, kwargs)
-        if not args and not kwargs:
-            return NONE
-        array = b"[" + b",".join(self._encode_positional(args)) + b"]"
+        # Loops and no comprehensions, and no helper: every step comes by here.
+        if kwargs or len(args) != self._count or self._needs_keywords:
+            self._check_fit(args, kwargs)
+        parts: list[bytes] = []
+        for value in args:
+            place = len(parts)
+            codec = self._positional[place] if place < self._count else self._rest
+            parts.append(codec.encode(value, f"argument {place + 1} of {self._name}"))
+        array = b"[" + b",".join(parts) + b"]"
         if not kwargs:
             return array
         named = b",".join(
@@ -99,8 +104,6 @@ class Signature:
         Raises:
             UnreadableError: the function's annotations do not fit what is stored.
         """
-        if self._takes_nothing and data == NONE:
-            return [], {}
         what = f"an argument of {self._name}"
         raws: list[msgspec.Raw] = []
         named: dict[str, msgspec.Raw] = {}
@@ -110,29 +113,26 @@ class Signature:
                 raws, named = both.a, both.k
             elif data != NONE:
                 raws = _split(data)
-            self._check_fit(raws, named)
+            if named or len(raws) != self._count or self._needs_keywords:
+                self._check_fit(raws, named)
         except (msgspec.DecodeError, WrongArgumentsError) as error:
             what = f"the arguments of {self._name}"
             reason = error.reason if isinstance(error, WrongArgumentsError) else str(error)
             raise UnreadableError(what, f"{self._name}{self._signature}", reason) from error
-        args = [self._positional_codec(index).decode(raw, what) for index, raw in enumerate(raws)]
-        return args, {key: self._codec_of(key).decode(raw, what) for key, raw in named.items()}
+        args: list[Any] = []
+        for raw in raws:
+            codec = self._positional[len(args)] if len(args) < self._count else self._rest
+            args.append(codec.decode(raw, what))
+        kwargs = {}
+        for key, raw in named.items():
+            kwargs[key] = self._codec_of(key).decode(raw, what)
+        return args, kwargs
 
     def _check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        if kwargs or len(args) != len(self._positional) or self._needs_keywords:
-            try:
-                self._signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise WrongArgumentsError(self._name, str(self._signature), str(error)) from None
-
-    def _encode_positional(self, args: tuple[Any, ...]) -> list[bytes]:
-        return [
-            self._positional_codec(index).encode(value, f"argument {index + 1} of {self._name}")
-            for index, value in enumerate(args)
-        ]
-
-    def _positional_codec(self, index: int) -> ValueCodec:
-        return self._positional[index] if index < len(self._positional) else self._rest
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise WrongArgumentsError(self._name, str(self._signature), str(error)) from None
 
     def _codec_of(self, name: str) -> ValueCodec:
         return self._by_name.get(name) or codec_for(Any)

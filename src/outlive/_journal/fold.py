@@ -50,15 +50,12 @@ from outlive._journal.event import (
 from outlive._model import Run, RunStatus, child_id
 
 
-class Fold:
+class Fold(msgspec.Struct, eq=False):
     """The run rows of one tree after the events seen so far."""
 
-    __slots__ = ("events", "root_id", "runs")
-
-    def __init__(self, root_id: str) -> None:
-        self.root_id = root_id
-        self.runs: dict[int, Run] = {}
-        self.events = 0
+    root_id: str
+    runs: dict[int, Run] = {}
+    events: int = 0
 
     @property
     def root(self) -> Run:
@@ -69,18 +66,20 @@ class Fold:
         """Take the next event; the row it changed, or None."""
         self.events += 1
         change = _CHANGES[type(event)]
-        return None if change is None else change(self, event)
+        if change is None or (change is Fold._progress and not self.runs[0].attempts):
+            return None
+        return change(self, event)
 
-    def _progress(self, event: AnyEvent) -> Run | None:
+    def _progress(self, event: AnyEvent) -> Run:
         """The run moves: the next take-over counts from zero again."""
-        return self._set(0, event, attempts=0) if self.runs[0].attempts else None
+        return self._set(0, event, attempts=0)
 
     def _create(self, event: RunCreated) -> Run:
         number = event.run
         root = self.runs.get(0)
         assert (root is None) == (number == 0), "a journal begins with its root run"
         run = Run(
-            id=child_id(self.root_id, number),
+            id=child_id(self.root_id, number) if number else self.root_id,
             number=number,
             root_id=self.root_id,
             parent_id=child_id(self.root_id, event.parent) if root else (event.notify or None),
@@ -184,7 +183,7 @@ class Fold:
         return run
 
 
-_CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
+_CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
     RunCreated: Fold._create,
     RunClaimed: Fold._claim,
     RunSuspended: Fold._suspend,

@@ -31,17 +31,12 @@ class RunStatus(enum.Enum):
     DAMAGED = "damaged"
     """Its row in the store cannot be read; `reason` says what is wrong with it. No row says this of itself."""
 
-    @property
-    def is_terminal(self) -> bool:
-        """Whether the run has ended; nothing changes it any more."""
-        # Identity, not membership: hashing an enum member runs Python code, and this is asked all the time.
-        return (
-            self is RunStatus.SUCCEEDED
-            or self is RunStatus.FAILED
-            or self is RunStatus.CANCELLED
-            or self is RunStatus.TIMED_OUT
-            or self is RunStatus.CONTINUED
-        )
+    is_terminal: bool
+    """Whether the run has ended; nothing changes it any more."""
+
+    def __init__(self, value: str) -> None:
+        # Once for each member, and no property: this is asked all the time.
+        self.is_terminal = value in ("succeeded", "failed", "cancelled", "timed_out", "continued")
 
 
 STORED = tuple(status for status in RunStatus if status is not RunStatus.DAMAGED)

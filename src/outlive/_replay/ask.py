@@ -64,7 +64,8 @@ def ask_step(
     execution: Execution, step: StepSpec, options: StepOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> StepCall:
     """Ask for a step."""
-    execution.refuse_if_dropped()
+    if execution.loop.is_dropped:
+        execution.refuse_if_dropped()
     scope = SCOPE.get()
     arguments = step.signature.encode(args, kwargs)
     run, name = scope.frame.number, scope.call(step.name)

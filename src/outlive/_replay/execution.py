@@ -238,10 +238,6 @@ class Execution:
         endings = [frame.ending for frame in self.frames.values() if frame.ending is not None]
         return [*(call.command for call in asked), *endings]
 
-    def expects(self, run: int, call: str) -> bool:
-        """Whether the run still waits for the outcome of this call."""
-        return (run, call) in self.calls
-
     def waits(self) -> tuple[Wait, ...]:
         """Everything that could move the tree, as data."""
         waits = [Wait(kind=WaitKind.TIMER, name=each.name, until_at=each.due_at, run=each.run) for each in self.timers]

@@ -13,6 +13,7 @@ arguments than the journal has is noted (`Execution.differ`), and what the journ
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import types
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar, get_args
@@ -100,7 +101,7 @@ def feed(execution: Execution, event: AnyEvent) -> list[Command]:
             if execution.closing:
                 end_closed(execution)
             # Every child that runs is also a call of its parent: no other call is open.
-            if len(execution.calls) < len(execution.frames) and not execution.timers:
+            if len(execution.calls) < len(execution.frames) and not execution.timers.by_run:
                 _check_not_stuck(execution)
         except (DivergenceError, UnreadableError, RunawayError, StuckError, WorkflowNotFoundError) as error:
             execution.park(error, event.run)
@@ -128,8 +129,9 @@ def _check_not_stuck(execution: Execution) -> None:
     frames = execution.frames
     if execution.end_waiters or execution.is_parked or not frames:
         return
-    if any(frame.ending is not None or frame.awaited_signals() or frame.approvals for frame in frames.values()):
-        return
+    for frame in frames.values():
+        if frame.ending is not None or frame.awaited_signals() or frame.approvals:
+            return
     # A parent hangs in its child.
     frame = [frame for frame in frames.values() if not frame.children][-1]
     task = next((task for task in frame.tasks if not task.done()), None)
@@ -152,7 +154,7 @@ def _on_created(execution: Execution, event: RunCreated) -> None:
     if call.command.run != event.run or call.command.workflow.name != event.workflow:
         asked = f"asks for {call.command.workflow.name} as child run {call.command.run}"
         raise execution.contradiction(event, f"child run {event.run} is {event.workflow} ({event.call})", asked)
-    call.frame = _start(execution, event, execution.resolve(event.workflow, event.version), call.saga)
+    call.frame = _start(execution, event, execution.resolve(event.workflow, event.version), saga=call.saga)
     if call.is_cancelled:
         execution.cancel_frame(call.frame, "cancelled by its parent")
 
@@ -392,15 +394,14 @@ def _on_snapshot(execution: Execution, event: SnapshotTaken) -> None:
         call = execution.calls.pop(SNAPSHOT, None)
         if not isinstance(call, SnapshotCall):
             execution.refuse_unasked(event, "a snapshot was taken")
-        execution.loop.restart_task_count()
+        execution.loop.tasks_made = 1  # As in a loop that begins with the one task that is left.
         give_signals(frame, event)  # As a replay does that begins here: each has its place in the snapshot now.
         call.future.set_result(None)
         return
     execution.events = event.events
     spec = _begin_root(execution, event.created)
-    frame = _new_frame(execution, msgspec.structs.replace(event.created, published=event.published), spec)
-    restore(frame, event, execution)
-    _start_task(execution, frame, event.created.timeout_at, spec.fn())
+    created = msgspec.structs.replace(event.created, published=event.published)
+    restore(_start(execution, created, spec, spec.fn()), event, execution)
 
 
 def _begin_root(execution: Execution, event: RunCreated) -> WorkflowSpec:
@@ -412,39 +413,36 @@ def _begin_root(execution: Execution, event: RunCreated) -> WorkflowSpec:
     return spec
 
 
-def _start(execution: Execution, event: RunCreated, spec: WorkflowSpec, saga: Saga | None = None) -> Frame:
-    frame = _new_frame(execution, event, spec)
-    args, kwargs = spec.signature.decode(execution.unpack(event.input))
-    _start_task(execution, frame, event.timeout_at, spec.fn(*args, **kwargs), saga)
-    return frame
-
-
-def _new_frame(execution: Execution, event: RunCreated, spec: WorkflowSpec) -> Frame:
-    frame = Frame(event.run, child_id(execution.root_id, event.run), spec, execution.nonce)
+def _start(
+    execution: Execution,
+    event: RunCreated,
+    spec: WorkflowSpec,
+    coroutine: Coroutine[Any, Any, Any] | None = None,
+    saga: Saga | None = None,
+) -> Frame:
+    """A run begins: its code runs when the loop is drained. It begins with its arguments, or with `coroutine`."""
+    run_id = child_id(execution.root_id, event.run) if event.run else execution.root_id
+    frame = execution.frames[event.run] = Frame(event.run, run_id, spec, execution.nonce)
     frame.tags, frame.created_at = event.tags, event.at
     frame.parent_id = child_id(execution.root_id, event.parent) if event.run else event.notify or None
     if event.published is not None:
         frame.published = bytes(execution.unpack(event.published))
-    execution.frames[event.run] = frame
-    return frame
-
-
-def _start_task(
-    execution: Execution,
-    frame: Frame,
-    timeout_at: int | None,
-    coroutine: Coroutine[Any, Any, Any],
-    saga: Saga | None = None,
-) -> None:
-    context = frame.context()
-    context.run(SAGA.set, saga)
+    if coroutine is None:
+        stored = event.input.v
+        args, kwargs = spec.signature.decode(execution.unpack(event.input) if stored is UNSET else stored)
+        coroutine = spec.fn(*args, **kwargs)
+    # A fresh context: nothing of the worker leaks in, nothing of the run leaks out.
+    context = contextvars.Context()
+    context.run(SCOPE.set, frame.scope)
+    if saga is not None:
+        context.run(SAGA.set, saga)
     frame.task = RunTask(coroutine, loop=execution.loop, context=context)
     frame.tasks.append(frame.task)
     frame.task.add_done_callback(lambda task: main_done(execution, frame), context=context)
-    if timeout_at is not None:
-        execution.timers.add(
-            Timer(execution.timers, timeout_at, execution.time_out, (frame,), context), frame.number, DEADLINE
-        )
+    if event.timeout_at is not None:
+        timer = Timer(execution.timers, event.timeout_at, execution.time_out, (frame,), context)
+        execution.timers.add(timer, frame.number, DEADLINE)
+    return frame
 
 
 _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {

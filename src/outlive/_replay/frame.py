@@ -57,18 +57,15 @@ class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where its random numbers are, if it drew any."""
 
 
-class Scope:
+class Scope(msgspec.Struct, eq=False):
     """One task of one run."""
 
-    __slots__ = ("_asked", "_branches", "_counts", "_path", "_random", "frame")
-
-    def __init__(self, frame: Frame, path: str = "") -> None:
-        self.frame = frame
-        self._path = path
-        self._asked = 0
-        self._branches = 0
-        self._counts: dict[str, int] = {}
-        self._random: random.Random | None = None
+    frame: Frame
+    _path: str = ""
+    _asked: int = 0
+    _branches: int = 0
+    _counts: dict[str, int] = {}
+    _random: random.Random | None = None
 
     def call(self, name: str) -> str:
         """The identity of the next call of `name` here."""
@@ -225,12 +222,6 @@ class Frame:
         self.ending: EndRun | None = None
         """Asked for, not yet answered by the journal."""
 
-    def context(self) -> contextvars.Context:
-        """A fresh context for the run: nothing of the worker leaks in, nothing of the run leaks out."""
-        context = contextvars.Context()
-        context.run(SCOPE.set, self.scope)
-        return context
-
     def add_task(self, task: asyncio.Task[Any]) -> None:
         """Remember a task of this run; forget the finished ones now and then."""
         tasks = self.tasks
@@ -240,6 +231,8 @@ class Frame:
 
     def open_tasks(self) -> list[asyncio.Task[Any]]:
         """The tasks that have not ended, the workflow's own left out."""
+        if len(self.tasks) == 1:
+            return []
         return [task for task in self.tasks if task is not self.task and not task.done()]
 
     def forget_tasks(self) -> None:

@@ -24,7 +24,7 @@ import types
 from asyncio import tasks as asyncio_tasks
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from outlive._replay import direct_wait
 from outlive._replay.closing import close_quietly
@@ -46,11 +46,10 @@ class Callback(asyncio.Handle):
 
     __slots__ = ("args", "call", "context", "is_cancelled")
 
-    def __init__(self, call: Callable[..., Any], args: tuple[Any, ...], context: contextvars.Context) -> None:
-        self.call: Callable[..., Any] | None = call
-        self.args = args
-        self.context = context
-        self.is_cancelled = False
+    call: Callable[..., Any] | None
+    args: tuple[Any, ...]
+    context: contextvars.Context
+    is_cancelled: bool
 
     def cancel(self) -> None:
         """Do not call it."""
@@ -66,6 +65,10 @@ class Callback(asyncio.Handle):
         return f"<Callback {self.call!r}>"
 
 
+_new_callback = Callback.__new__
+"""Without a constructor of its own: most of what a workflow does comes by here."""
+
+
 class RunTask(asyncio.Task[Any]):
     """A task of a workflow. Its hash is its number in its tree.
 
@@ -76,44 +79,14 @@ class RunTask(asyncio.Task[Any]):
     __slots__ = ("_hash", "home")
 
     def __init__(self, coro: Any, *, loop: RunLoop, context: contextvars.Context, **options: Any) -> None:
-        self._hash = loop.next_hash()
+        # A small set of tasks is walked through in the order in which they were made.
+        loop.tasks_made += 1
+        self._hash = (loop.nonce & 0xF_FFFF_FFFF) << 24 | (loop.tasks_made & 0xFF_FFFF)
         self.home = context
         super().__init__(coro, loop=loop, context=context, **options)
 
     def __hash__(self) -> int:
         return self._hash
-
-
-class Outer(NamedTuple):
-    """What a thread was doing when it entered the loop of a run."""
-
-    loop: asyncio.AbstractEventLoop | None
-    task: asyncio.Task[Any] | None
-    hooks: Any
-
-
-def enter_loop(loop: asyncio.AbstractEventLoop, *, finish: Callable[[AsyncGenerator[Any, Any]], None]) -> Outer:
-    """Make this the running loop of the thread, outside of all tasks. `finish` gets async generators let go of."""
-    outer = asyncio._get_running_loop()
-    task = None if outer is None else asyncio.current_task(outer)
-    if outer is not None and task is not None:
-        asyncio_tasks._leave_task(outer, task)
-    hooks = sys.get_asyncgen_hooks()
-    asyncio._set_running_loop(loop)
-    sys.set_asyncgen_hooks(remember_nothing, finish)
-    return Outer(outer, task, hooks)
-
-
-def leave_loop(outer: Outer) -> None:
-    """Put the thread back to where it was."""
-    sys.set_asyncgen_hooks(*outer.hooks)
-    asyncio._set_running_loop(outer.loop)
-    if outer.loop is not None and outer.task is not None:
-        asyncio_tasks._enter_task(outer.loop, outer.task)
-
-
-def remember_nothing(generator: AsyncGenerator[Any, Any]) -> None:
-    """Keep asyncio's own hooks from adopting a workflow's async generators."""
 
 
 class RunLoop(asyncio.AbstractEventLoop):
@@ -130,7 +103,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         self.is_collecting = False
         """The garbage collector runs in the middle of a drain."""
         self._refusals = 0
-        self._tasks_made = 0
+        self.tasks_made = 0
         self.failed: list[asyncio.Task[Any]] = []
         self._tasks_late: list[RunTask] = []
         """Made by blocks of a dropped run."""
@@ -147,7 +120,11 @@ class RunLoop(asyncio.AbstractEventLoop):
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> Callback:
         """Run the callback in this drain, after everything that is ready before it."""
-        ready = Callback(callback, args, context if context is not None else contextvars.copy_context())
+        ready = _new_callback(Callback)
+        ready.call = callback
+        ready.args = args
+        ready.context = contextvars.copy_context() if context is None else context
+        ready.is_cancelled = False
         self._ready.append(ready)
         return ready
 
@@ -156,7 +133,7 @@ class RunLoop(asyncio.AbstractEventLoop):
     ) -> Callback | Timer:
         """Run the callback when the run's clock has moved on by `delay` seconds: a durable timer."""
         if direct_wait.IS_NEEDED and args and type(args[0]) is DirectWait:
-            return Callback(callback, args, contextvars.Context())  # That has its own timer.
+            return _new_callback(Callback)  # That has its own timer, and this is never called.
         return self._call_when(self.now_at + _microseconds(delay), callback, args, context)
 
     def call_at(  # type: ignore[override]
@@ -217,22 +194,13 @@ class RunLoop(asyncio.AbstractEventLoop):
         failed, self.failed = self.failed, []
         return [task for task in failed if _is_unseen(task)]
 
-    def next_hash(self) -> int:
-        """The hash of the next task: a small set of tasks is walked through in the order in which they were made."""
-        self._tasks_made += 1
-        return (self.nonce & 0xF_FFFF_FFFF) << 24 | (self._tasks_made & 0xFF_FFFF)
-
-    def restart_task_count(self) -> None:
-        """Only the first task is left; go on as a loop does that begins with it."""
-        self._tasks_made = 1
-
     def get_task_factory(self) -> None:
         """Tasks are made by `create_task` alone; anyio looks here whether it must make them itself."""
         return
 
-    def get_debug(self) -> bool:
-        """asyncio's debug mode reads clocks and stacks; a replay has no use for it."""
-        return False
+    get_debug = staticmethod(bool)
+    """False: asyncio's debug mode reads clocks and stacks, and a replay has no use for it. Every future asks, so it
+    is no function of Python."""
 
     def is_running(self) -> bool:
         """Whether a drain is under way."""
@@ -258,7 +226,14 @@ class RunLoop(asyncio.AbstractEventLoop):
         ready = self._ready
         if not ready:
             return
-        outer = enter_loop(self, finish=self._finish_generator)
+        # For as long as it takes, this is the running loop of the thread, which is in none of its tasks.
+        outer = asyncio._get_running_loop()
+        task = None if outer is None else asyncio.current_task(outer)
+        if outer is not None and task is not None:
+            asyncio_tasks._leave_task(outer, task)
+        hooks = sys.get_asyncgen_hooks()
+        asyncio._set_running_loop(self)
+        sys.set_asyncgen_hooks(_remember_nothing, self._finish_generator)
         turns = self._turns_max
         try:
             while ready:
@@ -276,10 +251,13 @@ class RunLoop(asyncio.AbstractEventLoop):
                     except BaseException:  # A callback has nobody above it but the worker.
                         log.exception("a callback of a workflow failed: %r", callback)
                 turns -= 1
-                if not turns:
+                if not turns and not self.is_dropped:
                     raise RunawayError(self._turns_max)
         finally:
-            leave_loop(outer)
+            sys.set_asyncgen_hooks(*hooks)
+            asyncio._set_running_loop(outer)
+            if outer is not None and task is not None:
+                asyncio_tasks._enter_task(outer, task)
 
     def drop(self, tasks: list[RunTask]) -> None:
         """Close every coroutine of the run without anything of it being seen.
@@ -288,9 +266,12 @@ class RunLoop(asyncio.AbstractEventLoop):
         marked as dropped: every durable call in them raises `RunDropped`, and whatever they make ready is thrown away.
         """
         self.is_dropped = True
-        if not tasks:
-            return
-        outer = enter_loop(self, finish=remember_nothing)
+        self._ready.clear()
+        if tasks:
+            self.call_soon(self._close_all, tasks, context=contextvars.Context())
+            self.drain()
+
+    def _close_all(self, tasks: list[RunTask]) -> None:
         try:
             for task in tasks:
                 if not task.done():
@@ -299,7 +280,6 @@ class RunLoop(asyncio.AbstractEventLoop):
                 self._close(self._tasks_late.pop())
         finally:
             self._ready.clear()
-            leave_loop(outer)
 
     def _close(self, task: RunTask) -> None:
         # Its blocks are in their own task, as in earnest: `asyncio.timeout` asks for it.
@@ -319,6 +299,10 @@ class RunLoop(asyncio.AbstractEventLoop):
         # replay could repeat that, so what it finds is forgotten as it is.
         if self.is_running() and not self.is_dropped and not self.is_collecting:
             self.create_task(generator.aclose())
+
+
+def _remember_nothing(generator: AsyncGenerator[Any, Any]) -> None:
+    """Keep asyncio's own hooks from adopting a workflow's async generators."""
 
 
 def _note_collection(phase: str, info: dict[str, Any]) -> None:

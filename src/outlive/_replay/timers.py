@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 
 class Timer(asyncio.TimerHandle):
     """A callback due at an instant of the run's clock; a `TimerFired` event makes it ready."""
@@ -60,52 +62,49 @@ class Timer(asyncio.TimerHandle):
     __eq__ = object.__eq__
 
 
-class Timers:
+class Timers(msgspec.Struct, eq=False):
     """Timers by run and name, and a heap for the earliest; cancelled ones leave the heap when they reach its top."""
 
-    __slots__ = ("_by_run", "_heap", "_made")
-
-    def __init__(self) -> None:
-        self._by_run: dict[int, dict[str, Timer]] = {}
-        self._heap: list[Timer] = []
-        self._made = 0
+    by_run: dict[int, dict[str, Timer]] = {}
+    _heap: list[Timer] = []
+    _made: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self._by_run)
+        return bool(self.by_run)
 
     def __iter__(self) -> Iterator[Timer]:
-        return (timer for timers in self._by_run.values() for timer in timers.values())
+        return (timer for timers in self.by_run.values() for timer in timers.values())
 
     def add(self, timer: Timer, run: int, name: str) -> None:
         """Begin to wait for a timer; timers of one instant fire in the order in which they were made."""
         self._made += 1
         timer.run, timer.name, timer.order = run, name, self._made
-        self._by_run.setdefault(run, {})[name] = timer
+        self.by_run.setdefault(run, {})[name] = timer
         heapq.heappush(self._heap, timer)
 
     def take(self, run: int, name: str) -> Timer | None:
         """Stop waiting for a timer; None if the run does not wait for one of this name."""
-        timers = self._by_run.get(run)
+        timers = self.by_run.get(run)
         timer = timers.pop(name, None) if timers else None
         if timer is not None:
             timer.is_cancelled = True
         if timers is not None and not timers:
-            del self._by_run[run]
+            del self.by_run[run]
         return timer
 
     def take_all(self, run: int) -> None:
         """Stop waiting for every timer of a run."""
-        for timer in self._by_run.pop(run, {}).values():
+        for timer in self.by_run.pop(run, {}).values():
             timer.is_cancelled = True
 
     def clear(self) -> None:
         """Forget all of them."""
-        self._by_run.clear()
+        self.by_run.clear()
         self._heap.clear()
 
     def names(self, run: int, most: int) -> list[str]:
         """The newest timers of a run by name."""
-        return list(islice(reversed(self._by_run.get(run, {})), most))
+        return list(islice(reversed(self.by_run.get(run, {})), most))
 
     def next(self) -> Timer | None:
         """The timer that is due first."""

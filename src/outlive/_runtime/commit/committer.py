@@ -83,7 +83,8 @@ class Committer:
             self._held[change.journal].append((change, answer))
             return
         self._queue.append((change, answer))
-        self._pump_soon()
+        if self._pump is None:
+            self._pump_soon()
 
     def _pump_soon(self) -> None:
         if self._pump is None:
@@ -228,7 +229,7 @@ class Committer:
                 self._count(batch, outcomes)
                 untold = batch, outcomes
                 # A conflict is told first: what its tree has said since must not reach the store.
-                if self._overlaps and self._queue and all(outcome is Outcome.COMMITTED for outcome, _ in outcomes):
+                if self._overlaps and self._queue and Outcome.CONFLICT not in [outcome for outcome, _ in outcomes]:
                     continue
                 loop.call_soon(self._tell, *untold)
                 untold = None

@@ -91,10 +91,8 @@ class Gate:
         self._spawn(self._come(ticket, command, door))
         return ticket
 
-    def lets_begin(self, command: RunStep, ticket: Ticket | None) -> bool:
-        """Whether there is nothing to ask, or it was asked; not if that is too long ago, as there was no slot."""
-        if ticket is None:
-            return command.options.guard is None
+    def lets_begin(self, ticket: Ticket) -> bool:
+        """Whether the gate still means it; not if it was asked too long ago, as there was no slot."""
         return not ticket.has_slept or self._clock.now() <= ticket.passed_at + _LATE
 
     def give_back(self, command: RunStep) -> None:

@@ -140,7 +140,7 @@ class Worker:
         draft = live.take_draft()
         assert draft is not None
         self.trees.expect(live)
-        self._committer.submit(draft.close(), partial(self._on_begun, live, draft, answer))
+        self._committer.submit(draft.change, partial(self._on_begun, live, draft, answer))
 
     def _on_begun(self, live: LiveTree, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
         if outcome is Outcome.CONFLICT:
@@ -276,7 +276,7 @@ class Worker:
         touched = {}
         for live, attempt, result, failure in outcomes:
             command = attempt.command
-            if live.phase is not TreePhase.MOVING or not live.execution.expects(command.run, command.call):
+            if live.phase is not TreePhase.MOVING or (command.run, command.call) not in live.execution.calls:
                 if attempt.transaction is not None:
                     self._committer.roll_back(attempt.transaction)
                 continue
@@ -306,7 +306,7 @@ class Worker:
                 publish_pending(live, attempt, at=self._clock.now())
         if (draft := live.take_draft()) is not None:
             # What happened before does not hang on it.
-            self._committer.submit(draft.close(), partial(self._on_committed, live, draft))
+            self._committer.submit(draft.change, partial(self._on_committed, live, draft))
         event: AnyEvent | None = None
         with self._guarding(live):
             event = self._success(live, attempt.command, result)
@@ -376,15 +376,15 @@ class Worker:
             return
         answer = partial(self._on_committed, live, draft)
         if within is None:
-            self._committer.submit(draft.close(), answer)
+            self._committer.submit(draft.change, answer)
         else:
-            self._committer.submit_within(within(change=draft.close(), answer=answer))
+            self._committer.submit_within(within(change=draft.change, answer=answer))
 
     def _rest(self, live: LiveTree) -> int | None:
         """Suspend a run that has nothing to do; one that stays in motion says when to look at it again, if ever."""
         if live.phase is not TreePhase.MOVING:
             return None
-        wake_at = live.wake_at() if live.has_alarms else None
+        wake_at = live.wake_at() if live.retries or live.execution.timers.by_run else None
         is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
         if live.moving or live.lookups or live.deferred or is_near:
             return wake_at
@@ -412,7 +412,7 @@ class Worker:
             with self._guarding(live):
                 live.follow_deferred()
             self.settle(live)
-        if detached := [start.runs[0].id for start in draft.change.starts if not start.heir_of]:
+        if draft.change.starts and (detached := [each.runs[0].id for each in draft.change.starts if not each.heir_of]):
             self._requests.look_up(live, detached)
         if draft.change.starts or draft.change.messages:
             # Another tree is due now, and this worker may be the one to run it.
@@ -435,7 +435,7 @@ class Worker:
             if live.phase is not TreePhase.MOVING:
                 break
             if type(effect) is RunStep:
-                if live.execution.expects(effect.run, effect.call):
+                if (effect.run, effect.call) in live.execution.calls:
                     self._start(live, effect)
             elif type(effect) is CancelStep:
                 self._executor.cancel(live, effect.run, effect.call)
@@ -444,8 +444,9 @@ class Worker:
 
     def _start(self, live: LiveTree, command: RunStep) -> None:
         # One with an intent was due when that was written, and is to be called now, whatever the clock says meanwhile.
-        is_early = command.lacks_intent or (command.not_before_at > self._clock.now() and not command.intended)
-        if command.not_before_at and is_early:
+        if command.not_before_at and (
+            command.lacks_intent or (command.not_before_at > self._clock.now() and not command.intended)
+        ):
             live.moving -= 1
             live.retries[command.run, command.call] = command
             self._loop.call_soon(self._settle_later, live)

@@ -199,12 +199,14 @@ class Executor:
     async def _run_lane(self, lane: list[asyncio.Task[None]]) -> None:
         for _ in range(STEPS_PER_LANE_MAX):
             first = self._let_through or self._queue
-            if not first or not self._has_slot or self._monotonic() >= self._lease.until:
+            is_full = self.running + self._asking >= self._steps_max
+            if not first or is_full or self._monotonic() >= self._lease.until:
                 break
             live, attempt = first.popleft()
             # What its run has given up while it waited here is not begun any more, also if that is not durable yet.
-            is_wanted = attempt.is_wanted and live.execution.expects(attempt.command.run, attempt.command.call)
-            if is_wanted and self._gate.lets_begin(attempt.command, attempt.ticket):
+            is_wanted = attempt.is_wanted and (attempt.command.run, attempt.command.call) in live.execution.calls
+            guard, ticket = attempt.command.options.guard, attempt.ticket
+            if is_wanted and (guard is None if ticket is None else self._gate.lets_begin(ticket)):
                 await self._run(live, attempt, lane[0])
                 if lane[0].cancelling():
                     # A cancelled task is of no use to another step.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from outlive._journal.event import AnyEvent
 from outlive._model import Run
 from outlive._replay.command import CancelStep, RunStep
@@ -14,22 +16,19 @@ Effect = RunStep | CancelStep | Callable[[], None]
 """Something that may happen only when the change that asks for it is durable."""
 
 
-class Draft:
+class Draft(msgspec.Struct, eq=False):
     """A change, and the effects that wait for it to be durable."""
 
-    __slots__ = ("change", "effects", "forgotten", "notable", "runs", "told")
-
-    def __init__(self, journal: int, after: int, *, is_guarded: bool = False) -> None:
-        self.change = Change(journal=journal, after=after, rows=[], is_guarded=is_guarded)
-        self.runs: dict[int, Run] = {}
-        """The latest row of each run that changed."""
-        self.forgotten: list[Run] = []
-        """Rows of children that ended in here and are not written: somebody may wait for them."""
-        self.effects: list[Effect] = []
-        self.notable: list[tuple[AnyEvent, Run]] = []
-        """What the log says when it is durable."""
-        self.told: list[Told] = []
-        """What observers hear of it; empty if nobody listens."""
+    change: Change
+    runs: dict[int, Run] = {}
+    """The latest row of each run that changed."""
+    forgotten: list[Run] = []
+    """Rows of children that ended in here and are not written: a client may wait for them."""
+    effects: list[Effect] = []
+    notable: list[tuple[AnyEvent, Run]] = []
+    """What the log says when it is durable."""
+    told: list[Told] = []
+    """What observers hear of it; empty if there are none."""
 
     def forget(self, before: int, below: int) -> None:
         """Everything before the snapshot with this seq, and children before this number, also those in here."""
@@ -37,9 +36,3 @@ class Draft:
         self.change.items = [item for item in self.change.items if not 0 < item.run < below]
         self.forgotten += [run for number, run in self.runs.items() if 0 < number < below]
         self.runs = {number: run for number, run in self.runs.items() if not 0 < number < below}
-
-    def close(self) -> Change:
-        """The change, complete."""
-        if self.runs:
-            self.change.runs = list(self.runs.values())
-        return self.change

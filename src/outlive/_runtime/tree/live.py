@@ -65,7 +65,7 @@ from outlive._runtime.tree.phase import FOLLOWS, TreePhase
 from outlive._runtime.tree.run_log import NOTABLE
 from outlive._runtime.tree.translating import fact_of, snapshot_of
 from outlive._runtime.tree.undo import undo_cut_off, undo_failed
-from outlive._store.contract import Inbound
+from outlive._store.contract import Change, Inbound
 from outlive.errors import HistoryTooLongError
 from outlive.telemetry import log, run_fields
 
@@ -85,6 +85,7 @@ class LiveTree:
         "draft",
         "execution",
         "fold",
+        "id",
         "in_flight",
         "journal",
         "lookups",
@@ -101,6 +102,7 @@ class LiveTree:
         self, root_id: str, environment: Environment, *, nonce: int, journal: int, observer_calls: ObserverCalls
     ) -> None:
         limits = environment.limits
+        self.id = root_id
         self.clock = environment.clock
         self.phase = TreePhase.MOVING
         self.journal = journal
@@ -141,11 +143,6 @@ class LiveTree:
 
     # -- Where it stands -------------------------------------------------------------------------------------
 
-    @property
-    def id(self) -> str:
-        """The id of the root run."""
-        return self.fold.root_id
-
     def enter(self, phase: TreePhase) -> None:
         """It stands elsewhere now."""
         if phase is not self.phase:
@@ -171,16 +168,6 @@ class LiveTree:
         root = self.fold.root
         return root.status is RunStatus.PENDING and bool(root.reason)
 
-    @property
-    def has_alarms(self) -> bool:
-        """Whether a timer or a retry lies ahead."""
-        return bool(self.retries) or bool(self.execution.timers)
-
-    @property
-    def length(self) -> int:
-        """How many events it has behind its first one."""
-        return self.seq - self.execution.base
-
     def wake_at(self) -> int | None:
         """When the next timer or retry is due."""
         due_at = self.execution.wake_at()
@@ -194,25 +181,28 @@ class LiveTree:
     def open_draft(self) -> Draft:
         """The draft of the next change, a new one if there is none."""
         if self.draft is None:
-            self.draft = Draft(self.journal, self.seq, is_guarded=self.execution.forgets)
+            self.draft = Draft(Change(journal=self.journal, after=self.seq, rows=[], is_guarded=self.execution.forgets))
         return self.draft
 
     def take_draft(self) -> Draft | None:
-        """What there is to commit, if anything."""
+        """What there is to commit, if anything; nothing may be added to it from now on."""
         draft, self.draft = self.draft, None
         if draft is not None:
             self.in_flight += 1
+            if draft.runs:
+                draft.change.runs = list(draft.runs.values())
         return draft
 
     def committed(self, draft: Draft, journal: int) -> None:
         """A draft has become durable."""
         self.in_flight -= 1
         self.journal = journal
-        self.payloads.keep_only(self.execution.unread())
+        if self.payloads.blobs:
+            self.payloads.keep_only(self.execution.unread())
 
     def record(self, event: AnyEvent) -> None:
         """Write a fact into the draft, and fold it into the run rows."""
-        draft = self.open_draft()
+        draft = self.draft or self.open_draft()
         draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq + 1))
         self.seq += 1
         if self.observers is not None:
@@ -229,8 +219,10 @@ class LiveTree:
 
     def pack(self, data: bytes, what: str) -> Payload:
         """Store a value with the next change."""
-        payload, blob = self.payloads.pack(data, what)
+        payloads = self.payloads
+        payload, blob = payloads.packer.pack(data, what, of=payloads.owner)
         if blob is not None:
+            payloads.blobs[blob.id] = blob.data
             self.open_draft().change.blobs.append(blob)
         return payload
 
@@ -278,7 +270,7 @@ class LiveTree:
         self.record(event)
         for command in feed(self.execution, event):
             self._follow(command)
-        if self._todo or self.length >= self._history_max:
+        if self._todo or self.seq - self.execution.base >= self._history_max:
             self._make_rest()
 
     def _make_rest(self) -> None:
@@ -290,7 +282,7 @@ class LiveTree:
             if type(event) is PatchTaken:
                 # Not earlier: a replay compares it with what the code waits for after all events before this one.
                 event = self.execution.mark(event)
-            if isinstance(event, StepIntended | StepFailed) and not self.execution.expects(event.run, event.call):
+            if isinstance(event, StepIntended | StepFailed) and (event.run, event.call) not in self.execution.calls:
                 continue  # The run has taken the call back since.
             if type(event) is StepFailed:
                 self.moving -= 1
@@ -301,8 +293,9 @@ class LiveTree:
             for command in feed(self.execution, event):
                 self._follow(command)
         todo.clear()
-        if self.length >= self._history_max and self.phase is TreePhase.MOVING:
-            self.park(str(HistoryTooLongError(self.id, self.length + 1, self._history_max)))
+        length = self.seq - self.execution.base
+        if length >= self._history_max and self.phase is TreePhase.MOVING:
+            self.park(str(HistoryTooLongError(self.id, length + 1, self._history_max)))
 
     def follow_all(self, commands: list[Command]) -> None:
         """Take up what a replay left to do."""
@@ -398,7 +391,7 @@ class LiveTree:
         """Park it in the middle of a roll-back that takes too long. See `undo`."""
         reason = str(bound.over())
         for attempt in [each for each in self.attempts.values() if each.command.options.parks and each.has_begun]:
-            if self.phase is TreePhase.MOVING and self.execution.expects(attempt.command.run, attempt.command.call):
+            if self.phase is TreePhase.MOVING and (attempt.command.run, attempt.command.call) in self.execution.calls:
                 self.happen(undo_cut_off(attempt.command, bound, at=self.clock.now()))
         if self.phase is TreePhase.MOVING:
             self._take_back_intents()
@@ -431,7 +424,7 @@ class LiveTree:
                     elif command.lacks_intent and not command.not_before_at:
                         self._todo.append(intent_of(command, at=self.clock.now()))
                         return
-                self.open_draft().effects.append(command)
+                (self.draft or self.open_draft()).effects.append(command)
             case CancelStep():
                 waiting = self.retries.pop((command.run, command.call), None)
                 if waiting is None:

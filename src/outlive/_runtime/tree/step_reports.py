@@ -71,7 +71,7 @@ class StepReports:
 
     def _may_save(self, live: LiveTree, command: RunStep) -> bool:
         is_moving = live.phase is TreePhase.MOVING and not self._is_stopping()
-        return is_moving and live.execution.expects(command.run, command.call)
+        return is_moving and (command.run, command.call) in live.execution.calls
 
 
 def publish_pending(live: LiveTree, attempt: Attempt, *, at: int) -> bool:
