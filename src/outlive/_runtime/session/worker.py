@@ -126,9 +126,12 @@ class Worker:
     def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
         """Create a tree and own it in one commit; `answer` hears of the outcome."""
         live = self._new_live(run_id, nonce=event.nonce, journal=0)
-        live.store_blobs(blobs)
+        if blobs:
+            live.store_blobs(blobs)
         try:
-            live.listen(self._resolve(event.workflow, event.version))
+            spec = self._resolve(event.workflow, event.version)
+            if spec.observers:
+                live.listen(spec)
             live.happen(msgspec.structs.replace(event, worker=self.id))
             self._rest(live)
         except Exception:

@@ -93,8 +93,11 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
         if taken is None:
             return None
         tree = Tree(len(self._state.trees) + 1) if change.journal == 0 else self._state.trees.get(change.journal)
-        if tree is None or any(run.id in taken for run in change.runs if run.number not in tree.runs):
+        if tree is None:
             return None
+        for run in change.runs:
+            if run.number not in tree.runs and run.id in taken:
+                return None
         if change.journal == 0:
             return tree
         if tree.rows[-1][0] != change.after or tree.root.status.is_terminal:
@@ -121,7 +124,7 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
 
     def _write(self, tree: Tree, change: Change) -> None:
         self._state.trees[tree.journal] = self._state.active[tree.journal] = tree
-        for run in self._list_renames(change):
+        for run in self._list_renames(change) if change.renames else ():
             renamed = self._state.trees[run.journal]
             before = renamed.runs[run.number]
             self._put_run(renamed, replace(before, id=run.id, root_id=run.root_id, parent_id=run.parent_id))
@@ -134,7 +137,8 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
             self._state.blobs.setdefault(blob.id, blob.data)
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
-        self._inherit(tree, change.heir_of)
+        if change.heir_of:
+            self._inherit(tree, change.heir_of)
         self._forget(tree, change.forgets)
         # The writer may not have seen the mail that came while it let go of the tree.
         self._wake_for_mail(tree)

@@ -1,0 +1,83 @@
+"""How many functions of Outlive a run calls on the event loop: the layers are counted, so that they stay thin.
+
+Calls are counted and not timed: the count hardly depends on the machine, and a new layer in the way of a step shows up
+at once. `docs/internals/performance.md` has the figures. The bounds leave a little room for what a timer does
+meanwhile; a change that makes a path shorter lowers them.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Engine
+
+PACKAGE = str(Path(outlive.__file__).parent)
+RUNS = 20
+STEPS = 11
+
+
+@outlive.step
+async def add_counted(number: int) -> int:
+    """The shortest step there is."""
+    return number + 1
+
+
+@outlive.workflow
+async def one_counted_step(number: int) -> int:
+    """As in W1 of the bench."""
+    return await add_counted(number)
+
+
+@outlive.workflow
+async def many_counted_steps(number: int) -> int:
+    """As in W2."""
+    for _ in range(STEPS):
+        number = await add_counted(number)
+    return number
+
+
+async def run_all(engine: Engine, workflow: Callable[[int], Any]) -> None:
+    """Start many runs at once, and wait for all of them."""
+    handles = await asyncio.gather(*[engine.start(workflow, number) for number in range(RUNS)])
+    await asyncio.gather(*[handle.result() for handle in handles])
+
+
+async def count_calls(engine: Engine, workflow: Callable[[int], Any]) -> float:
+    """Calls of our functions for each run, on this thread; the least of a few trials, as timers come in between."""
+    calls = 0
+
+    def note(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.startswith(PACKAGE)
+
+    counts = []
+    await run_all(engine, workflow)  # What happens once in a process does not count.
+    for _ in range(3):
+        calls = 0
+        sys.setprofile(note)
+        try:
+            await run_all(engine, workflow)
+        finally:
+            sys.setprofile(None)
+        counts.append(calls / RUNS)
+    return min(counts)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later versions of Python call fewer frames for the same code")
+@pytest.mark.parametrize(("store", "run_max", "step_max"), [("memory:", 228, 60), ("sqlite:", 200, 47)])
+async def test_a_run_and_a_step_cost_no_more_calls_than_they_did(
+    store: str, run_max: float, step_max: float, tmp_path: Path
+) -> None:
+    """A run of one step (W1), and each further step of a longer one (W2)."""
+    url = store if store == "memory:" else f"{store}{tmp_path / 'calls.db'}"
+    async with Engine(url) as engine:
+        run = await count_calls(engine, one_counted_step)
+        step = (await count_calls(engine, many_counted_steps) - run) / (STEPS - 1)
+
+    assert (run <= run_max, step <= step_max) == (True, True), f"{run:.1f} calls for a run, {step:.1f} for a step"
