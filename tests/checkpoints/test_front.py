@@ -23,6 +23,7 @@ from outlive.errors import (
     StoreUrlError,
     UnreadableError,
 )
+from tests.engine.inside import store_of
 from tests.engine.support import Place, in_time
 
 ROW = Checkpoint(3, "PAY", "pay", CheckpointKind.UNDO, b"receipt", 2)
@@ -223,7 +224,7 @@ async def test_outputs_go_through_the_codecs_of_the_engine(place: Place) -> None
         for row in rows:
             await engine.checkpoints.append("run-1", row)
         assert await engine.checkpoints.load_run("run-1") == rows
-        first, second, third, fourth = await engine._store.read_checkpoints("run-1")
+        first, second, third, fourth = await store_of(engine).read_checkpoints("run-1")
 
     assert first[4] is not None
     assert len(first[4]) < len(SECRET) // 10
@@ -249,7 +250,7 @@ async def test_an_encrypted_output_cannot_be_moved(place: Place) -> None:
     """Not to another run and not to another number, not even by somebody who can make checksums."""
     place.is_damaged = True
     async with place.engine(codecs=[Encryption(KEYS, "2026-11")]) as engine:
-        store = engine._store
+        store = store_of(engine)
         await engine.checkpoints.append("run-1", ROW)
         ((_, format_, _, body, output),) = await store.read_checkpoints("run-1")
         for run_id, sequence in (("run-2", 3), ("run-3", 4)):
@@ -265,10 +266,10 @@ async def test_a_damaged_compressed_output_is_told_of(place: Place) -> None:
     place.is_damaged = True
     async with place.engine(codecs=[Compression(over=10)]) as engine:
         await engine.checkpoints.append("run-1", Checkpoint(1, "S", output=SECRET))
-        ((_, format_, _, body, output),) = await engine._store.read_checkpoints("run-1")
+        ((_, format_, _, body, output),) = await store_of(engine).read_checkpoints("run-1")
         assert output is not None
         crc = checkpoint_checksum("run-2", 1, format_, body, output[:-4])
-        await engine._store.append_checkpoint("run-2", (1, format_, crc, body, output[:-4]))
+        await store_of(engine).append_checkpoint("run-2", (1, format_, crc, body, output[:-4]))
 
         with pytest.raises(UnreadableError, match=r"checkpoint 1 of run 'run-2'.*cut off"):
             await engine.checkpoints.load_run("run-2")

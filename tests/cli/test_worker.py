@@ -15,6 +15,7 @@ from outlive._journal.event import RunReleased, StepSucceeded
 from outlive.engine.url import shown
 from tests.cli import shop
 from tests.cli.conftest import Command, Ledger
+from tests.engine.inside import store_of
 from tests.interrupts import ignored_interrupts
 
 Begin = Callable[..., Command]
@@ -170,7 +171,7 @@ async def test_a_named_worker_shows_its_name(url: str, command: Begin) -> None:
     """And how many workflows it runs, and where; and the settings of the command reach the engine."""
     line = command("worker", APP, "--store", url, "--name", "anvil", "--lease", "none").ready()
     async with outlive.Engine(url, worker=False) as client:
-        (worker,) = await client._store.list_workers()
+        (worker,) = await store_of(client).list_workers()
 
     assert ("anvil", "none") == (worker.name, worker.lease)
     assert "order@1" in worker.definitions

@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 import outlive
 from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome, Store, Transaction
-from tests.engine.support import Place, crash, in_time
+from tests.engine.inside import crash
+from tests.engine.support import Place, in_time
 
 Outcomes = list[tuple[Outcome, int]]
 BURIALS = {"open", "close", "retire_worker"}

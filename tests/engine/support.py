@@ -7,29 +7,24 @@ is empty at the start of every test.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
-
-import msgspec
 
 import outlive
 from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent
-from outlive._platform import HAS_BYTE_LOCKS
 from outlive._runtime.clock import SystemClock
-from outlive._runtime.steps.executor import Executor
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryState, MemoryStore
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
 from outlive.client.handle import RunHandle
+from tests.engine.inside import give_store
 
 T = TypeVar("T")
 EventT = TypeVar("EventT", bound=AnyEvent)
@@ -235,7 +230,7 @@ class Place:
         """An engine on this place; everything that can be quick is."""
         quick: dict[str, Any] = {"lease_seconds": LEASE_SECONDS, "poll_seconds": 0.01, "grace_seconds": 0.05}
         engine = outlive.Engine(self.url, **({"clock": self.clock} | quick | options))
-        engine._store = wrap(self.store())
+        give_store(engine, wrap(self.store()))
         return engine
 
     def store(self) -> Store:
@@ -253,55 +248,3 @@ def registry_of(*workflows: Workflow[..., Any]) -> Any:
     for workflow in workflows:
         registry.add_workflow(workflow.spec)
     return registry
-
-
-# -- The end of the world ----------------------------------------------------------------------------------------------
-
-
-def executor_of(engine: outlive.Engine) -> Executor:
-    """The one that runs the steps of an engine."""
-    assert engine._sessions is not None
-    assert engine._sessions._worker is not None
-    return engine._sessions._worker._executor
-
-
-async def crash(engine: outlive.Engine) -> None:
-    """End an engine as a kill would: nothing is released, nothing is cleaned up, its session just goes silent."""
-    station, store = engine._sessions, engine._store
-    assert station is not None
-    worker, claimer = station._worker, station._claimer
-    assert worker is not None
-    assert claimer is not None
-    assert engine._committer is not None
-    assert engine._waiters is not None
-    tasks = [task for task in (claimer._task, engine._committer._pump) if task is not None]
-    engine._committer.abandon()
-    station._gate.abandon()
-    worker.stop()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    station._stop_beating()
-    worker.close()
-    engine._waiters.close()
-    await _go_silent(store, worker.id)
-    await store.close()
-    engine._client = engine._sessions = engine._committer = None
-
-
-async def _go_silent(store: Any, worker_id: str) -> None:
-    """What the others see of a dead process: the kernel dropped its lock, or its lease ran out."""
-    store = getattr(store, "inner", store)
-    if isinstance(store, SqliteStore) and HAS_BYTE_LOCKS:
-        store._locks.close()
-    elif isinstance(store, SqliteStore):
-        with closing(sqlite3.connect(store._path)) as connection, connection:
-            connection.execute("UPDATE workers SET expires_at = ? WHERE id = ?", (store.now(), worker_id))
-    elif isinstance(store, PostgresStore):
-        session = await store._pool(store._shared).take()
-        ended = "UPDATE place.workers SET expires_at = $2 WHERE id = $1"
-        await session.connection.execute(ended, worker_id, store.now())
-        session.connection.terminate()
-    else:
-        workers = store._state.workers
-        workers[worker_id] = msgspec.structs.replace(workers[worker_id], expires_at=store.now())

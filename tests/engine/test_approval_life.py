@@ -25,7 +25,8 @@ from tests.engine.asking import (
     asking_with_patience,
     has_asked,
 )
-from tests.engine.support import DAY, Place, crash, events_of, in_time, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, in_time, until, waits
 
 # -- Taken back --------------------------------------------------------------------------------------------------------
 

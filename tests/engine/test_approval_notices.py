@@ -10,7 +10,8 @@ import pytest
 import outlive
 from outlive import ApprovalNotice
 from outlive._journal.event import ApprovalEscalated, StepFailed
-from tests.engine.support import DAY, Place, crash, events_of, in_time, stage, until, until_calls, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, in_time, stage, until, until_calls, waits
 
 
 @outlive.step

@@ -16,6 +16,7 @@ import pytest
 import outlive
 from outlive._store.sqlite import SqliteStore
 from outlive.errors import CorruptJournalError, NotADatabaseError, StoreUnavailableError, StoreUrlError
+from tests.engine.inside import committer_of, store_of
 from tests.engine.support import Place, in_time, note, parks, stage, until, waits
 
 pytestmark = pytest.mark.every_store
@@ -109,7 +110,7 @@ async def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path, name: 
 
 async def command(engine: outlive.Engine, pragma: str) -> None:
     """Tell SQLite something on the connection that writes, as soon as its thread does not use it."""
-    store = engine._store
+    store = store_of(engine)
     assert isinstance(store, SqliteStore)
     assert store._writer is not None
     connection = store._writer.session.connection
@@ -128,7 +129,7 @@ async def until_trouble(engine: outlive.Engine, told: str) -> None:
     """Return when an engine says that its store refuses."""
 
     async def is_so() -> bool:
-        return engine._committer is not None and told in engine._committer.trouble
+        return told in committer_of(engine).trouble
 
     await until(is_so)
 

@@ -13,20 +13,8 @@ from outlive import RunStatus
 from outlive._journal.event import CancelRequested, StepSucceeded
 from outlive.errors import RunFinishedError
 from outlive.testing import replay
-from tests.engine.support import (
-    DAY,
-    Place,
-    crash,
-    events_of,
-    hold,
-    in_time,
-    note,
-    parks,
-    reaches,
-    stage,
-    until_calls,
-    waits,
-)
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, reaches, stage, until_calls, waits
 
 
 @outlive.workflow

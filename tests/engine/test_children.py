@@ -11,7 +11,8 @@ import outlive
 from outlive import RunStatus
 from outlive._journal.event import RunCreated, StepSucceeded
 from outlive.errors import ConfigurationError
-from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, reaches, stage, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, hold, in_time, note, reaches, stage, waits
 
 
 class ChildishError(Exception):

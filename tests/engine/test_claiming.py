@@ -12,6 +12,7 @@ from outlive import Limits
 from outlive._journal.event import RunParked
 from outlive._runtime.tree.live import LiveTree
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
+from tests.engine.inside import claimer_of, ring, sessions_of
 from tests.engine.ledger import entries, ledger_credit, open_ledger
 from tests.engine.support import Place, events_of, in_time, note, parks, stage, turns_of_the_loop, until, waits
 
@@ -110,8 +111,7 @@ async def test_claim_that_fails_is_tried_again_after_a_pause_though_more_is_due(
         assert stores[0].calls["claim_runs"] < 10
         stores[0].before["claim_runs"].clear()
         assert "d" == await in_time((await engine.start(claimed_note, "d")).result())
-        assert engine._sessions is not None
-        engine._sessions.ring()
+        ring(engine)
         assert ["b", "c"] == [await in_time(engine.get(name).result()) for name in "bc"]
 
 
@@ -130,14 +130,14 @@ async def test_worker_wakes_up_when_the_next_timer_is_due(place: Place) -> None:
 async def test_one_look_brings_the_runs_that_it_has_claimed(place: Place) -> None:
     """They are in motion when it returns, and it says how many they are."""
     async with place.engine(poll_seconds=HOUR) as engine:
-        station: Any = engine._sessions
+        station: Any = sessions_of(engine)
         await turns_of_the_loop(20)
         await started(place, "ab")
-        assert 2 == await in_time(station._claimer.run_once())
+        assert 2 == await in_time(claimer_of(engine).run_once())
         assert station.moves("a")
         assert station.moves("b")
         assert ["a", "b"] == [await in_time(engine.get(name).result()) for name in "ab"]
-        assert 0 == await in_time(station._claimer.run_once())
+        assert 0 == await in_time(claimer_of(engine).run_once())
 
 
 @pytest.mark.parametrize("verb", ["list_runs", "find_runs", "read_journals"])
@@ -232,7 +232,7 @@ async def test_run_that_cannot_be_moved_when_its_step_has_ended_is_parked(place:
         stage.gate("second").open()
 
         async def has_ended() -> bool:
-            return engine._sessions is not None and engine._sessions.steps_running == 0
+            return sessions_of(engine).steps_running == 0
 
         await until(has_ended)
         await turns_of_the_loop(5)
@@ -253,7 +253,7 @@ async def test_run_that_cannot_be_moved_is_parked_with_the_reason(
         assert "a" == await in_time((await engine.start(claimed_note, "a")).result())
 
         async def has_stopped() -> bool:
-            return engine._sessions is not None and engine._sessions.steps_running == 0
+            return sessions_of(engine).steps_running == 0
 
         await until(has_stopped)
     assert f"run {run.id} could not be moved" in caplog.text

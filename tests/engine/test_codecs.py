@@ -16,7 +16,8 @@ from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import AnyEvent, RunCreated, SignalReceived, StepProgressed, StepSucceeded
 from outlive.codecs import Compression, Encryption
 from outlive.errors import UnreadableError
-from tests.engine.support import Place, crash, events_of, hold, in_time, parks, registry_of, stage, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, hold, in_time, parks, registry_of, stage, waits
 
 KEYS = {"2026-10": bytes(range(32)), "2026-11": bytes(range(32, 64))}
 MARKER = "canary-7f3a"

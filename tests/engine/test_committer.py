@@ -15,7 +15,8 @@ from outlive._journal.event import SignalReceived, StepSucceeded
 from outlive._store.contract import Change, Store
 from outlive.errors import CommitUnknownError, EngineClosedError, RunNotFoundError, StoreError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until, waits
 
 pytestmark = pytest.mark.every_store
 

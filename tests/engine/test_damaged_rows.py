@@ -20,6 +20,7 @@ from outlive.client.recovery import IncompleteKind
 from outlive.errors import RunDamagedError
 from outlive.testing.conformance.builders import begin, claim, hire
 from tests.engine.asking import asking, has_asked
+from tests.engine.inside import store_of
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until, waits
 from tests.engine.test_skip_step import quarantined, skipping
 
@@ -137,7 +138,7 @@ async def test_one_damaged_run_is_told_by_every_verb_and_repaired(
 
         await engine.signal("good", "go", "on")
         assert "good before on" == await in_time(engine.get("good").result())
-        assert [problem async for problem in Checker(engine._store, repair=True).problems()]
+        assert [problem async for problem in Checker(store_of(engine), repair=True).problems()]
         await engine.signal(bad, "go", "on")
         assert f"{bad} before on" == await in_time(engine.get(bad).result())
 
@@ -155,7 +156,7 @@ async def test_a_run_with_another_nonce_than_its_journal_is_not_claimed_and_can_
         assert "good before on" == await in_time(engine.get("good").result())
         assert counted + 1 == engine.counters.rows_damaged
 
-        problems = [problem async for problem in Checker(engine._store, repair=True).problems()]
+        problems = [problem async for problem in Checker(store_of(engine), repair=True).problems()]
         assert problems
         assert all(problem.is_repaired for problem in problems)
         assert "bad before on" == await in_time(engine.get("bad").result())

@@ -8,7 +8,8 @@ import pytest
 
 import outlive
 from outlive import RunStatus
-from tests.engine.support import Place, crash, hold, in_time, note, parks, reaches, registry_of, stage, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, hold, in_time, note, parks, reaches, registry_of, stage, waits
 
 
 @outlive.workflow

@@ -12,7 +12,8 @@ import pytest
 import outlive
 from outlive import Limits
 from outlive._journal.event import StepSucceeded
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
 
 @outlive.step

@@ -15,6 +15,7 @@ import pytest
 import outlive
 from outlive._journal.event import RunClaimed, StepSucceeded, TimerFired
 from outlive.errors import RunNotFoundError, StoreError
+from tests.engine.inside import store_of
 from tests.engine.support import events_of, until
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +87,7 @@ async def test_hello(stage: Stage) -> None:
         assert -signal.SIGKILL == killed.returncode
         if stage.kind == "postgres":
             # A dead process is known by its lease, which takes its time.
-            await engine._store.retire_worker((await run.info()).owner)
+            await store_of(engine).retire_worker((await run.info()).owner)
 
         assert ["Hello, world!"] == stage.play("hello.py")
         kinds = [type(event) for event in await run.history()]

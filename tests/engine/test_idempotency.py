@@ -6,7 +6,8 @@ import asyncio
 
 import outlive
 from outlive._journal.event import StepSucceeded
-from tests.engine.support import Place, crash, events_of, in_time, stage
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, stage
 
 
 @outlive.step

@@ -13,7 +13,8 @@ import outlive
 from outlive._define.inside import RunContext
 from outlive.errors import NotInRunError
 from outlive.testing import TestEngine
-from tests.engine.support import Place, crash, hold, in_time, note, parks, stage, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, hold, in_time, note, parks, stage, waits
 
 log = outlive.get_logger(__name__)
 

@@ -18,6 +18,7 @@ from outlive._runtime.session import sessions as stations
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from tests.engine.faults import FaultyStore, faulty, unavailable
+from tests.engine.inside import committer_of, keeper_of, sessions_of, worker_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits
 
 pytestmark = pytest.mark.parametrize("place", ["memory"], indirect=True)
@@ -130,8 +131,7 @@ async def test_engine_that_has_stopped_leaves_memory(place: Place) -> None:
         await waits(await engine.start(left_waiting))
         await engine.start(left_held, "held")
         await stage.gate("held").reached()
-        assert engine._sessions is not None
-        kept = [weakref.ref(each) for each in (engine._sessions, engine._sessions._worker, engine._committer)]
+        kept = [weakref.ref(each) for each in (sessions_of(engine), worker_of(engine), committer_of(engine))]
     stage.clear()
     del engine
     await until_none(LiveTree, Attempt, Ticket)
@@ -155,11 +155,11 @@ async def test_run_begun_between_two_sessions_is_run_by_the_next(
     async with place.engine(wrap=faulty(stores), poll_seconds=60) as engine:
         held = await engine.start(left_held, "held")
         await stage.gate("held").reached()
-        station: Any = engine._sessions
-        old = weakref.ref(station._worker)
+        station: Any = sessions_of(engine)
+        old = weakref.ref(worker_of(engine))
         ended = stores[0].gates["retire_worker"] = asyncio.Event()
         stores[0].before["register_worker"].append(unavailable() if fault == "away" else RuntimeError("a bug"))
-        station._keeper.give_up("a test says so")
+        keeper_of(engine).give_up("a test says so")
         await in_time(stores[0].waiting["retire_worker"].wait())
         assert not station.is_resting
         run = await engine.start(left_plain, "meanwhile")

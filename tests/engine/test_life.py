@@ -17,6 +17,7 @@ from outlive import RunStatus
 from outlive._journal.event import RunClaimed, RunReleased
 from outlive.errors import ConfigurationError, EngineClosedError, NotADatabaseError
 from tests.engine.faults import FaultyStore, faulty
+from tests.engine.inside import fence, store_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, until_calls, waits
 
 
@@ -259,7 +260,7 @@ async def test_an_engine_that_nobody_holds_is_forgotten() -> None:
     engine = outlive.Engine("memory:")
     async with engine:
         assert "a" == await in_time((await engine.start(lively_mix, "a")).result())
-    traces: list[weakref.ref[Any]] = [weakref.ref(engine), weakref.ref(engine._clock), weakref.ref(engine._store)]
+    traces: list[weakref.ref[Any]] = [weakref.ref(engine), weakref.ref(engine._clock), weakref.ref(store_of(engine))]
     del engine
 
     async def are_gone() -> bool:
@@ -292,8 +293,7 @@ async def test_a_lease_lost_while_stopping_begins_no_new_session(place: Place) -
     await stage.gate("held").reached()
     stopping = asyncio.create_task(engine.__aexit__(None, None, None))
     await asyncio.sleep(0.01)
-    assert engine._sessions is not None
-    engine._sessions._fence("another worker has ended this session")
+    fence(engine, "another worker has ended this session")
     await in_time(stopping)
 
     assert 1 == stage.count("held cancelled")

@@ -11,7 +11,8 @@ import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.event import StepSucceeded
 from outlive.errors import ConfigurationError, PayloadTooLargeError
-from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
 PAYLOAD_MAX = 1_000
 LIMITS = Limits(payload_bytes_max=PAYLOAD_MAX, payload_inline_bytes_max=PAYLOAD_MAX)

@@ -20,6 +20,7 @@ from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import new_tree
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
+from tests.engine.inside import keeper_of, store_of, worker_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
 
@@ -58,7 +59,7 @@ async def asking_for_a_taken_id() -> str:
 async def test_once_step_is_called_though_the_clock_went_back_while_its_intent_was_written(place: Place) -> None:
     """Clocks are set right now and then: a retry that was due is not due any more, and has its intent already."""
     engine = place.engine()
-    commit, commits = engine._store.commit, 0
+    commit, commits = store_of(engine).commit, 0
 
     async def commit_meanwhile(changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         nonlocal commits
@@ -67,7 +68,7 @@ async def test_once_step_is_called_though_the_clock_went_back_while_its_intent_w
             place.clock.skip(seconds=-0.2)
         return await commit(changes)
 
-    store: Any = engine._store
+    store: Any = store_of(engine)
     store.commit = commit_meanwhile
     async with engine:
         run = await engine.start(sending_again)
@@ -128,12 +129,8 @@ async def test_session_that_was_lost_leaves_nobody_behind_who_waits_for_its_leas
     async with place.engine(limits=Limits(steps_running_max=1)) as engine:
         runs = [await engine.start(holding, "a", id=f"run-{number}") for number in range(2)]
         await stage.gate("a").reached()
-        station = engine._sessions
-        assert station is not None
-        assert station._worker is not None
-        assert station._keeper is not None
-        old = weakref.ref(station._worker._executor)
-        station._keeper.give_up("a test says so")
+        old = weakref.ref(worker_of(engine)._executor)
+        keeper_of(engine).give_up("a test says so")
         await stage.gate("a").reached()
 
         async def is_gone() -> bool:
@@ -150,10 +147,7 @@ async def test_run_that_could_not_be_taken_in_is_taken_in_again(place: Place) ->
     async with place.engine() as engine:
         run = await engine.start(waiting_for_word)
         await waits(run)
-        station = engine._sessions
-        assert station is not None
-        assert station._worker is not None
-        worker: Any = station._worker
+        worker: Any = worker_of(engine)
         settle, failures = worker.settle, [RuntimeError("a bug")]
 
         def settle_or_fail(live: Any, *args: Any) -> None:

@@ -14,7 +14,8 @@ from outlive._runtime.session.reclaim import reclaiming
 from outlive.engine.url import shown
 from outlive.testing import TestEngine
 from tests.engine.faults import FaultyStore, unavailable
-from tests.engine.support import Place, crash, hold, in_time, stage, until
+from tests.engine.inside import crash, fence, store_of, wrap_inner
+from tests.engine.support import Place, hold, in_time, stage, until
 
 
 @pytest.fixture(autouse=True)
@@ -203,8 +204,7 @@ async def test_each_run_that_is_lost_with_the_lease_is_logged(caplog: pytest.Log
         await engine.start(held_after_trouble, id="a")
         await stage.gate("held").reached()
         caplog.clear()
-        assert engine._sessions is not None
-        engine._sessions._fence("a test says so")
+        fence(engine)
         stage.gate("held").open()
         await in_time(engine.get("a").result())
 
@@ -236,8 +236,8 @@ async def test_a_worker_that_was_overtaken_says_so(caplog: pytest.LogCaptureFixt
         await stage.gate("held").reached()
         root = await run.info()
         caplog.clear()
-        change, _ = reclaiming(root, await engine._store.read_journal(root.journal), worker_id="other", at=0)
-        await engine._store.commit([change])
+        change, _ = reclaiming(root, await store_of(engine).read_journal(root.journal), worker_id="other", at=0)
+        await store_of(engine).commit([change])
         stage.gate("held").open()
 
         async def is_said() -> bool:
@@ -339,7 +339,7 @@ async def test_what_is_not_durable_names_the_line_of_the_code(workflow: outlive.
 async def test_store_that_is_away_is_logged_once_while_it_is_away(caplog: pytest.LogCaptureFixture) -> None:
     """Not with every look for work; and again when it is away again."""
     engine = TestEngine()
-    engine._watched.inner = store = FaultyStore(engine._watched.inner)
+    store = wrap_inner(engine, FaultyStore)
 
     def times_logged() -> int:
         return caplog.text.count("claiming goes on when it is back")
@@ -360,7 +360,7 @@ async def test_store_that_is_away_is_logged_once_while_it_is_away(caplog: pytest
 async def test_a_claim_that_fails_is_tried_again_after_a_pause(caplog: pytest.LogCaptureFixture) -> None:
     """Whatever went wrong with it: asking again at once would fill the log and the machine."""
     engine = TestEngine()
-    engine._watched.inner = store = FaultyStore(engine._watched.inner)
+    store = wrap_inner(engine, FaultyStore)
     async with engine:
         await engine.settle()
         store.before["claim_runs"].extend(LookupError("a bug") for _ in range(3))

@@ -11,7 +11,8 @@ import outlive
 from outlive import Tolerance, ToleranceExceededError
 from outlive._journal.event import RunCreated, StepSucceeded
 from outlive.errors import ConfigurationError, RunFailed
-from tests.engine.support import Place, crash, events_of, in_time, stage, until
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, stage, until
 
 
 @outlive.step

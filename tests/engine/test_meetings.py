@@ -9,7 +9,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from tests.engine.support import Place, crash, hold, in_time, note, parks, stage, until, waits
+from tests.engine.inside import claimer_of, crash, sessions_of, worker_of
+from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits
 
 
 @outlive.workflow
@@ -22,9 +23,8 @@ async def test_step_that_returns_while_the_engine_stops_is_not_called_again(plac
     async with place.engine() as engine:
         await engine.start(meeting_holds_once, id="run-1")
         await stage.gate("a").reached()
-        station = engine._sessions
-        assert station is not None
-        claimer = station._claimer
+        station = sessions_of(engine)
+        claimer = claimer_of(engine)
         assert claimer is not None
         stop_claiming = claimer.stop
 
@@ -110,9 +110,7 @@ async def test_run_forgets_large_values_that_it_has_seen(place: Place) -> None:
     """Not so a large signal that it has not looked at; and none knows those of others that were claimed with it."""
 
     def held(engine: outlive.Engine) -> list[int]:
-        assert engine._sessions is not None
-        assert engine._sessions._worker is not None
-        trees = engine._sessions._worker.trees
+        trees = worker_of(engine).trees
         return sorted(len(live.payloads.blobs) for live in [*trees.active(), *trees._cached.values()])
 
     limits = outlive.Limits(payload_inline_bytes_max=1_000)

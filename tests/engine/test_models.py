@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 import outlive
-from tests.engine.support import Place, crash, hold, in_time, stage
+from tests.engine.inside import crash
+from tests.engine.support import Place, hold, in_time, stage
 
 
 class Card(BaseModel):

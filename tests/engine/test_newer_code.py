@@ -12,7 +12,8 @@ from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._journal.event import RunClaimed, RunReleased
 from outlive._replay.command import WorkflowSpec
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, reaches, stage, until, waits
+from tests.engine.inside import claimer_of, crash
+from tests.engine.support import Place, events_of, hold, in_time, note, reaches, stage, until, waits
 
 
 async def old_ship(order: str) -> list[str]:
@@ -166,13 +167,13 @@ async def test_a_run_in_the_memory_of_an_old_worker_is_let_go_of_too(place: Plac
     async with place.engine(registry=old_code) as old:
         run = await old.start(workflow_of(old_code), "o-1", id="r")
         await waits(run)
-        old._sessions._claimer._definitions.clear()  # type: ignore[union-attr]  # It claims nothing for a while.
+        claimer_of(old)._definitions.clear()  # It claims nothing for a while.
         async with place.engine(registry=new_code) as new:
             await new.signal("r", "go", "on")
             await stage.gate("label").reached()
             stage.gate("label").open()
             await waits(new.get("r"))
-        old._sessions._claimer._definitions.append("ship@1")  # type: ignore[union-attr]
+        claimer_of(old)._definitions.append("ship@1")
         await run.signal("sent", "yes")
         await is_declined_by(old)
     async with place.engine(registry=new_code) as new:

@@ -13,7 +13,8 @@ from outlive._journal.event import AttemptFailed, StepFailed, StepIntended, Step
 from outlive.errors import DefinitionError
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, turns_of_the_loop, until, waits
+from tests.engine.inside import crash, fence
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, turns_of_the_loop, until, waits
 
 
 @outlive.step(once=True)
@@ -166,8 +167,7 @@ async def test_lost_lease_interrupts_what_was_begun(engine: outlive.Engine) -> N
     """The new session of the same process does not call it again either."""
     run = await engine.start(sending_once, "a", id="run-1")
     await stage.gate("a").reached()
-    assert engine._sessions is not None
-    engine._sessions._fence("a test says so")
+    fence(engine)
 
     assert "send_once: its worker was interrupted; asked" == await in_time(run.result())
     assert 1 == stage.count("a")

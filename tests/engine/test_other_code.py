@@ -13,7 +13,8 @@ from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._replay.command import WorkflowSpec
 from outlive._runtime.tree import replay_notes
-from tests.engine.support import DAY, Place, crash, hold, in_time, note, parks, registry_of, stage, until, waits
+from tests.engine.inside import crash, ring
+from tests.engine.support import DAY, Place, hold, in_time, note, parks, registry_of, stage, until, waits
 
 
 @outlive.workflow
@@ -243,8 +244,7 @@ async def test_a_resumed_run_that_still_does_not_fit_is_parked_again(place: Plac
         await until(is_parked_again)
         after = len(await run.history())
         for _ in range(3):
-            assert second._sessions is not None
-            second._sessions.ring()
+            ring(second)
             await asyncio.sleep(0.005)
         assert after == len(await run.history())
     async with place.engine() as third:

@@ -20,6 +20,7 @@ import outlive
 from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed, StepProgressed
 from outlive.errors import DefinitionError, ProcessDiedError
+from tests.engine.inside import fence
 from tests.engine.support import Place, events_of, in_time, note, until
 from tests.interrupts import ignored_interrupts
 
@@ -381,8 +382,7 @@ async def test_processes_end_when_the_lease_is_lost(engine: outlive.Engine, tmp_
     await engine.start(running_on_in_process, str(tmp_path / "pids"), 600)
     processes = await written(tmp_path / "pids")
     (tmp_path / "pids").unlink()
-    assert engine._sessions is not None
-    engine._sessions._fence("a test says so")
+    fence(engine)
 
     await gone(processes)
     # The new session begins the step again.

@@ -12,7 +12,8 @@ from outlive import Limits, Retry
 from outlive._journal.event import StepProgressed, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import PayloadTooLargeError, UnserialisableError
-from tests.engine.support import Place, crash, events_of, in_time, note, stage, until
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, note, stage, until
 
 AGAIN = Retry(attempts=2, first=0, jitter=0)
 

@@ -13,7 +13,8 @@ import outlive
 from outlive import Limits
 from outlive._journal.event import RunPublished
 from outlive.errors import NotInRunError, PayloadTooLargeError, RunFailed
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
 WHEN = datetime(2026, 11, 15, tzinfo=UTC)
 

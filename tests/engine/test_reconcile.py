@@ -6,6 +6,7 @@ from typing import Any
 
 import outlive
 from outlive._runtime.session.sessions import WorkerSessions
+from tests.engine.inside import sessions_of, store_of
 from tests.engine.support import Place, hold, in_time, stage, until
 
 
@@ -16,8 +17,7 @@ async def reconciled(name: str) -> str:
 
 def station_of(engine: outlive.Engine) -> WorkerSessions:
     """Where the worker of an engine lives."""
-    assert engine._sessions is not None
-    return engine._sessions
+    return sessions_of(engine)
 
 
 def worker_of(engine: outlive.Engine) -> Any:
@@ -65,7 +65,7 @@ async def test_what_is_here_and_another_has_is_let_go_of(place: Place) -> None:
         await begun(first, "held", id="run-1")
         client = place.engine(worker=False)
         async with client:
-            await client._store.retire_worker(worker_of(first).id)
+            await store_of(client).retire_worker(worker_of(first).id)
         async with place.engine() as second:
             await stage.gate("held").reached()
             assert 0 == stage.count("held cancelled")

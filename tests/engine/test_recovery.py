@@ -10,19 +10,8 @@ import pytest
 import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.event import RunClaimed, StepSucceeded, TimerFired
-from tests.engine.support import (
-    DAY,
-    Place,
-    crash,
-    events_of,
-    hold,
-    in_time,
-    note,
-    parks,
-    stage,
-    until,
-    waits,
-)
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
 pytestmark = pytest.mark.every_store
 

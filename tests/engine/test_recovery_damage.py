@@ -7,7 +7,8 @@ import pytest
 import outlive
 from outlive import Limits, RunStatus
 from outlive._store.contract import WorkerInfo
-from tests.engine.support import Place, crash, hold, in_time, note, parks, stage
+from tests.engine.inside import crash, store_of
+from tests.engine.support import Place, hold, in_time, note, parks, stage
 from tests.engine.test_bad_store import damage
 
 
@@ -66,7 +67,7 @@ async def test_a_run_that_kills_workers_is_quarantined_before_it_is_read(place: 
 
 async def claim_and_die(client: outlive.Engine, worker_id: str) -> None:
     """A worker that claims all there is and is gone."""
-    store = client._store
+    store = store_of(client)
     info = WorkerInfo(id=worker_id, name=worker_id, definitions=(), started_at=store.now(), expires_at=0)
     await store.register_worker(info, lease_seconds=1_000)
     claims = await store.claim_runs(worker_id, [f"{damaged.name}@1"], limit=10)

@@ -12,7 +12,8 @@ from outlive import Limits, Recovery, RunStatus
 from outlive._journal.event import RunResumed
 from outlive.errors import ConfigurationError, InboxFullError
 from tests.engine.faults import FaultyStore, faulty, unknown
-from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, parks, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
 
 @outlive.workflow

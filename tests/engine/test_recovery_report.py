@@ -14,7 +14,8 @@ from outlive._store.contract import Store
 from outlive.client.recovery import Incomplete, IncompleteKind, find_incomplete
 from outlive.errors import ConfigurationError
 from outlive.testing.conformance.builders import begin, hire
-from tests.engine.support import DAY, Place, crash, hold, note, parks, registry_of, stage, waits
+from tests.engine.inside import claimer_of, crash
+from tests.engine.support import DAY, Place, hold, note, parks, registry_of, stage, waits
 
 
 @outlive.workflow
@@ -65,9 +66,7 @@ async def test_an_orphan_is_reported_until_somebody_takes_it(place: Place) -> No
     await first.start(reported, "held", id="run-1")
     await stage.gate("held").reached()
     async with place.engine(poll_seconds=1_000) as second:
-        assert second._sessions is not None
-        assert second._sessions._claimer is not None
-        await second._sessions._claimer.stop()
+        await claimer_of(second).stop()
         await crash(first)
 
         (report,) = await second.recovery()

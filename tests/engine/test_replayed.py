@@ -13,7 +13,8 @@ from outlive import RunStatus
 from outlive._journal.event import RunCreated, StepSucceeded
 from outlive.testing.fsck import check_store
 from tests.engine.dying import die_at_each_commit
-from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, stage, until_calls, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, hold, in_time, stage, until_calls, waits
 
 
 class OutOfStock(Exception):

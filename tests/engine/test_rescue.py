@@ -17,6 +17,7 @@ from outlive.errors import StoreMovedError
 from outlive.telemetry import Counters
 from tests.engine.faults import unavailable
 from tests.engine.hand_clock import HandClock
+from tests.engine.inside import abandon_sessions, rescuer_of, ring, session_id_of, store_of, worker_of
 from tests.engine.support import DAY, Place, hold, in_time, note, stage, until, waits
 
 
@@ -42,9 +43,7 @@ class Renamed:
 
 async def go_silent(engine: outlive.Engine) -> None:
     """End an engine without a word; its session has its lease, and its lock if there is one."""
-    assert engine._sessions is not None
-    engine._sessions.abandon()
-    engine._sessions = None
+    abandon_sessions(engine)
     await engine.__aexit__(None, None, None)
 
 
@@ -71,9 +70,9 @@ async def test_neighbour_that_lives_keeps_its_runs(place: Place) -> None:
     async with place.engine() as first, place.engine() as second:
         run = await first.start(rescued, "a", id="run-1")
         await stage.gate("a").reached()
-        looked = second._sessions._claimer._rescuer  # type: ignore[union-attr]
+        looked = rescuer_of(second)
         looked._look_at = 0.0
-        second._ring()
+        ring(second)
 
         async def has_looked() -> bool:
             return looked._look_at > 0
@@ -104,13 +103,13 @@ async def test_second_worker_of_a_name_ends_the_session_of_the_first(place: Plac
     async with place.engine(name="orders-1", lease_seconds=1.0) as first:
         await first.start(rescued, "a", id="run-1")
         await stage.gate("a").reached()
-        old = first._sessions._worker.id  # type: ignore[union-attr]
+        old = worker_of(first).id
         async with place.engine(name="orders-1") as second:
             await stage.gate("a").reached()
             stage.gate("a").open()
             assert ["a before", "a"] == await in_time(second.get("run-1").result())
             await first.__aexit__(None, None, None)
-            workers = {worker.id for worker in await second._store.list_workers()}
+            workers = {worker.id for worker in await store_of(second).list_workers()}
     assert old not in workers
 
 
@@ -118,28 +117,21 @@ async def test_two_workers_of_a_name_do_not_end_each_other_for_ever(place: Place
     """A mistake, or a machine that comes back after its successor has begun: the older one is ended once."""
     names: dict[str, Any] = {"name": "orders-1", "lease_seconds": 1.0}
     async with place.engine(**names) as first, place.engine(**names) as second:
-        old = worker_id(first)
+        old = session_id_of(first)
 
         async def has_begun_again() -> bool:
-            return worker_id(first) not in ("", old)
+            return session_id_of(first) not in ("", old)
 
         await until(has_begun_again)
-        looked = first._sessions._claimer._rescuer  # type: ignore[union-attr]
+        looked = rescuer_of(first)
 
         async def has_looked() -> bool:
             return looked._has_looked
 
         await until(has_looked)
-        live = {worker.id for worker in await first._store.list_workers() if worker.is_live}
-        assert live == {worker_id(first), worker_id(second)}
+        live = {worker.id for worker in await store_of(first).list_workers() if worker.is_live}
+        assert live == {session_id_of(first), session_id_of(second)}
         assert [0, 1] == [engine.counters.sessions_ended for engine in (first, second)]
-
-
-def worker_id(engine: outlive.Engine) -> str:
-    """The session of an engine; empty if it has none."""
-    assert engine._sessions is not None
-    worker = engine._sessions._worker
-    return "" if worker is None else worker.id
 
 
 async def test_process_that_is_alone_takes_everything_at_once(place: Place) -> None:
@@ -167,7 +159,7 @@ async def test_two_that_each_say_that_they_are_alone_do_not_stop_everything(plac
     async with place.engine(lease="none") as first, place.engine(lease="none") as second:
 
         async def have_looked() -> bool:
-            rescuers = [engine._sessions._claimer._rescuer for engine in (first, second)]  # type: ignore[union-attr]
+            rescuers = [rescuer_of(engine) for engine in (first, second)]
             return all(rescuer._has_looked for rescuer in rescuers) and second.counters.sessions_ended == 1
 
         await until(have_looked)

@@ -12,7 +12,8 @@ from outlive import Limits, Retry, RunStatus
 from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import ConfigurationError
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
 LONG = 3600
 QUICK = Retry(attempts=3, first=0.01, factor=1, jitter=0)

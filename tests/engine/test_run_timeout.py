@@ -9,7 +9,8 @@ import pytest
 import outlive
 from outlive import RunStatus
 from outlive.errors import DefinitionError
-from tests.engine.support import DAY, Place, crash, hold, in_time, note, stage, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, hold, in_time, note, stage, waits
 
 
 @outlive.workflow(timeout=DAY)

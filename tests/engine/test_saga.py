@@ -12,7 +12,8 @@ from outlive import Limits, Retry, RunStatus
 from outlive._journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
 from outlive.errors import DefinitionError, RunCancelled, RunFailed, RunTimedOut
 from tests.engine.faults import FaultyStore, faulty, unknown
-from tests.engine.support import Place, crash, events_of, in_time, parks, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
 
 
 def unbook(name: str) -> object:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from outlive import Retry
 from outlive._journal.event import AttemptFailed, RunReleased
 from outlive._runtime.session import sessions as stations
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
+from tests.engine.inside import keeper_of
 from tests.engine.support import Place, SkippingClock, events_of, hold, in_time, note, stage, turns_of_the_loop, until
 
 pytestmark = pytest.mark.parametrize("place", ["memory"], indirect=True)
@@ -120,10 +120,9 @@ async def test_lease_that_is_lost_while_the_engine_stops_begins_no_session(place
     engine = await place.engine(wrap=faulty(stores), grace_seconds=0.05).__aenter__()
     await engine.start(session_held, "a", id="run-1")
     await stage.gate("a").reached()
-    station: Any = engine._sessions
     stopping = asyncio.ensure_future(engine.__aexit__(None, None, None))
     await asyncio.sleep(0.01)
-    station._keeper.give_up("a test says so")
+    keeper_of(engine).give_up("a test says so")
     await in_time(stopping)
     assert 1 == stores[0].calls["register_worker"]
     assert ["a", "a cancelled"] == stage.calls
@@ -145,9 +144,8 @@ async def test_session_that_may_have_begun_is_ended(
             stores[0].before["register_worker"].append(unavailable())
         else:
             stores[0].after["register_worker"].append(unknown())
-        station: Any = engine._sessions
-        station._keeper.give_up("a test says so")
-        station._keeper.give_up("and once more")
+        keeper_of(engine).give_up("a test says so")
+        keeper_of(engine).give_up("and once more")
         await stage.gate("a").reached()
         assert 3 == stores[0].calls["register_worker"]
         assert ended == stores[0].calls["retire_worker"]

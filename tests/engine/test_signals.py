@@ -14,7 +14,8 @@ from outlive._journal.event import SignalReceived
 from outlive.client.handle import RunHandle
 from outlive.errors import InboxFullError, RunFinishedError, RunNotFoundError
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, reaches, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, hold, in_time, note, reaches, stage, until, waits
 
 
 @outlive.workflow

@@ -14,7 +14,8 @@ from outlive import Limits, RunStatus, StepSkipped
 from outlive._journal.event import StepFailed, StepSucceeded
 from outlive._runtime.tree.live import LiveTree
 from outlive.errors import RunNotFoundError, RunNotParkedError, UnserialisableError
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, parks, stage, until
+from tests.engine.inside import claimer_of, crash
+from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until
 
 LIMITS = Limits(attempts_max=1)
 
@@ -270,9 +271,7 @@ async def test_steps_that_are_taken_back_because_of_a_skip_leave_nothing_behind(
 async def test_asking_twice_skips_one_step(place: Place) -> None:
     """Two people press the same button: the step that comes next is not in flight yet, and is called."""
     engine = await quarantined(place, skipping_twice, gates=("bad",))
-    assert engine._sessions is not None
-    assert engine._sessions._claimer is not None
-    await engine._sessions._claimer.stop()
+    await claimer_of(engine).stop()
     await engine.skip_step("run-1", result="given")
     await engine.skip_step("run-1", result="given again")
     stage.gate("next").open()
@@ -318,9 +317,7 @@ async def test_a_wish_survives_the_worker_that_took_it(place: Place) -> None:
     """It waits in the inbox until a worker has made it a fact."""
     engine = await quarantined(place, skipping, "bad")
     async with place.engine(worker=False) as client:
-        assert engine._sessions is not None
-        assert engine._sessions._claimer is not None
-        await engine._sessions._claimer.stop()
+        await claimer_of(engine).stop()
         await client.skip_step("run-1", result="given")
     await crash(engine)
 

@@ -11,7 +11,8 @@ import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.event import RunCancelled
 from outlive.errors import InvalidRunIdError, RunExistsError
-from tests.engine.support import Place, crash, hold, in_time, note, stage, waits
+from tests.engine.inside import crash, ring
+from tests.engine.support import Place, hold, in_time, note, stage, waits
 
 
 @outlive.workflow
@@ -147,8 +148,7 @@ async def test_the_late_result_of_a_replaced_run_is_discarded(place: Place) -> N
         await stage.gate("a").reached()
         await client.start(started, "b", id="run-1", on_conflict="replace")
         stage.gate("a").open()
-        assert worker._sessions is not None
-        worker._sessions.ring()
+        ring(worker)
 
         assert "b" == await in_time(worker.get("run-1").result())
         old = worker.get("run-1~old1")

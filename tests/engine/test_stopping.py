@@ -13,6 +13,7 @@ from outlive._journal.event import RunReleased
 from outlive._store.contract import Change, Outcome
 from outlive.errors import EngineClosedError
 from tests.engine.faults import FaultyStore, faulty
+from tests.engine.inside import keeper_of, sessions_of, store_of
 from tests.engine.jumping_loop import LoopClock, run_jumping
 from tests.engine.support import Place, events_of, hold, in_time, stage
 
@@ -35,13 +36,13 @@ async def test_everything_is_released_in_one_commit(place: Place) -> None:
         runs = [await engine.start(stops, "all", id=f"run-{number}") for number in range(RUNS)]
         for _ in runs:
             await stage.gate("all").reached()
-        commit = engine._store.commit
+        commit = store_of(engine).commit
 
         async def counted(changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
             commits.append(len(changes))
             return await commit(changes)
 
-        store: Any = engine._store
+        store: Any = store_of(engine)
         store.commit = counted
 
     assert [RUNS] == commits
@@ -55,11 +56,9 @@ async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(pl
     engine = await place.engine(wrap=faulty(stores)).__aenter__()
     await engine.start(stops, "given up", id="run-1")
     await stage.gate("given up").reached()
-    station = engine._sessions
-    assert station is not None
-    assert station._keeper is not None
+    station = sessions_of(engine)
     stores[0].gates["retire_worker"] = asyncio.Event()
-    station._keeper.give_up("a test says so")
+    keeper_of(engine).give_up("a test says so")
     await in_time(stores[0].waiting["retire_worker"].wait())
     renewal = station._renewal
     assert renewal is not None

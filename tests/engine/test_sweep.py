@@ -12,7 +12,8 @@ from outlive._journal.event import RunClaimed, RunCreated
 from outlive._store.contract import Beat, Store
 from tests.engine.dying import DyingStore
 from tests.engine.faults import FaultyStore, faulty, unavailable
-from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, stage, until, waits
+from tests.engine.inside import claimer_of, crash, ring, store_of
+from tests.engine.support import DAY, Place, events_of, hold, in_time, note, stage, until, waits
 
 
 @outlive.workflow
@@ -33,9 +34,7 @@ async def swept_sleeper() -> str:
 
 async def look(engine: outlive.Engine) -> int:
     """Let a worker look for work once more; how much it took."""
-    assert engine._sessions is not None
-    assert engine._sessions._claimer is not None
-    return await engine._sessions._claimer.run_once()
+    return await claimer_of(engine).run_once()
 
 
 async def test_nothing_is_found_where_nothing_was_left(place: Place) -> None:
@@ -150,7 +149,7 @@ async def test_run_that_sleeps_is_left_alone_until_its_time(place: Place) -> Non
         assert 0 == await look(engine)
 
         place.clock.skip(seconds=DAY)
-        engine._ring()
+        ring(engine)
         assert "slept" == await in_time(run.result())
     assert ["slept"] == stage.calls
 
@@ -175,8 +174,7 @@ async def test_worker_that_stops_takes_nothing_new(place: Place) -> None:
     engine = await place.engine(grace_seconds=20).__aenter__()
     await engine.start(swept_alone, "last")
     await stage.gate("last").reached()
-    assert engine._sessions is not None
-    claimer = engine._sessions._claimer
+    claimer = claimer_of(engine)
     assert claimer is not None
     stopping = asyncio.create_task(engine.__aexit__(None, None, None))
 
@@ -242,4 +240,4 @@ async def test_lease_is_renewed_while_a_step_takes_long_and_not_after_the_end(pl
 
     await until(is_over)
     async with place.engine(worker=False) as client:
-        assert [] == [worker for worker in await client._store.list_workers() if worker.is_live]
+        assert [] == [worker for worker in await store_of(client).list_workers() if worker.is_live]

@@ -10,7 +10,8 @@ import pytest
 import outlive
 from outlive import RunStatus
 from outlive._journal.event import RunSuspended, TimerFired
-from tests.engine.support import DAY, Place, crash, events_of, hold, in_time, note, stage, until, until_calls, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, hold, in_time, note, stage, until, until_calls, waits
 
 SHORT = 0.02
 

@@ -15,6 +15,7 @@ from outlive._runtime.commit import retry as patience
 from outlive.errors import DefinitionError, TransactionOverError
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
+from tests.engine.inside import committer_of, go_silent, worker_of
 from tests.engine.ledger import (
     entries,
     ledger_credit,
@@ -26,7 +27,7 @@ from tests.engine.ledger import (
     ledger_give,
     open_ledger,
 )
-from tests.engine.support import Place, _go_silent, events_of, hold, in_time, note, stage, until
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, until
 
 pytestmark = pytest.mark.every_store
 
@@ -214,13 +215,13 @@ async def test_what_was_said_before_a_lost_transaction_stays_said(place: Place) 
         stage.gate("b").open()
 
         async def is_queued() -> bool:
-            return engine._committer is not None and len(engine._committer._queue) > 0
+            return len(committer_of(engine)._queue) > 0
 
         await until(is_queued)
         stage.gate("ann").open()
 
         async def is_lost() -> bool:
-            return stores[0].calls["end"] == 2 and not engine._committer._transactions  # type: ignore[union-attr]
+            return stores[0].calls["end"] == 2 and not committer_of(engine)._transactions
 
         await until(is_lost)
         looked = stores[0].calls["claim_runs"]
@@ -247,8 +248,7 @@ async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_between)
-        committer = engine._committer
-        assert committer is not None
+        committer = committer_of(engine)
         for name in ("a", "b", "ann", "c"):
             await stage.gate(name).reached()
         blocked = stores[0].gates["commit"] = asyncio.Event()
@@ -414,8 +414,6 @@ async def test_nothing_stays_when_another_worker_was_first(place: Place) -> None
     """The run was taken over while the step ran: what it wrote goes, and the other owner's entry stays."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
-        assert first._sessions is not None
-        assert first._sessions._worker is not None
         blocked = stores[0].gates["end"] = asyncio.Event()
         stores[0].gates["end"].set()
         run = await first.start(crediting_slowly, id="run-1")
@@ -428,7 +426,7 @@ async def test_nothing_stays_when_another_worker_was_first(place: Place) -> None
             blocked.set()
             assert "credited ann" == await in_time(run.result())
             return
-        await _go_silent(stores[0], first._sessions._worker.id)
+        await go_silent(stores[0], worker_of(first).id)
         async with place.engine() as second:
 
             async def is_claimed() -> bool:

@@ -13,8 +13,9 @@ import outlive
 from outlive import Limits
 from outlive._runtime.steps.processes import StepProcess
 from tests.engine.faults import FaultyStore, faulty
+from tests.engine.inside import executor_of
 from tests.engine.ledger import ledger_credit, open_ledger
-from tests.engine.support import Place, executor_of, hold, in_time, stage, until
+from tests.engine.support import Place, hold, in_time, stage, until
 
 
 @outlive.step

@@ -11,7 +11,8 @@ import outlive
 from outlive import RunStatus
 from outlive._journal.event import RunClaimed, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, stage, until, until_calls, waits
+from tests.engine.inside import claimer_of, crash, store_of, worker_of
+from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, until_calls, waits
 
 pytestmark = pytest.mark.every_store
 
@@ -103,9 +104,7 @@ async def test_a_live_worker_keeps_its_runs(place: Place) -> None:
         run = await first.start(shared_hold, "a", id="run-1")
         await stage.gate("a").reached()
         for _ in range(20):
-            assert second._sessions is not None
-            assert second._sessions._claimer is not None
-            assert 0 == await second._sessions._claimer.run_once()
+            assert 0 == await claimer_of(second).run_once()
         stage.gate("a").open()
         assert "a" == await in_time(run.result())
     assert ["a"] == stage.calls
@@ -176,16 +175,14 @@ async def test_a_worker_whose_session_was_ended_begins_a_new_one(place: Place) -
         await fenced.start(contested_alone, id="run-1")
         await stage.gate("epoch 1").reached()
         async with place.engine() as other:
-            assert fenced._sessions is not None
-            assert fenced._sessions._worker is not None
-            session = fenced._sessions._worker.id
-            await other._store.retire_worker(session)
+            session = worker_of(fenced).id
+            await store_of(other).retire_worker(session)
             await stage.gate("epoch 2").reached()
             await until_calls("epoch 1 cancelled")
             stage.gate("epoch 2").open()
             assert 2 == await in_time(other.get("run-1").result())
         assert "again" == await in_time((await fenced.start(shared_note, "again")).result())
-        assert session != fenced._sessions._worker.id
+        assert session != worker_of(fenced).id
 
 
 @outlive.workflow

@@ -15,7 +15,8 @@ from outlive import Limits
 from outlive._journal.event import AttemptFailed, StepFailed
 from outlive.errors import RunFailed, UnserialisableError
 from outlive.testing import TestEngine, crash_everywhere
-from tests.engine.support import Place, events_of, executor_of, in_time, parks, stage, until_calls
+from tests.engine.inside import executor_of
+from tests.engine.support import Place, events_of, in_time, parks, stage, until_calls
 
 
 class Ticket:

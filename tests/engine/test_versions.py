@@ -13,7 +13,8 @@ from outlive._journal.arguments import Signature
 from outlive._journal.event import PatchTaken, RunCreated
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import DuplicateDefinitionError, ResultTimeoutError, SignalTypeError
-from tests.engine.support import Place, crash, events_of, hold, in_time, note, registry_of, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, hold, in_time, note, registry_of, stage, until, waits
 
 
 @outlive.workflow(name="pay_back", signals={"go": str})

@@ -10,8 +10,9 @@ import pytest
 import outlive
 from outlive._journal.event import RunClaimed, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty, unknown
+from tests.engine.inside import committer_of, go_silent, worker_of
 from tests.engine.ledger import entries, ledger_credit_slowly, open_ledger
-from tests.engine.support import Place, _go_silent, hold, in_time, stage, until, waits
+from tests.engine.support import Place, hold, in_time, stage, until, waits
 
 
 @outlive.workflow
@@ -24,10 +25,7 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
     """The first of its changes is refused; the second one would fit behind the claim that took its place."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
-        committer, station = first._committer, first._sessions
-        assert committer is not None
-        assert station is not None
-        assert station._worker is not None
+        committer = committer_of(first)
         run = await first.start(holding_three, id="run-1")
         for name in "abc":
             await stage.gate(name).reached()
@@ -45,7 +43,7 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
 
             await until(is_queued)
 
-        await _go_silent(stores[0], station._worker.id)
+        await go_silent(stores[0], worker_of(first).id)
         async with place.engine(wrap=faulty(stores)) as second:
             stores[1].gates["commit"] = asyncio.Event()
 
@@ -76,10 +74,7 @@ async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Pl
     """What it comes after is still on its way, and the claim of another worker has taken its place."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
-        committer, station = first._committer, first._sessions
-        assert committer is not None
-        assert station is not None
-        assert station._worker is not None
+        committer = committer_of(first)
         run = await first.start(holding_beside_a_credit, id="run-1")
         await stage.gate("ready").reached()
         # Nobody can claim it on SQLite while the transaction is open, so it begins after that.
@@ -91,7 +86,7 @@ async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Pl
         stage.gate("a").open()
         await in_time(stores[0].waiting["commit"].wait())
 
-        await _go_silent(stores[0], station._worker.id)
+        await go_silent(stores[0], worker_of(first).id)
         async with place.engine(wrap=faulty(stores)) as second:
             stores[1].gates |= {"commit": asyncio.Event(), "begin": asyncio.Event()}
 
@@ -127,9 +122,6 @@ async def test_a_claim_without_an_answer_is_not_taken_up_behind_that_of_another(
     """The run was ours when the rows were read, and another worker's when the journal was."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
-        station = first._sessions
-        assert station is not None
-        assert station._worker is not None
         run = await first.start(holding_when_told, id="run-1")
         await waits(run)
         claiming = stores[0].gates["claim_runs"] = asyncio.Event()
@@ -142,7 +134,7 @@ async def test_a_claim_without_an_answer_is_not_taken_up_behind_that_of_another(
         claiming.set()
         await in_time(stores[0].waiting["read_journals"].wait())
 
-        await _go_silent(stores[0], station._worker.id)
+        await go_silent(stores[0], worker_of(first).id)
         async with place.engine() as second:
             await stage.gate("a").reached()
             looked = stores[0].calls["find_mail"]

@@ -13,6 +13,7 @@ from outlive.errors import RunFailed
 from outlive.testing import SkipClock, TestEngine
 from outlive.testing.fsck import check_store
 from outlive.testing.postgres import PostgresServer
+from tests.engine.inside import store_of
 from tests.golden.database import DUMP, FILE, LETTER_BYTES
 from tests.golden.machine_stories import Label, Parcel
 
@@ -87,4 +88,4 @@ async def test_messages_and_their_keys_are_there(engine: TestEngine) -> None:
 async def test_database_is_whole(url: str) -> None:
     """As the checker sees it."""
     async with TestEngine(url, clock=SkipClock(start_at=WRITTEN_AT, seed=7), worker=False) as engine:
-        assert await check_store(engine._store) == []
+        assert await check_store(store_of(engine)) == []

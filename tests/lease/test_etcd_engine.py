@@ -14,6 +14,7 @@ import pytest
 import outlive
 from outlive.errors import LeaseUrlError, StoreUnavailableError
 from outlive.testing.etcd import EtcdCluster, EtcdServer
+from tests.engine.inside import abandon_sessions, keeper_of, session_id_of
 from tests.engine.support import hold, in_time, note, stage, until
 from tests.lease.fleet import SHORT_SECONDS
 
@@ -47,17 +48,9 @@ async def finish(engine: outlive.Engine, run_id: str) -> None:
     assert stage.count(f"{run_id} before") == 1
 
 
-def session_of(engine: outlive.Engine) -> str:
-    """The id of its session; empty while it has none."""
-    station = engine._sessions
-    return "" if station is None or station._worker is None else station._worker.id
-
-
 async def next_beat_of(engine: outlive.Engine) -> None:
     """Wait until its lease was renewed once more."""
-    assert engine._sessions is not None
-    assert engine._sessions._keeper is not None
-    trust = engine._sessions._keeper._lease
+    trust = keeper_of(engine)._lease
     before = trust.until
 
     async def has_beaten() -> bool:
@@ -72,9 +65,7 @@ async def test_run_of_a_worker_that_went_silent_goes_on_when_etcd_says_so(postgr
     await first.__aenter__()
     await first.start(leased, "a", id="a")
     await stage.gate("a").reached()
-    assert first._sessions is not None
-    first._sessions.abandon()
-    first._sessions = None
+    abandon_sessions(first)
     await first.__aexit__(None, None, None)
 
     async with engine_on(postgres_url, etcd_url) as second:
@@ -104,7 +95,7 @@ async def test_worker_that_cannot_reach_etcd_is_fenced_and_replaced(
     async with engine_on(postgres_url, alone.url(prefix)) as first:
         await first.start(leased, "a", id="a")
         await stage.gate("a").reached()
-        before = session_of(first)
+        before = session_id_of(first)
         async with engine_on(postgres_url, f"etcd://{others}/{prefix}") as second:
             alone.kill()
 
@@ -114,7 +105,7 @@ async def test_worker_that_cannot_reach_etcd_is_fenced_and_replaced(
         alone.start()
 
         async def is_back() -> bool:
-            return session_of(first) not in ("", before)
+            return session_id_of(first) not in ("", before)
 
         await until(is_back)
         await first.start(leased, "b", id="b")
@@ -133,7 +124,7 @@ async def test_etcd_that_is_killed_stops_the_fleet_and_its_return_moves_it_on(
             server.kill()
 
             async def are_fenced() -> bool:
-                return session_of(first) == session_of(second) == ""
+                return session_id_of(first) == session_id_of(second) == ""
 
             await until(are_fenced)
             server.start()
@@ -149,14 +140,14 @@ async def test_leader_that_is_killed_costs_nobody_a_session(
         engine_on(postgres_url, cluster_url, **options) as first,
         engine_on(postgres_url, cluster_url, **options) as second,
     ):
-        sessions = session_of(first), session_of(second)
+        sessions = session_id_of(first), session_id_of(second)
         await first.start(leased, "a", id="a")
 
         etcd_cluster.leader.kill()
 
         await next_beat_of(first)
         await finish(first, "a")
-        assert (session_of(first), session_of(second)) == sessions
+        assert (session_id_of(first), session_id_of(second)) == sessions
         assert stage.count("a") == 1
 
 

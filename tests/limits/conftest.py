@@ -9,6 +9,7 @@ import pytest
 
 from outlive.testing.fsck import check_store
 from tests.engine.conftest import nobody_left
+from tests.engine.inside import store_of
 from tests.engine.support import stage
 from tests.limits.world import World
 
@@ -23,7 +24,7 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path, nobody_left: Non
     world = World(url)
     stage.values["world"] = world
     yield world
-    store = world.engine()._store
+    store = store_of(world.engine())
     await store.open()
     problems = await check_store(store)
     await store.close()

@@ -16,6 +16,7 @@ from outlive._runtime.gate.cells import STORE_RETRY_SECONDS
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
+from tests.engine.inside import store_of, watch_through
 from tests.engine.support import events_of, stage, until
 from tests.limits.world import HOUR, World, call, die, give_up, noted
 
@@ -529,7 +530,7 @@ async def test_whoever_asks_next_asks_behind_what_was_heard_before(world: World)
     """The second attempt does not overtake the news of the first failure."""
     away(is_away=True)
     engine = world.engine()
-    engine._store = engine._watched = Slow(engine._watched.inner)
+    watch_through(engine, Slow)
     async with engine:
         run = await engine.start(paying, "pay_carefully", "rent")
         await engine.settle()
@@ -542,8 +543,7 @@ async def test_whoever_asks_next_asks_behind_what_was_heard_before(world: World)
 async def test_a_store_that_is_away_is_waited_for(world: World, error: type[StoreUnavailableError]) -> None:
     """Nobody is called who was not counted, and nothing is lost."""
     engine = world.engine()
-    engine._watched = moody = Moody(engine._watched.inner, [error("the cells", "it is away") for _ in range(2)])
-    engine._store = moody
+    moody = watch_through(engine, lambda store: Moody(store, [error("the cells", "it is away") for _ in range(2)]))
     async with engine:
         run = await engine.start(paying, "pay_together", "rent")
         await moody.told.wait()
@@ -556,8 +556,7 @@ async def test_a_store_that_is_away_is_waited_for(world: World, error: type[Stor
 async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None:
     """What is wrong with the store is not the failure of what is called."""
     engine = world.engine()
-    engine._watched = moody = Moody(engine._watched.inner, [LookupError("a bug")])
-    engine._store = moody
+    watch_through(engine, lambda store: Moody(store, [LookupError("a bug")]))
     async with engine:
         assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
 
@@ -570,8 +569,7 @@ async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None
 async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World, rare: str, often: str) -> None:
     """Nobody may call while the limit makes no sense, but another step may be the trial, and at once."""
     engine = world.engine()
-    engine._watched = moody = Moody(engine._watched.inner, [], of="limit/")
-    engine._store = moody
+    moody = watch_through(engine, lambda store: Moody(store, [], of="limit/"))
     async with engine:
         await break_it(engine, often)
         await engine.skip(seconds=61)
@@ -590,8 +588,7 @@ async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World, e
     """ObserverFacts of a trial twice is hearing of it once, so nobody has to wait until it is given up."""
     away(is_away=True)
     engine = world.engine()
-    engine._watched = moody = Moody(engine._watched.inner, [])
-    engine._store = moody
+    moody = watch_through(engine, lambda store: Moody(store, []))
     stage.values["hangs"] = ["trial"]
     async with engine:
         await break_it(engine, "pay_carefully")
@@ -619,8 +616,7 @@ async def test_a_store_that_makes_no_sense_is_left_in_peace_before_it_is_told_ag
 
     monkeypatch.setattr(breakers, "Wakeup", QuickBell)
     engine = world.engine()
-    engine._watched = moody = Moody(engine._watched.inner, [])
-    engine._store = moody
+    moody = watch_through(engine, lambda store: Moody(store, []))
     stage.values["hangs"] = ["first"]
     async with engine:
         first = await engine.start(paying, "pay_together", "first")
@@ -636,7 +632,7 @@ async def test_a_store_that_makes_no_sense_is_left_in_peace_before_it_is_told_ag
 async def test_a_cell_that_cannot_be_read_begins_anew(world: World) -> None:
     """Another release may have written it; nobody can wait for that."""
     async with world.engine() as engine:
-        await engine._store.change_cell("breaker/shared", lambda data, now_at: (b'{"phase": 7}', None))
+        await store_of(engine).change_cell("breaker/shared", lambda data, now_at: (b'{"phase": 7}', None))
 
         assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
 
@@ -645,8 +641,7 @@ async def test_who_is_cancelled_while_the_store_is_away_is_cancelled_at_once(wor
     """The answer of the store is not waited for."""
     engine = world.engine()
     away_for_long = [StoreUnavailableError("the cells", "it is away") for _ in range(3)]
-    engine._watched = moody = Moody(engine._watched.inner, away_for_long)
-    engine._store = moody
+    moody = watch_through(engine, lambda store: Moody(store, away_for_long))
     async with engine:
         run = await engine.start(paying, "pay_together", "rent")
         await moody.told.wait()

@@ -13,6 +13,7 @@ from outlive import Breaker, Retry, RunFailed
 from outlive._journal.event import StepDelayed
 from outlive.errors import CommitUnknownError
 from outlive.testing.watched_store import WatchedStore
+from tests.engine.inside import watch_through
 from tests.engine.support import events_of, stage, turns_of_the_loop, until
 from tests.limits.world import World, call, noted
 
@@ -102,7 +103,7 @@ async def test_failure_that_a_shared_breaker_may_have_heard_of_is_not_told_twice
 ) -> None:
     """Two failures open it: one that counted twice would keep everybody out."""
     engine = world.engine()
-    engine._store = engine._watched = silent = Silent(engine._watched.inner)
+    silent = watch_through(engine, Silent)
     async with engine:
         hanging = await engine.start(gate_passing, "together", "good")
         assert "good" == await hanging.result()
@@ -131,7 +132,7 @@ async def test_failure_that_a_shared_breaker_may_have_heard_of_is_not_told_twice
 async def test_engine_stops_though_the_store_never_answers_a_step_at_the_gate(world: World) -> None:
     """Nothing of the gate goes on behind it."""
     engine = world.engine(grace_seconds=0.01)
-    engine._store = engine._watched = silent = Silent(engine._watched.inner)
+    silent = watch_through(engine, Silent)
     async with engine:
         silent.is_stuck = True
         await engine.start(gate_passing, "together", "never")
@@ -176,7 +177,7 @@ async def gate_held_passing(what: str) -> str:
 async def test_shared_breaker_hears_of_outcomes_in_their_order(world: World) -> None:
     """The first news is slow; the second, which is good, does not overtake it."""
     engine = world.engine()
-    engine._store = engine._watched = store = Ordered(engine._watched.inner)
+    store = watch_through(engine, Ordered)
     async with engine:
         bad = await engine.start(gate_held_passing, "broken")
         good = await engine.start(gate_held_passing, "good")
@@ -205,7 +206,7 @@ async def test_shared_breaker_hears_of_outcomes_in_their_order(world: World) -> 
 async def test_trial_that_is_cancelled_while_it_asks_leaves_its_place_to_another(world: World) -> None:
     """The store lets it through when it is gone already: nobody has to wait until it would have failed."""
     engine = world.engine()
-    engine._store = engine._watched = store = Ordered(engine._watched.inner)
+    store = watch_through(engine, Ordered)
     async with engine:
         for _ in range(2):
             await break_one(engine, "together")

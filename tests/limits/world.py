@@ -10,7 +10,8 @@ from outlive._store.memory import MemoryState, MemoryStore
 from outlive.testing import TestEngine
 from outlive.testing.skip_clock import SkipClock
 from outlive.testing.watched_store import WatchedStore
-from tests.engine.support import _go_silent, stage
+from tests.engine.inside import give_store, go_silent, store_of, worker_of
+from tests.engine.support import stage
 
 HOUR = 3600
 START_AT = 1_699_999_200 * MICROSECONDS
@@ -29,8 +30,7 @@ class World:
         """An engine of this world; one in memory finds what the others have left."""
         engine = TestEngine(self.url, clock=self.clock, **options)
         if self.url == "memory:":
-            engine._watched = WatchedStore(MemoryStore(clock=self.clock.now, state=self._state))
-            engine._store = engine._watched
+            give_store(engine, WatchedStore(MemoryStore(clock=self.clock.now, state=self._state)))
         return engine
 
     @property
@@ -41,11 +41,9 @@ class World:
 
 async def die(engine: TestEngine) -> None:
     """End an engine as a kill would; others see at once that it is dead."""
-    assert engine._sessions is not None
-    assert engine._sessions._worker is not None
-    worker_id, store = engine._sessions._worker.id, engine._watched
+    worker_id, store = worker_of(engine).id, store_of(engine)
     engine.abandon()
-    await _go_silent(store, worker_id)
+    await go_silent(store, worker_id)
     await store.close()
 
 

@@ -10,6 +10,7 @@ from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import AnyEvent, RunClaimed, RunCreated
 from outlive._journal.fold import Fold
 from outlive._store.contract import Change, Outcome
+from tests.engine.inside import store_of
 from tests.engine.support import Place
 
 
@@ -26,4 +27,4 @@ async def put_run(place: Place, machine: outlive.Machine[Any, Any], data: Any, e
             change.rows.append(seal(event, salt=salt_of(run.nonce), seq=seq))
             fold.apply(event)
         change.runs.append(fold.root)
-        assert [Outcome.COMMITTED] == [outcome for outcome, _ in await client._store.commit([change])]
+        assert [Outcome.COMMITTED] == [outcome for outcome, _ in await store_of(client).commit([change])]

@@ -33,6 +33,7 @@ import outlive
 from outlive._define.workflow import Workflow
 from outlive._store.contract import Change, Outcome
 from outlive.testing.crash.mortal import Death, Moment, MortalStore
+from tests.engine.inside import give_store, store_of
 
 Runs = list[tuple[Workflow[..., Any], Any, str]]
 """Workflow, argument, id."""
@@ -108,9 +109,9 @@ def ledger() -> Ledger:
 async def live(url: str, runs: Runs, death: Death | None, *, is_single: bool = False) -> None:
     """One process: start all runs or go on with them, and wait for their ends."""
     engine = outlive.Engine(url, poll_seconds=0.02, lease_seconds=2, grace_seconds=0.05)
-    store = KilledStore(engine._store, death)
+    store = KilledStore(store_of(engine), death)
     store.is_single = is_single
-    engine._store = store
+    give_store(engine, store)
     try:
         async with asyncio.timeout(LIFE_SECONDS_MAX), engine:
             handles = await asyncio.gather(*(engine.start(workflow, arg, id=id) for workflow, arg, id in runs))

@@ -14,7 +14,8 @@ from outlive._journal.event import Event, RunCreated, SnapshotTaken
 from outlive._runtime.tree import live as live_trees
 from outlive.errors import RunFailed, RunNotFoundError
 from outlive.testing import TestEngine
-from tests.engine.support import Place, crash, in_time, parks, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, in_time, parks, stage, until, waits
 
 
 class S(enum.Enum):

@@ -9,7 +9,8 @@ import pytest
 import outlive
 from outlive._journal.event import CancelRequested, StepSucceeded
 from outlive.errors import RunFinishedError
-from tests.engine.support import Place, crash, events_of, in_time, parks, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
 from tests.machine.cancelling import Data, S, has, is_cancelled, machine, release, work
 
 

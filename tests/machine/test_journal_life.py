@@ -16,7 +16,8 @@ from outlive._journal.event import AnyEvent, StepSucceeded
 from outlive._journal.history import read_history
 from outlive._store.contract import Store
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
-from tests.engine.support import Place, crash, events_of, in_time, parks, registry_of, stage, until_calls, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, parks, registry_of, stage, until_calls, waits
 from tests.golden.machine_stories import Label, Parcel, parcel
 from tests.machine.journals import put_run
 

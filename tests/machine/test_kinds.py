@@ -14,7 +14,8 @@ from outlive import More, Pending, Retry
 from outlive._journal.event import AttemptFailed, StateLeft, StepFailed, StepSucceeded, TimerFired
 from outlive.errors import RunFailed, StepTimeoutError
 from outlive.testing import TestEngine
-from tests.engine.support import Place, crash, events_of, in_time, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, stage, until, waits
 
 
 class S(enum.Enum):

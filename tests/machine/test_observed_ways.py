@@ -14,7 +14,8 @@ import outlive
 from outlive import RunStatus
 from outlive.errors import RunFailed
 from outlive.testing import RecordingObserver, TestEngine
-from tests.engine.support import Place, crash, in_time, parks, registry_of, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, in_time, parks, registry_of, stage, until, waits
 
 recorder = RecordingObserver()
 

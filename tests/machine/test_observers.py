@@ -19,7 +19,8 @@ from outlive._runtime.tree import observer_calls
 from outlive.errors import DefinitionError, RunCancelled, RunTimedOut
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.support import Place, _go_silent, crash, hold, in_time, parks, stage, until, until_calls, waits
+from tests.engine.inside import committer_of, crash, go_silent, worker_of
+from tests.engine.support import Place, hold, in_time, parks, stage, until, until_calls, waits
 
 
 class S(enum.Enum):
@@ -271,9 +272,6 @@ async def test_nothing_is_told_that_is_not_durable(place: Place) -> None:
     stores: list[FaultyStore] = []
     stage.gate("pay")
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as zombie:
-        assert zombie._committer is not None
-        assert zombie._sessions is not None
-        assert zombie._sessions._worker is not None
         await zombie.start(heard, Order(), id="order-1")
         await stage.gate("pay").reached()
         blocked = stores[0].gates["commit"] = asyncio.Event()
@@ -281,12 +279,12 @@ async def test_nothing_is_told_that_is_not_durable(place: Place) -> None:
         await in_time(stores[0].waiting["commit"].wait())
         assert told("attempt_succeeded") == [("attempt_succeeded", "CHECK")]
 
-        await _go_silent(stores[0], zombie._sessions._worker.id)
+        await go_silent(stores[0], worker_of(zombie).id)
         async with place.engine() as heir:
             await in_time(heir.get("order-1").result())
             del stores[0].gates["commit"]
             blocked.set()
-            assert await zombie._committer.drain(patience_seconds=1)
+            assert await committer_of(zombie).drain(patience_seconds=1)
     assert told("attempt_succeeded", "resumed", "ended") == [
         ("attempt_succeeded", "CHECK"),
         ("resumed", "PAY"),
@@ -488,9 +486,7 @@ async def test_a_machine_without_observers_pays_for_none() -> None:
     async with TestEngine() as engine:
         run = await engine.start(plain)
         await stage.gate("here").reached()
-        assert engine._sessions is not None
-        assert engine._sessions._worker is not None
-        (live,) = engine._sessions._worker.trees.stored()
+        (live,) = worker_of(engine).trees.stored()
         assert [None, None] == [live.observers, live.execution.on_stage]
         stage.gate("here").open()
         await run.result()

@@ -15,7 +15,8 @@ from outlive import All, Retry
 from outlive._define import resources
 from outlive._journal.event import AttemptFailed
 from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
-from tests.engine.support import Place, crash, in_time, stage
+from tests.engine.inside import crash
+from tests.engine.support import Place, in_time, stage
 
 
 class S(enum.Enum):

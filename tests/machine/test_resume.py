@@ -11,7 +11,8 @@ import pytest
 import outlive
 from outlive import Recovery, RunStatus
 from outlive.errors import RunNotFoundError, RunNotParkedError
-from tests.engine.support import Place, crash, in_time, parks, reaches, registry_of, stage, until
+from tests.engine.inside import crash
+from tests.engine.support import Place, in_time, parks, reaches, registry_of, stage, until
 
 
 class S(enum.Enum):

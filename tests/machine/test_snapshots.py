@@ -19,7 +19,8 @@ from outlive.client.handle import RunHandle
 from outlive.errors import RunCancelled, RunFailed, RunTimedOut
 from outlive.testing import RecordingObserver, TestEngine, replay
 from outlive.testing.fsck import check_store
-from tests.engine.support import Place, crash, events_of, in_time, parks, stage, until, waits
+from tests.engine.inside import crash, store_of
+from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
 
 
 class S(enum.Enum):
@@ -101,7 +102,7 @@ async def test_the_journal_of_an_endless_machine_stays_short(place: Place) -> No
         assert stage.calls == [f"turn {number}" for number in range(300)]
         assert set(stage.values["keys"].values()) == {1}
         assert len(stage.values["keys"]) == 300
-        assert await check_store(engine._store) == []
+        assert await check_store(store_of(engine)) == []
 
 
 async def test_a_machine_goes_on_from_its_snapshot_in_another_process(place: Place) -> None:
@@ -137,7 +138,7 @@ async def test_a_machine_goes_on_from_its_snapshot_in_another_process(place: Pla
         assert len({each for each in result.data.log if isinstance(each, float)}) == 3
         assert await found.published() == {"turns": 90}
         assert {each.id for each in await second.list()} - {"wheel~3"} == {"wheel"}
-        assert await check_store(second._store) == []
+        assert await check_store(store_of(second)) == []
 
 
 async def test_a_snapshot_keeps_signals_that_nobody_has_taken() -> None:

@@ -12,7 +12,8 @@ import pytest
 import outlive
 from outlive._define.machine import place as machine_place
 from outlive.errors import RunFailed
-from tests.engine.support import Place, crash, in_time, parks, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, in_time, parks, stage, until, waits
 from tests.machine.test_behind_snapshots import Data, books
 
 

@@ -15,7 +15,8 @@ from outlive import Any as First
 from outlive._define.machine.joins import Join
 from outlive._journal.event import StateLeft, StepSucceeded
 from outlive.errors import RunFailed
-from tests.engine.support import Place, crash, events_of, in_time, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, stage, until, waits
 
 
 class S(enum.Enum):

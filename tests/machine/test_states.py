@@ -13,7 +13,8 @@ from outlive import MachineResult, Retry
 from outlive._journal.event import AttemptFailed, RunSuspended, StateLeft, StepFailed, StepSucceeded
 from outlive.errors import RunCancelled, RunExistsError, RunFailed
 from outlive.testing import TestEngine
-from tests.engine.support import Place, crash, events_of, in_time, note, parks, stage, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, note, parks, stage, waits
 
 
 class S(enum.Enum):

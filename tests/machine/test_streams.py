@@ -15,7 +15,8 @@ from outlive import Retry
 from outlive._journal.event import AttemptFailed, CancelRequested, StepSucceeded
 from outlive.errors import DefinitionError, RunCancelled, RunFailed
 from outlive.testing import crash_everywhere
-from tests.engine.support import DAY, Place, crash, events_of, in_time, reaches, stage, until, waits
+from tests.engine.inside import crash
+from tests.engine.support import DAY, Place, events_of, in_time, reaches, stage, until, waits
 
 
 class S(enum.Enum):

@@ -12,7 +12,8 @@ import pytest
 import outlive
 from outlive._journal.event import StepSucceeded
 from outlive.errors import RunCancelled, RunFailed
-from tests.engine.support import Place, crash, events_of, in_time, parks, stage, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, parks, stage, waits
 
 
 class S(enum.Enum):

@@ -17,7 +17,8 @@ from outlive._replay.bound import in_bounds
 from outlive._replay.command import StepOptions
 from outlive.errors import ConfigurationError, RunCancelled, RunFailed, RunTimedOut
 from outlive.testing import RecordingObserver, TestEngine
-from tests.engine.support import Place, crash, events_of, in_time, note, parks, stage, until_calls, waits
+from tests.engine.inside import crash
+from tests.engine.support import Place, events_of, in_time, note, parks, stage, until_calls, waits
 
 
 class S(enum.Enum):

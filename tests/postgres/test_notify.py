@@ -9,6 +9,7 @@ import pytest
 import outlive
 from outlive._store.postgres import PostgresStore
 from outlive.testing.conformance.builders import begin, hire, message, new_tree, send
+from tests.engine.inside import store_of
 from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, until
 
@@ -131,7 +132,7 @@ async def test_worker_starts_at_once_what_another_process_started(postgres_url: 
         outlive.Engine(postgres_url, poll_seconds=600) as engine,
         outlive.Engine(postgres_url, worker=False, poll_seconds=0.01) as client,
     ):
-        store = engine._store
+        store = store_of(engine)
         assert isinstance(store, PostgresStore)
         await until(lambda: _listens(postgres_url))
 

@@ -1,0 +1,162 @@
+"""The one door by which tests reach into an engine that runs: its parts, and its end as a kill would bring it.
+
+Everything else in `tests` uses what an engine promises. A change of how an engine is built changes this file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, TypeVar
+
+import msgspec
+
+import outlive
+from outlive._platform import HAS_BYTE_LOCKS
+from outlive._runtime.commit.committer import Committer
+from outlive._runtime.session.claimer import Claimer
+from outlive._runtime.session.keeper import LeaseKeeper
+from outlive._runtime.session.rescuer import Rescuer
+from outlive._runtime.session.sessions import WorkerSessions
+from outlive._runtime.session.worker import Worker
+from outlive._runtime.steps.executor import Executor
+from outlive._store.contract import Store
+from outlive._store.postgres import PostgresStore
+from outlive._store.sqlite import SqliteStore
+from outlive.testing.engine import TestEngine
+from outlive.testing.watched_store import WatchedStore
+
+S = TypeVar("S", bound=WatchedStore)
+T = TypeVar("T")
+
+
+def store_of(engine: outlive.Engine) -> Store:
+    """Its store."""
+    return engine._store
+
+
+def give_store(engine: outlive.Engine, store: Any) -> None:
+    """Let it use another store; before it is entered."""
+    engine._store = store
+    if isinstance(engine, TestEngine):
+        engine._watched = store
+
+
+def watch_through(engine: TestEngine, watched: Callable[[Store], S]) -> S:
+    """Let a test engine use its store through another one; before it is entered."""
+    store = watched(engine._watched.inner)
+    give_store(engine, store)
+    return store
+
+
+def wrap_inner(engine: TestEngine, wrap: Callable[[Store], T]) -> T:
+    """Put a store between that of a test engine and the engine; before it is entered."""
+    store: Any = wrap(engine._watched.inner)
+    engine._watched.inner = store
+    wrapped: T = store
+    return wrapped
+
+
+def sessions_of(engine: outlive.Engine) -> WorkerSessions:
+    """The sessions of its worker."""
+    assert engine._sessions is not None
+    return engine._sessions
+
+
+def worker_of(engine: outlive.Engine) -> Worker:
+    """The worker of its present session."""
+    worker = sessions_of(engine)._worker
+    assert worker is not None
+    return worker
+
+
+def session_id_of(engine: outlive.Engine) -> str:
+    """The id of its present session; empty while it has none."""
+    sessions = engine._sessions
+    return "" if sessions is None or sessions._worker is None else sessions._worker.id
+
+
+def claimer_of(engine: outlive.Engine) -> Claimer:
+    """The claimer of its present session."""
+    claimer = sessions_of(engine)._claimer
+    assert claimer is not None
+    return claimer
+
+
+def rescuer_of(engine: outlive.Engine) -> Rescuer:
+    """The rescuer of its present session."""
+    return claimer_of(engine)._rescuer
+
+
+def keeper_of(engine: outlive.Engine) -> LeaseKeeper:
+    """The one that keeps its lease."""
+    keeper = sessions_of(engine)._keeper
+    assert keeper is not None
+    return keeper
+
+
+def committer_of(engine: outlive.Engine) -> Committer:
+    """Its committer."""
+    assert engine._committer is not None
+    return engine._committer
+
+
+def executor_of(engine: outlive.Engine) -> Executor:
+    """The one that runs its steps."""
+    return worker_of(engine)._executor
+
+
+def fence(engine: outlive.Engine, reason: str = "a test says so") -> None:
+    """Let its session be lost."""
+    sessions_of(engine)._fence(reason)
+
+
+def ring(engine: outlive.Engine) -> None:
+    """Let its claimer look at the store now."""
+    sessions_of(engine).ring()
+
+
+def abandon_sessions(engine: outlive.Engine) -> None:
+    """Let its worker be gone without a word."""
+    sessions_of(engine).abandon()
+    engine._sessions = None
+
+
+async def crash(engine: outlive.Engine) -> None:
+    """End an engine as a kill would: nothing is released, nothing is cleaned up, its session just goes silent."""
+    sessions, store = sessions_of(engine), engine._store
+    worker, claimer, committer = worker_of(engine), claimer_of(engine), committer_of(engine)
+    assert engine._waiters is not None
+    tasks = [task for task in (claimer._task, committer._pump) if task is not None]
+    committer.abandon()
+    sessions._gate.abandon()
+    worker.stop()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    sessions._stop_beating()
+    worker.close()
+    engine._waiters.close()
+    await go_silent(store, worker.id)
+    await store.close()
+    engine._client = engine._sessions = engine._committer = None
+
+
+async def go_silent(store: Any, worker_id: str) -> None:
+    """What the others see of a dead process: the kernel dropped its lock, or its lease ran out."""
+    store = getattr(store, "inner", store)
+    if isinstance(store, SqliteStore) and HAS_BYTE_LOCKS:
+        store._locks.close()
+    elif isinstance(store, SqliteStore):
+        with closing(sqlite3.connect(store._path)) as connection, connection:
+            connection.execute("UPDATE workers SET expires_at = ? WHERE id = ?", (store.now(), worker_id))
+    elif isinstance(store, PostgresStore):
+        session = await store._pool(store._shared).take()
+        ended = "UPDATE place.workers SET expires_at = $2 WHERE id = $1"
+        await session.connection.execute(ended, worker_id, store.now())
+        session.connection.terminate()
+    else:
+        workers = store._state.workers
+        workers[worker_id] = msgspec.structs.replace(workers[worker_id], expires_at=store.now())
