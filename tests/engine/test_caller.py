@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from outlive._model import Limits
+from outlive._runtime import lease_deadline
 from outlive._runtime.lease_deadline import LeaseDeadline
-from outlive._runtime.steps import caller as calling
 from outlive._runtime.steps.caller import StepCaller
 from outlive.errors import StepTimeoutError
 from tests.engine.hand_clock import HandClock
@@ -33,20 +34,14 @@ class Scene:
     """A caller, and a lease that the test has in its hands."""
 
     def __init__(self) -> None:
-        self.clock, self.trust, self.lanes = HandClock(), LeaseDeadline(), Lanes()
+        self.clock, self.lanes = HandClock(), Lanes()
+        self.trust = LeaseDeadline(self.clock.monotonic)
         self.hold_lease()
         unused: Any = None
+        environment: Any = SimpleNamespace(clock=self.clock, counters=unused, limits=Limits())
+        self.caller = StepCaller(environment, committer=unused, lease=self.trust, reports=unused)
         lanes: Any = self.lanes
-        self.caller = StepCaller(
-            clock=self.clock,
-            threads=lanes,
-            processes=unused,
-            lease=self.trust,
-            begin=unused,
-            progress_bytes_max=100,
-            progressed=unused,
-            published=unused,
-        )
+        self.caller.threads = lanes
         self.called: list[str] = []
 
     def hold_lease(self) -> None:
@@ -80,7 +75,7 @@ class Scene:
 @pytest.fixture
 async def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Of one test."""
-    monkeypatch.setattr(calling, "LOOK_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(lease_deadline, "LOOK_AGAIN_SECONDS", 0.001)
     return Scene()
 
 

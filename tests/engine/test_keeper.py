@@ -52,7 +52,7 @@ def live_through(clock: HandClock) -> float:
 
 def keeper_on(clock: HandClock, beat: SlowBeat, *, asked_at: float) -> LeaseDeadline:
     """Begin to keep a lease; until when it is trusted."""
-    trust = LeaseDeadline()
+    trust = LeaseDeadline(clock.monotonic)
     LeaseKeeper(
         beat,
         clock=clock,
@@ -143,7 +143,12 @@ async def test_keeper_that_has_stopped_says_nothing_more(
     said: list[str] = []
     clock, beat = DeafClock(), OverBeat()
     keeper = LeaseKeeper(
-        beat, clock=clock, lease=LeaseDeadline(), asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=said.append
+        beat,
+        clock=clock,
+        lease=LeaseDeadline(clock.monotonic),
+        asked_at=clock.at,
+        lease_seconds=LEASE_SECONDS,
+        fence=said.append,
     )
     keeper.start()
     beat.happens = partial(keeper.give_up, "it stood still") if is_given_up else keeper.stop
@@ -168,7 +173,8 @@ class GivenUpBeat(OverBeat):
 async def test_renewal_of_a_session_that_was_given_up_meanwhile_is_worth_nothing() -> None:
     """Whoever gave it up wants others to go on: nothing begins here any more, though the store has said yes."""
     lost: list[str] = []
-    clock, beat, trust = DeafClock(), GivenUpBeat(), LeaseDeadline()
+    clock, beat = DeafClock(), GivenUpBeat()
+    trust = LeaseDeadline(clock.monotonic)
     keeper = LeaseKeeper(
         beat, clock=clock, lease=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append
     )
@@ -224,4 +230,4 @@ async def test_session_that_is_given_up_while_its_renewal_is_noted_is_not_truste
 
 def test_nothing_is_trusted_before_there_is_a_lease() -> None:
     """Not even at the first instant of a clock that begins at nought."""
-    assert LeaseDeadline().until <= 0.0
+    assert not LeaseDeadline(lambda: 0.0).is_held

@@ -10,6 +10,7 @@ import pytest
 import outlive
 from outlive import Limits
 from outlive._journal.event import StepSucceeded
+from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.steps import transactions
 from outlive._runtime.steps.transactions import TransactionSteps
 from tests.engine.faults import FaultyStore, faulty, unavailable
@@ -165,20 +166,24 @@ async def test_refusals_that_no_run_asks_for_do_not_pile_up(monkeypatch: pytest.
     class Begun(Exception):
         """The function would be called now."""
 
-    async def begin() -> Any:
-        begun.append("begun")
-        raise Begun
+    class Beginning:
+        """A committer that says what it was asked for."""
 
-    steps = TransactionSteps(begin=begin, call=_unused, is_trusted=lambda: True, until_trusted=_unused)
+        async def begin(self, *, seconds_max: float) -> Any:
+            begun.append("begun")
+            raise Begun
+
+    committer: Any = Beginning()
+    steps = TransactionSteps(committer, LeaseDeadline(lambda: 0.0), seconds_max=1)
     attempts = [_Attempt(f"step-{number}") for number in range(3)]
     for attempt in attempts:
         steps.refuse(1, attempt.command, Refused())  # type: ignore[arg-type]
     with pytest.raises(Refused):
-        await steps.run(1, attempts[2])  # type: ignore[arg-type]
+        await steps.run(1, attempts[2], _unused)  # type: ignore[arg-type]
     assert [] == begun
     for attempt in attempts:
         with pytest.raises(Begun):
-            await steps.run(1, attempt)  # type: ignore[arg-type]
+            await steps.run(1, attempt, _unused)  # type: ignore[arg-type]
 
 
 async def _unused(*_: Any) -> Any:

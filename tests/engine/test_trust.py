@@ -58,7 +58,7 @@ async def test_a_step_that_waited_for_a_thread_looks_at_the_lease_again(place: P
         second = await engine.start(trusting_threads, "b", id="run-2")
 
         async def is_queued() -> bool:
-            return executor._caller._threads.busy == 2
+            return executor.caller.threads.busy == 2
 
         await until(is_queued)
         until_then, executor._lease.until = executor._lease.until, 0.0
@@ -104,7 +104,7 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
         await in_time(first.result())
 
         async def has_a_process() -> bool:
-            lane = executor._caller._processes
+            lane = executor.caller.processes
             return executor.running == 1 and not lane._idle and all(each._ready.done() for each in lane._all)
 
         await until(has_a_process)

@@ -13,9 +13,9 @@ import pytest
 import outlive
 from outlive import Limits
 from outlive._journal.event import AttemptFailed, StepFailed
+from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive.errors import RunFailed, UnserialisableError
 from outlive.testing import TestEngine, crash_everywhere
-from tests.engine.inside import executor_of
 from tests.engine.support import Place, events_of, in_time, parks, stage, until_calls
 
 
@@ -282,15 +282,14 @@ async def test_nothing_is_taken_back_while_the_lease_is_not_certain(place: Place
     async with place.engine() as engine:
         run = await engine.start(unkept_stubbornly, id="run-1")
         await stage.gate("seat").reached()
-        caller = executor_of(engine)._caller
         with pytest.MonkeyPatch.context() as patch:
             looked = asyncio.Event()
 
-            def is_trusted() -> bool:
+            def is_held(lease: LeaseDeadline) -> bool:
                 looked.set()
                 return False
 
-            patch.setattr(caller, "_is_trusted", is_trusted)
+            patch.setattr(LeaseDeadline, "is_held", property(is_held))
             stage.gate("seat").open()
             await in_time(looked.wait())
             assert stage.calls == ["seat"]

@@ -97,7 +97,7 @@ class WorkerSessions:
         definitions = self._environment.registry.definitions()
         self._definitions = frozenset(definitions)
         self._requests = ClaimRequests()
-        lease, lease_seconds = LeaseDeadline(), self._options.lease_seconds
+        lease, lease_seconds = LeaseDeadline(self._clock.monotonic), self._options.lease_seconds
         worker = Worker(
             self._environment,
             name=self._options.name,

@@ -33,8 +33,6 @@ from outlive._runtime.gate.gate import Gate
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.steps.executor import Executor
-from outlive._runtime.steps.processes import ProcessLane
-from outlive._runtime.steps.threads import ThreadLane
 from outlive._runtime.tree.alarms import Alarms
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.draft import Draft
@@ -47,7 +45,7 @@ from outlive._runtime.tree.rebuilding import consume_requests, rebuild
 from outlive._runtime.tree.replay_notes import ReplayNotes
 from outlive._runtime.tree.resume_policy import ResumePolicy
 from outlive._runtime.tree.run_log import RunLog, tell_let_go, tell_taken_over
-from outlive._runtime.tree.step_reports import StepReports, publish_pending
+from outlive._runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
 from outlive._runtime.tree.trees import LiveTrees, is_stray
 from outlive._store.contract import Claim, Inbound, MessageKind, Outcome, Transaction
 from outlive.client.birth import birth
@@ -93,25 +91,9 @@ class Worker:
         self.notes = ReplayNotes(counters)
         self.trees = LiveTrees(cached_max=limits.runs_cached_max, counters=counters)
         self._alarms = Alarms(clock, self._on_alarm)
-        self._threads = ThreadLane(clock, threads_max=limits.threads_max)
-        self._processes = ProcessLane(clock, counters=counters, processes_max=limits.processes_max)
-        reports = StepReports(clock, guarding=self._guarding, settle=self.settle, is_stopping=lambda: self._is_stopping)
-        self._executor = Executor(
-            clock=clock,
-            threads=self._threads,
-            processes=self._processes,
-            counters=counters,
-            steps_max=limits.steps_running_max,
-            progress_bytes_max=limits.payload_bytes_max,
-            lease=lease,
-            gate=gate,
-            begin=partial(committer.begin, seconds_max=limits.transaction_seconds_max),
-            report=self._on_outcome,
-            save_progress=reports.save_progress,
-            save_published=reports.save_published,
-        )
-        self._outcomes: list[tuple[LiveTree, Attempt, bytes | None, AnyEvent | None]] = []
-        self._is_stopping = False
+        self._reports = StepReports(clock, self)
+        self._executor = Executor(environment, committer=committer, gate=gate, lease=lease, reports=self._reports)
+        self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
     # -- What others ask -------------------------------------------------------------------------------------
@@ -119,7 +101,7 @@ class Worker:
     @property
     def room(self) -> int:
         """How many more trees it can take."""
-        if self._is_stopping:
+        if self.is_stopping:
             return 0
         return max(0, self._limits.runs_active_max - len(self.trees))
 
@@ -193,7 +175,7 @@ class Worker:
             if live.execution.end_waiters:
                 live.lookups += len(live.execution.end_waiters)
                 self._requests.look_up(live, list(live.execution.end_waiters))
-        with self._guarding(live):
+        with self.guarding(live):
             self._take_mail(live, mail)
             live.fire_due()
             self._start_due_retries(live)
@@ -235,7 +217,7 @@ class Worker:
         if live is None or live.phase is TreePhase.GONE or not self.trees.takes_mail(journal):
             return
         live.payloads.add(blobs)
-        with self._guarding(live):
+        with self.guarding(live):
             self._take_mail(live, mail)
         self.settle(live)
 
@@ -269,13 +251,8 @@ class Worker:
 
     # -- Outcomes --------------------------------------------------------------------------------------------
 
-    def _on_outcome(self, live: LiveTree, attempt: Attempt, result: bytes | None, event: AnyEvent | None) -> None:
-        if not self._outcomes:
-            self._loop.call_soon(self._take_outcomes)
-        self._outcomes.append((live, attempt, result, event))
-
-    def _take_outcomes(self) -> None:
-        outcomes, self._outcomes = self._outcomes, []
+    def take_outcomes(self, outcomes: list[StepOutcome]) -> None:
+        """Go on with the trees whose attempts have ended."""
         touched = {}
         for live, attempt, result, failure in outcomes:
             command = attempt.command
@@ -305,13 +282,13 @@ class Worker:
     def _happen_within(self, live: LiveTree, attempt: Attempt, transaction: Transaction, result: bytes | None) -> None:
         """A step returned that wrote in a transaction: that it did, and what follows from that, commits there."""
         if attempt.unpublished:
-            with self._guarding(live):
+            with self.guarding(live):
                 publish_pending(live, attempt, at=self._clock.now())
         if (draft := live.take_draft()) is not None:
             # What happened before does not hang on it.
             self._committer.submit(draft.change, partial(self._on_committed, live, draft))
         event: AnyEvent | None = None
-        with self._guarding(live):
+        with self.guarding(live):
             event = self._success(live, attempt.command, result)
             live.happen(event)
         if type(event) is StepSucceeded:
@@ -326,7 +303,7 @@ class Worker:
         why = reason or "the store was away, or others have the run"
         log.warning(text, command.call, live.id, why, extra=_fields(live, command))
         if reason is not None:
-            self._executor.refuse(live.journal, command, reason)
+            self._executor.caller.transactions.refuse(live.journal, command, reason)
         live.in_flight -= 1
         self._give_up(live)
 
@@ -342,7 +319,7 @@ class Worker:
 
     def _on_alarm(self, live: LiveTree) -> None:
         if live.phase is TreePhase.MOVING:
-            with self._guarding(live):
+            with self.guarding(live):
                 live.fire_due()
                 self._start_due_retries(live)
             self.settle(live)
@@ -353,7 +330,7 @@ class Worker:
             self._start(live, command)
 
     @contextmanager
-    def _guarding(self, live: LiveTree) -> Iterator[None]:
+    def guarding(self, live: LiveTree) -> Iterator[None]:
         """Whatever goes wrong inside is this run's trouble only."""
         try:
             yield
@@ -412,7 +389,7 @@ class Worker:
             return
         self._release(live, draft)
         if live.deferred:
-            with self._guarding(live):
+            with self.guarding(live):
                 live.follow_deferred()
             self.settle(live)
         if draft.change.starts and (detached := [each.runs[0].id for each in draft.change.starts if not each.heir_of]):
@@ -453,7 +430,7 @@ class Worker:
             live.moving -= 1
             live.retries[command.run, command.call] = command
             self._loop.call_soon(self._settle_later, live)
-        elif not self._is_stopping:
+        elif not self.is_stopping:
             self._executor.start(live, command)
 
     def looked_up(self, live: LiveTree, asked: int) -> None:
@@ -510,7 +487,7 @@ class Worker:
 
     def stop(self) -> None:
         """Take nothing more in, and begin no more steps."""
-        self._is_stopping = True
+        self.is_stopping = True
 
     @property
     def steps_running(self) -> int:
@@ -520,14 +497,14 @@ class Worker:
     @property
     def has_outcomes(self) -> bool:
         """Whether attempts have ended and their runs have not heard of that."""
-        return bool(self._outcomes)
+        return bool(self._reports.outcomes)
 
     @property
     def is_resting(self) -> bool:
         """Whether every tree waits for an alarm, the world, or a step that runs: nothing is on its way."""
         return (
             self._executor.is_resting
-            and not self._outcomes
+            and not self._reports.outcomes
             and not any(live.in_flight or live.lookups or live.draft is not None for live in self.trees.active())
         )
 
@@ -536,8 +513,6 @@ class Worker:
         self._alarms.close()
         self.discard_all()
         self._executor.close()
-        self._threads.close()
-        self._processes.close()
 
     def cancel_steps(self) -> None:
         """End all attempts that run; the worker that goes on with their runs makes them again."""

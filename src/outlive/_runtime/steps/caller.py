@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, assert_never
 
 from outlive._define.inside import CURRENT_STEP
 from outlive._define.unkept import UnkeptError
 from outlive._journal.value import TAGGED
-from outlive._replay.command import RunStep, StepKind
-from outlive._runtime.clock import Clock
+from outlive._replay.command import StepKind
+from outlive._runtime.commit.committer import Committer
+from outlive._runtime.environment import Environment
 from outlive._runtime.failures import StepRaised
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.steps.context import in_context
@@ -27,14 +28,11 @@ from outlive._runtime.steps.transactions import TransactionSteps
 from outlive._runtime.steps.unkept import check_size, kept
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
-from outlive._runtime.wakeup import Wakeup
-from outlive._store.contract import Transaction
+from outlive._runtime.tree.step_reports import StepReports
 from outlive.errors import StepInterrupted, StepTimeoutError
 
-LOOK_AGAIN_SECONDS = 0.05
 
-
-class _Untrusted(BaseException):
+class _NotHeld(BaseException):
     """A thread was free for a step when the lease was not certain any more; the step has not begun."""
 
 
@@ -43,26 +41,24 @@ class StepCaller:
 
     def __init__(
         self,
+        environment: Environment,
         *,
-        clock: Clock,
-        threads: ThreadLane,
-        processes: ProcessLane,
+        committer: Committer,
         lease: LeaseDeadline,
-        begin: Callable[[], Awaitable[Transaction]],
-        progress_bytes_max: int,
-        progressed: Callable[[LiveTree, Attempt, bytes], None],
-        published: Callable[[LiveTree, Attempt, dict[str, Any]], None],
+        reports: StepReports,
     ) -> None:
-        self._monotonic = clock.monotonic
-        self._threads = threads
-        self._processes = processes
+        clock, limits = environment.clock, environment.limits
+        self.threads = ThreadLane(clock, threads_max=limits.threads_max)
+        self.processes = ProcessLane(clock, counters=environment.counters, processes_max=limits.processes_max)
+        self.transactions = TransactionSteps(committer, lease, seconds_max=limits.transaction_seconds_max)
         self._lease = lease
-        self._progress_bytes_max = progress_bytes_max
-        self._progressed = progressed
-        self._published = published
-        self._transactions = TransactionSteps(
-            begin=begin, call=self._call_encoded, is_trusted=self._is_trusted, until_trusted=self._until_trusted
-        )
+        self._reports = reports
+        self._progress_bytes_max = limits.payload_bytes_max
+
+    def close(self) -> None:
+        """End the threads and processes that wait for steps."""
+        self.threads.close()
+        self.processes.close()
 
     async def call(self, attempt: Attempt, *given: Any) -> Any:
         """Call the function: `given` comes before the arguments of the workflow."""
@@ -87,7 +83,7 @@ class StepCaller:
     async def call_undo(self, attempt: Attempt, fn: Callable[..., Any]) -> None:
         """Call an undo inside the attempt of its step, which may have taken long. See `taking_back`."""
         await self.get_resources(attempt)
-        await self._until_trusted()
+        await self._lease.until_held()
         await self._call_in_time(attempt, partial(fn, **attempt.given))
 
     async def get_resources(self, attempt: Attempt) -> None:
@@ -96,7 +92,7 @@ class StepCaller:
         get = attempt.command.step.resources
         if get is not None:
             attempt.given = await self._in_time(attempt, get)
-            await self._until_trusted()
+            await self._lease.until_held()
 
     def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Call a function, on a thread if it is a plain one, for as long as its timeout allows."""
@@ -126,24 +122,16 @@ class StepCaller:
     # A step that had to wait (for a thread, a process, a transaction) looks at the lease again before it begins: it may
     # have been lost meanwhile, and others may own the run.
 
-    def _is_trusted(self) -> bool:
-        return self._monotonic() < self._lease.until
-
-    async def _until_trusted(self) -> None:
-        """Return when the lease is certainly held; whoever loses it cancels the attempt here."""
-        while not self._is_trusted():
-            await Wakeup().sleep(LOOK_AGAIN_SECONDS)
-
     async def _on_thread(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
         while True:
             try:
-                return await self._threads.run(partial(self._if_trusted, attempt, fn))
-            except _Untrusted:
-                await self._until_trusted()
+                return await self.threads.run(partial(self._if_held, attempt, fn))
+            except _NotHeld:
+                await self._lease.until_held()
 
-    def _if_trusted(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
-        if not self._is_trusted():
-            raise _Untrusted
+    def _if_held(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
+        if not self._lease.is_held:
+            raise _NotHeld
         attempt.has_begun = True
         return fn()
 
@@ -160,7 +148,7 @@ class StepCaller:
             case StepKind.PROCESS:
                 return await self._call_in_process(live, attempt)
             case StepKind.TRANSACTION:
-                return await self._transactions.run(live.journal, attempt)
+                return await self.transactions.run(live.journal, attempt, self._call_encoded)
             case _:
                 assert_never(kind)
 
@@ -185,8 +173,8 @@ class StepCaller:
             progress_bytes_max=self._progress_bytes_max,
         )
         # Waiting for a process, and for it to begin, is not the step's time.
-        async with self._processes.borrow(command.step.name) as process:
-            await self._until_trusted()
+        async with self.processes.borrow(command.step.name) as process:
+            await self._lease.until_held()
             attempt.has_begun = True
             try:
                 result: bytes = await self._in_time(
@@ -201,11 +189,7 @@ class StepCaller:
 
     def _hear(self, live: LiveTree, attempt: Attempt, message: Progressed | Published) -> None:
         if isinstance(message, Progressed):
-            self._progressed(live, attempt, message.progress)
+            self._reports.progressed(live, attempt, message.progress)
         else:
             fields: dict[str, Any] = TAGGED.decode(message.fields, f"what step {attempt.command.call} publishes")
-            self._published(live, attempt, fields)
-
-    def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
-        """See `TransactionSteps`."""
-        self._transactions.refuse(journal, command, reason)
+            self._reports.published(live, attempt, fields)

@@ -1,6 +1,6 @@
 """Runs attempts of steps and reports each outcome as an event.
 
-Which attempts run now and which wait is decided here, and how a function is called in `calling`. An attempt that fails
+Which attempts run now and which wait is decided here, and how a function is called in `caller`. An attempt that fails
 is retried if its policy says so: the failure and the time of the next attempt go into the journal, and until then the
 step holds no slot. The executor never feeds an execution: outcomes are reported to the worker, which does that from a
 plain callback.
@@ -10,35 +10,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 from outlive._define.unkept import UnkeptError
 from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
 from outlive._replay.command import RunStep
-from outlive._runtime.clock import MICROSECONDS, Clock
-from outlive._runtime.commit.committer import rolled_back
+from outlive._runtime.clock import MICROSECONDS
+from outlive._runtime.commit.committer import Committer, rolled_back
+from outlive._runtime.environment import Environment
 from outlive._runtime.failures import describe, is_retryable
 from outlive._runtime.gate.breakers import end_of
 from outlive._runtime.gate.gate import Door, Gate
 from outlive._runtime.gate.ticket import End
-from outlive._runtime.lease_deadline import LeaseDeadline
-from outlive._runtime.steps.caller import LOOK_AGAIN_SECONDS, StepCaller
-from outlive._runtime.steps.processes import ProcessLane
-from outlive._runtime.steps.threads import ThreadLane
+from outlive._runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
+from outlive._runtime.steps.caller import StepCaller
 from outlive._runtime.steps.unkept import kept, take_back
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
-from outlive._store.contract import Transaction
+from outlive._runtime.tree.step_reports import StepReports
 from outlive._tasks import own_task
-from outlive.telemetry import Counters
 
 STEPS_PER_LANE_MAX = 100
 """Steps that one lane runs before the event loop gets a turn."""
-
-Report = Callable[[LiveTree, Attempt, bytes | None, AnyEvent | None], None]
-"""Told how an attempt ended: the encoded result of a success, or the event of a failure."""
 
 
 class Executor:
@@ -46,41 +39,22 @@ class Executor:
 
     def __init__(
         self,
+        environment: Environment,
         *,
-        clock: Clock,
-        threads: ThreadLane,
-        processes: ProcessLane,
-        counters: Counters,
-        steps_max: int,
-        progress_bytes_max: int,
-        lease: LeaseDeadline,
+        committer: Committer,
         gate: Gate,
-        begin: Callable[[], Awaitable[Transaction]],
-        report: Report,
-        save_progress: Callable[[LiveTree, Attempt], None],
-        save_published: Callable[[LiveTree, Attempt], None],
+        lease: LeaseDeadline,
+        reports: StepReports,
     ) -> None:
-        self._clock = clock
-        self._counters = counters
-        self._steps_max = steps_max
-        self._progress_bytes_max = progress_bytes_max
+        self._clock = environment.clock
+        self._counters = environment.counters
+        self._steps_max = environment.limits.steps_running_max
+        self._progress_bytes_max = environment.limits.payload_bytes_max
         self._lease = lease
         self._gate = gate
-        self._monotonic = clock.monotonic
-        self._report = report
-        self._save_progress = save_progress
-        self._save_published = save_published
-        self._caller = StepCaller(
-            clock=clock,
-            threads=threads,
-            processes=processes,
-            lease=lease,
-            begin=begin,
-            progress_bytes_max=progress_bytes_max,
-            progressed=self._progress,
-            published=self._publish,
-        )
-        self.refuse = self._caller.refuse
+        self._monotonic = self._clock.monotonic
+        self._reports = reports
+        self.caller = StepCaller(environment, committer=committer, lease=lease, reports=reports)
         self._queue: deque[tuple[LiveTree, Attempt]] = deque()
         self._let_through: deque[tuple[LiveTree, Attempt]] = deque()
         """By the gate, at once: each has a slot."""
@@ -99,8 +73,8 @@ class Executor:
             epoch=runs[0].epoch,
             loop=self._loop,
             now=self._clock.now,
-            save=partial(self._progress, live),
-            publish=partial(self._publish, live),
+            save=partial(self._reports.progressed, live),
+            publish=partial(self._reports.published, live),
             progress_bytes_max=self._progress_bytes_max,
         )
         live.attempts[command.run, command.call] = attempt
@@ -135,7 +109,7 @@ class Executor:
     def _turn_away(self, live: LiveTree, attempt: Attempt, event: AnyEvent) -> None:
         """The gate does not let it through, now or at all."""
         del live.attempts[attempt.command.run, attempt.command.call]
-        self._report(live, attempt, None, event)
+        self._reports.ended(live, attempt, None, event)
 
     @property
     def is_resting(self) -> bool:
@@ -171,6 +145,7 @@ class Executor:
         """Begin nothing more, and look no more whether that would be possible."""
         self._queue.clear()
         self._let_through.clear()
+        self.caller.close()
 
     # -- Lanes -----------------------------------------------------------------------------------------------
 
@@ -232,13 +207,13 @@ class Executor:
         try:
             try:
                 if command.step.resources is not None:
-                    await self._caller.get_resources(attempt)
+                    await self.caller.get_resources(attempt)
                 if command.step.kind is None:
-                    result = kept(command, await self._caller.call(attempt), live.payloads.packer)
+                    result = kept(command, await self.caller.call(attempt), live.payloads.packer)
                 else:
-                    result = await self._caller.call_kind(live, attempt, command.step.kind)
+                    result = await self.caller.call_kind(live, attempt, command.step.kind)
             except UnkeptError as error:
-                await take_back(attempt, error, self._caller.call_undo)
+                await take_back(attempt, error, self.caller.call_undo)
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
             raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
@@ -252,24 +227,9 @@ class Executor:
             ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNTOLD)
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
-            self._report(live, attempt, result, failure)
+            self._reports.ended(live, attempt, result, failure)
         elif attempt.transaction is not None:
             await rolled_back(attempt.transaction)
-
-    # -- What it says ----------------------------------------------------------------------------------------
-
-    def _progress(self, live: LiveTree, attempt: Attempt, data: bytes) -> None:
-        # A thread that goes on after its time is over is not heard any more: its successor may have come further.
-        if attempt.is_wanted and not attempt.is_timed_out:
-            attempt.progress = data
-            if not attempt.is_saving:
-                self._save_progress(live, attempt)
-
-    def _publish(self, live: LiveTree, attempt: Attempt, fields: dict[str, Any]) -> None:
-        if attempt.is_wanted and not attempt.is_timed_out:
-            attempt.unpublished |= fields
-            if not attempt.is_publishing:
-                self._save_published(live, attempt)
 
     def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""

@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from outlive._replay.command import RunStep
-from outlive._runtime.commit.committer import rolled_back
+from outlive._runtime.commit.committer import Committer, rolled_back
 from outlive._runtime.commit.retry import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS
+from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.wakeup import Wakeup
-from outlive._store.contract import Transaction
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import log, run_fields
 
@@ -32,18 +32,10 @@ VERDICTS_MAX = 1_000
 class TransactionSteps:
     """Calls functions in transactions, and keeps what is known of those that could not be committed."""
 
-    def __init__(
-        self,
-        *,
-        begin: Callable[[], Awaitable[Transaction]],
-        call: Callable[[Attempt, Any], Awaitable[bytes]],
-        is_trusted: Callable[[], bool],
-        until_trusted: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._begin = begin
-        self._call = call
-        self._is_trusted = is_trusted
-        self._until_trusted = until_trusted
+    def __init__(self, committer: Committer, lease: LeaseDeadline, *, seconds_max: float) -> None:
+        self._committer = committer
+        self._lease = lease
+        self._seconds_max = seconds_max
         self._verdicts: dict[tuple[int, int, str], tuple[int, Exception]] = {}
 
     def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
@@ -52,7 +44,7 @@ class TransactionSteps:
             self._verdicts.clear()  # Those of trees that others have taken over; at worst an attempt is made again.
         self._verdicts[journal, command.run, command.call] = command.attempt, reason
 
-    async def run(self, journal: int, attempt: Attempt) -> bytes:
+    async def run(self, journal: int, attempt: Attempt, call: Callable[[Attempt, Any], Awaitable[bytes]]) -> bytes:
         """The encoded result of a step; its transaction is open and goes along with the attempt."""
         command = attempt.command
         number, verdict = self._verdicts.pop((journal, command.run, command.call), (0, None))
@@ -61,24 +53,24 @@ class TransactionSteps:
         pause = BACKOFF_FIRST_SECONDS
         while True:
             try:
-                return await self._run_once(attempt)
+                return await self._run_once(attempt, call)
             except StoreUnavailableError as error:
                 extra = run_fields(attempt.run_id, attempt.workflow, step=attempt.name, attempt=attempt.number)
                 log.warning("step %s of run %s is done again: %s", command.call, attempt.run_id, error, extra=extra)
                 await Wakeup().sleep(pause)
                 pause = min(BACKOFF_MAX_SECONDS, pause * 2)
 
-    async def _run_once(self, attempt: Attempt) -> bytes:
+    async def _run_once(self, attempt: Attempt, call: Callable[[Attempt, Any], Awaitable[bytes]]) -> bytes:
         # Waiting for a transaction is not the step's time.
-        transaction = await self._begin()
-        while not self._is_trusted():
+        transaction = await self._committer.begin(seconds_max=self._seconds_max)
+        while not self._lease.is_held:
             # Others may own the run by now, and nobody is to wait for a lock that nothing is done with.
             await asyncio.shield(rolled_back(transaction))
-            await self._until_trusted()
-            transaction = await self._begin()
+            await self._lease.until_held()
+            transaction = await self._committer.begin(seconds_max=self._seconds_max)
         try:
             handle = transaction.handle
-            result = await self._call(attempt, handle if attempt.command.step.is_async else handle.sync)
+            result = await call(attempt, handle if attempt.command.step.is_async else handle.sync)
         except BaseException:
             # Shielded: whoever cancels it a second time must not leave the transaction open.
             await asyncio.shield(rolled_back(transaction))

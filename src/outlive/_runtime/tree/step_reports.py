@@ -1,16 +1,17 @@
-"""What a running step says before it ends: how far it came, and what it shows of its run.
+"""What a running step says: how far it came, what it shows of its run, and how it ended.
 
-A step says both from any thread and as often as it likes. What it said while something earlier is on its way to
-the disk waits and is merged, so that a chatty step costs one event for each commit and no more; what it said last is
-written with its outcome at the latest.
+A step says the first two from any thread and as often as it likes. What it said while something earlier is on its way
+to the disk waits and is merged, so that a chatty step costs one event for each commit and no more; what it said last
+is written with its outcome at the latest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
 from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
-from outlive._journal.event import RunPublished, StepProgressed
+from outlive._journal.event import AnyEvent, RunPublished, StepProgressed
 from outlive._replay.command import RunStep
 from outlive._replay.deciding import merge_published
 from outlive._runtime.clock import Clock
@@ -18,59 +19,98 @@ from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.phase import TreePhase
 
+StepOutcome = tuple[LiveTree, Attempt, bytes | None, AnyEvent | None]
+"""How an attempt ended: the encoded result of a success, or the event of a failure."""
+
+
+class TreeMover(Protocol):
+    """The worker, as far as it matters here."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no more facts are wanted."""
+
+    def guarding(self, live: LiveTree) -> AbstractContextManager[None]:
+        """Park a tree if what is done in here goes wrong."""
+
+    def settle(self, live: LiveTree) -> None:
+        """Decide what a tree does next."""
+
+    def take_outcomes(self, outcomes: list[StepOutcome]) -> None:
+        """Go on with the trees whose attempts have ended."""
+
 
 class StepReports:
-    """Makes facts of what running steps say."""
+    """Makes facts of what running steps say, and brings their outcomes to the worker from a plain callback."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        guarding: Callable[[LiveTree], AbstractContextManager[None]],
-        settle: Callable[[LiveTree], None],
-        is_stopping: Callable[[], bool],
-    ) -> None:
+    def __init__(self, clock: Clock, worker: TreeMover) -> None:
         self._clock = clock
-        self._guarding = guarding
-        self._settle = settle
-        self._is_stopping = is_stopping
+        self._worker = worker
+        self._loop = asyncio.get_running_loop()
+        self.outcomes: list[StepOutcome] = []
+        """Of attempts that have ended and whose runs have not gone on yet."""
 
-    def save_progress(self, live: LiveTree, attempt: Attempt) -> None:
+    def ended(self, live: LiveTree, attempt: Attempt, result: bytes | None, failure: AnyEvent | None) -> None:
+        """An attempt has ended; the outcomes of one turn of the event loop go on together."""
+        if not self.outcomes:
+            self._loop.call_soon(self._bring_outcomes)
+        self.outcomes.append((live, attempt, result, failure))
+
+    def _bring_outcomes(self) -> None:
+        outcomes, self.outcomes = self.outcomes, []
+        self._worker.take_outcomes(outcomes)
+
+    def progressed(self, live: LiveTree, attempt: Attempt, data: bytes) -> None:
+        """A step has come so far."""
+        # A thread that goes on after its time is over is not heard any more: its successor may have come further.
+        if attempt.is_wanted and not attempt.is_timed_out:
+            attempt.progress = data
+            if not attempt.is_saving:
+                self._save_progress(live, attempt)
+
+    def _save_progress(self, live: LiveTree, attempt: Attempt) -> None:
         """Write how far a step came; once that is durable, how much further it came meanwhile."""
         command, data = attempt.command, attempt.progress
         # The step may have ended, or been given up, while its last progress waited for its turn.
         if data is None or not self._may_save(live, command):
             return
         attempt.progress, attempt.is_saving = None, True
-        with self._guarding(live):
+        with self._worker.guarding(live):
             payload = live.pack(data, f"the progress of step {command.call}")
             live.happen(StepProgressed(at=self._clock.now(), run=command.run, call=command.call, progress=payload))
 
         def saved() -> None:
             attempt.is_saving = False
-            self.save_progress(live, attempt)
+            self._save_progress(live, attempt)
 
         live.add_effect(saved)
-        self._settle(live)
+        self._worker.settle(live)
 
-    def save_published(self, live: LiveTree, attempt: Attempt) -> None:
+    def published(self, live: LiveTree, attempt: Attempt, fields: dict[str, Any]) -> None:
+        """A step has published these fields."""
+        if attempt.is_wanted and not attempt.is_timed_out:
+            attempt.unpublished |= fields
+            if not attempt.is_publishing:
+                self._save_published(live, attempt)
+
+    def _save_published(self, live: LiveTree, attempt: Attempt) -> None:
         """Write what a step has published; once that is durable, what it has published meanwhile."""
         if not self._may_save(live, attempt.command):
             return
-        with self._guarding(live):
+        with self._worker.guarding(live):
             if not publish_pending(live, attempt, at=self._clock.now()):
                 return
 
         def saved() -> None:
             attempt.is_publishing = False
-            self.save_published(live, attempt)
+            self._save_published(live, attempt)
 
         attempt.is_publishing = True
         live.add_effect(saved)
-        self._settle(live)
+        self._worker.settle(live)
 
     def _may_save(self, live: LiveTree, command: RunStep) -> bool:
-        is_moving = live.phase is TreePhase.MOVING and not self._is_stopping()
+        is_moving = live.phase is TreePhase.MOVING and not self._worker.is_stopping
         return is_moving and (command.run, command.call) in live.execution.calls
 
 
