@@ -18,7 +18,7 @@ NoticeKind = Literal["requested", "reminder", "escalated"]
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a run asks people for: everything that somebody without its code must know to answer."""
+    """What a run asks people for: everything that a person without its code must know to answer."""
 
     title: str = ""
     form: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -35,7 +35,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a person decided."""
 
     id: str
-    """Made with the decision: whoever sent it knows it again."""
+    """Made with the decision: its sender knows it again."""
     nonce: int
     """Of the tree that was asked. A run that goes on as a new one has the same id and may ask the same again, and a
     decision that was on its way to the old one is not for the new one."""
@@ -59,7 +59,7 @@ class Approval(Generic[F]):
     form: F | None = None
     """The form as it was filled in; a rejection may come without."""
     is_first: bool = True
-    """For who decides: False if somebody else had decided before, and this is what they decided."""
+    """For the person who decides: False if another had decided before, and this is that decision."""
 
     def __bool__(self) -> bool:
         # Without this a rejection would be as true as every object, and `if answer:` would let it pass.
@@ -83,14 +83,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNotice:
-    """What the `notify` step of an approval is told, so that it can tell people."""
+    """What the `notify` step of an approval is given, so that it can notify people."""
 
     run_id: str
     name: str
     kind: NoticeKind
     title: str
     assignees: tuple[str, ...]
-    """Everybody who is asked by now."""
+    """The people who are asked by now."""
     deadline: datetime | None
     request: str
     """The id of the request, for `engine.approve(..., request=...)`."""

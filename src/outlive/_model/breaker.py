@@ -4,7 +4,7 @@
                                       ^                           |
                                       +----a trial fails, or is never heard of again
 
-Whoever wants to call is given a permit, and says how it went. Every change between these three is a new *epoch*, and a
+A caller is given a permit, and says how the call went. Every change of phase is a new *epoch*, and a
 permit knows the epoch it was given in: an outcome that comes late, from before the breaker opened, or of a trial that
 was given up, says nothing about now and is ignored.
 
@@ -28,14 +28,14 @@ from outlive._model import given
 
 _MICROSECONDS = 1_000_000
 SPACING = 50_000
-"""Those who are refused come back one after the other, this far apart, and so find out how the first of them fared."""
+"""Refused calls come back one after the other, this far apart, and so find out how the first of them went."""
 TRIAL_LOOK = 1_000_000
-"""How soon one who finds all trials taken looks again."""
+"""How soon a call that finds all trials taken looks again."""
 NEVER = 1 << 62
 
 
 class Phase(enum.Enum):
-    """What a breaker does with those who want to call."""
+    """What a breaker does with calls."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -52,9 +52,9 @@ class BreakerState(msgspec.Struct, frozen=True, omit_defaults=True):
     until_at: int = 0
     """While it is open."""
     refused: int = 0
-    """How many were told to come back since it opened."""
+    """How many calls were refused since it opened."""
     trials: dict[str, int] = {}
-    """While it is half open: the permits under way, and when each has failed if nobody hears of it."""
+    """While it is half open: the permits under way, and when each counts as failed if it is not heard of."""
 
 
 class Permit(NamedTuple):
@@ -78,7 +78,7 @@ class Breaker:
 
     Args:
         name: steps with breakers of the same name share one.
-        failures: so many in a row open it.
+        failures: how many in a row open it.
         reset: seconds, or a timedelta, for which it stays open.
         trials: how many calls may be under way when it tries again; the first that succeeds closes it.
         on: which exceptions count; any other means that there was an answer. A timeout always counts.
@@ -126,7 +126,7 @@ class Breaker:
     ) -> tuple[BreakerState, Permit | Refusal]:
         """A permit, or when to ask again. Asking twice with one id is asking once.
 
-        A trial has failed `lapse` microseconds from now if nobody hears of it; without, nobody waits for that.
+        A trial counts as failed if it is not heard of for `lapse` microseconds; without, it never does.
         """
         state = self.settle(state, now_at=now_at)
         match state.phase:
@@ -155,7 +155,7 @@ class Breaker:
         return self._opened(state, now_at)
 
     def withdraw(self, state: BreakerState, permit_id: str, *, now_at: int) -> BreakerState:
-        """The call was not made, or nobody will know how it went: that says nothing about what is called."""
+        """The call was not made, or it will not be known how it went: that says nothing about what is called."""
         state = self.settle(state, now_at=now_at)
         left = {id: until_at for id, until_at in state.trials.items() if id != permit_id}
         return state if len(left) == len(state.trials) else replace(state, trials=left)

@@ -27,7 +27,7 @@ class CheckpointKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One row of a run. What is wrong with it is told when it is made.
+    """One row of a run. What is wrong with it is refused when it is made.
 
     Args:
         sequence: its place in the run, 0 or more; a run has each number once, in any order and with any gaps.

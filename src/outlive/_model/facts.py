@@ -1,4 +1,4 @@
-"""What an observer of a machine is told: one small frozen value for each thing that happened."""
+"""What an observer of a machine is given: one small frozen value for each thing that happened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Fact:
     machine: str
     version: int
     state: str
-    """The name of the state that the run is in; empty if nobody knows, as its journal could not be read."""
+    """The name of the state that the run is in; empty if its journal could not be read."""
     at: datetime
     """When it became a fact, by the clock of the engine, in UTC."""
 

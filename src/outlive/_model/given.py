@@ -263,6 +263,6 @@ def many(where: str, name: str, values: object) -> Iterable[Any]:
 
 
 def keep(frozen: object, **fields: Any) -> None:
-    """Put checked values into an object that is frozen for everybody else."""
+    """Put checked values into a frozen object."""
     for name, value in fields.items():
         object.__setattr__(frozen, name, value)

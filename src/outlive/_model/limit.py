@@ -9,10 +9,10 @@ Two books
 *Spent* is the truth: what was let through, at which instant. No call begins that is not booked there, so there are
 never more calls than the tiers allow, whatever crashes.
 
-*Lined up* is a plan: everybody who has to wait long is booked there at the instant of their turn, and so each of a
-thousand waiters comes back at an instant of their own and not all of them at the next free one. Who comes back on
-their turn is looked up in the first book only; who is new must fit into both, and so does not push in. The plan is
-not to be trusted (waiters die, and come late): a waiter who finds no room on their turn is lined up again.
+*Lined up* is a plan: a call that has to wait long is booked there at the instant of its turn, and so each of a thousand
+waiting calls comes back at an instant of its own and not all of them at the next free one. A call that comes back on
+its turn must fit into the first book only; a new one must fit into both, and so does not push in. The plan is not to be
+trusted (waiting calls die, and come late): one that finds no room on its turn is lined up again.
 
 A wait of up to `patience` is a reservation: the call is booked as spent at that later instant and must not begin
 before it.
@@ -66,7 +66,7 @@ class Tier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenBucket:
-    """So many calls a second in the long run, and so many at once: a bucket of `burst` tokens, refilled at `rate`.
+    """`rate` calls a second in the long run, and `burst` at once: a bucket of `burst` tokens, refilled at `rate`.
 
     Args:
         rate: tokens a second; may be less than one.
@@ -115,7 +115,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True)
 class FixedWindow:
-    """So many calls in each window of so many seconds; a window of 60 seconds begins with every minute (UTC).
+    """`limit` calls in each window of `seconds`; a window of 60 seconds begins with every minute (UTC).
 
     Args:
         limit: calls in one window.
@@ -148,7 +148,7 @@ class FixedWindow:
     def earliest(self, level: Level, cost: int, now_at: int) -> int:
         """See `Tier`."""
         began_at, spent = level
-        # Somebody may have been let through for a later window: nobody overtakes them.
+        # A call may have been let through for a later window: no call overtakes it.
         window_at = max(self._begin(now_at), began_at)
         if window_at > began_at or spent + cost <= self.limit:
             return max(now_at, window_at)
@@ -161,13 +161,13 @@ class FixedWindow:
         return window_at, cost + (spent if window_at == began_at else 0)
 
     def refund(self, level: Level, cost: int) -> Level:
-        """See `Tier`. Whoever has a place in a window had found those before it full."""
+        """See `Tier`. A call that has room in a window had found those before it full."""
         windows, spent = divmod(level[1] - cost, self.limit)
         return level[0] + windows * round(self.seconds * _MICROSECONDS), spent
 
 
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a limit remembers, by the labels of its tiers: a tier that was changed begins anew."""
+    """What a limit remembers, by the labels of its tiers: a tier that was changed begins empty."""
 
     spent: dict[str, Level] = {}
     lined_up: dict[str, Level] = {}
@@ -245,7 +245,7 @@ class RateLimit:
     ) -> tuple[LimitState, Room | Turn]:
         """Let a call through within `patience` microseconds, or say when it is its turn and line it up.
 
-        `has_turn` is for one who was lined up and comes back.
+        `has_turn` is for a call that was lined up and comes back.
         """
         at, tier = self._latest(state.spent, cost, now_at)
         if not has_turn or at > now_at + patience:
@@ -254,7 +254,7 @@ class RateLimit:
         lined_up = self._charged(state.lined_up, cost, at)
         if at > now_at + patience:
             return LimitState(state.spent, lined_up), Turn(at, tier)
-        # Whoever comes back is in the plan already.
+        # A call that comes back is in the plan already.
         return LimitState(self._charged(state.spent, cost, at), state.lined_up if has_turn else lined_up), Room(at)
 
     def try_now(self, state: LimitState, *, cost: int, now_at: int) -> tuple[LimitState, Room | Turn]:
@@ -263,7 +263,7 @@ class RateLimit:
         return (after if isinstance(answer, Room) else state), answer
 
     def give_back(self, state: LimitState, *, cost: int) -> LimitState:
-        """Somebody who was lined up does not come."""
+        """A call that was lined up does not come."""
         lined_up = {
             tier.label: tier.refund(state.lined_up[tier.label], cost)
             for tier in self.tiers

@@ -74,7 +74,7 @@ class Limits:
     inbox_messages_max: int = 10_000
     """Messages that wait for one tree of runs."""
     transaction_seconds_max: int = 30
-    """How long the transaction of a step may be open; on SQLite never longer than 4, because everybody waits for it."""
+    """How long the transaction of a step may be open; on SQLite never longer than 4, as all writers wait for it."""
     turns_per_event_max: int = 1_000_000
     """Turns of a run's loop between two events."""
     attempts_max: int = 10

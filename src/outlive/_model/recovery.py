@@ -9,7 +9,7 @@ from outlive._model import given
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How an engine takes over runs that lost their worker (orphans), and which of these go on by themselves.
+    """How an engine takes over runs that lost their worker (orphans), and which of them go on by themselves.
 
     Orphans are taken oldest first and at a bounded rate; new work is never behind all of them. An orphan that is not
     to go on is parked with the reason; `engine.resume(id)` lets it go on all the same.

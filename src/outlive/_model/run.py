@@ -50,7 +50,7 @@ def definition_key(workflow: str, version: int) -> str:
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One run as everybody outside its journal sees it."""
+    """One run as it is seen from outside its journal."""
 
     id: str
     journal: int = 0
@@ -68,7 +68,7 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     wake_at: int | None = None
     """When a worker should look at it; None when only a message can wake it."""
     owner: str = ""
-    """The worker that runs it; empty when nobody does."""
+    """The worker that runs it; empty when none does."""
     epoch: int = 0
     """How many times the tree was claimed: the fencing token."""
     attempts: int = 0

@@ -1,4 +1,4 @@
-"""What the commands share: the options that name a store, the shape of answers, and how an error is told.
+"""What the commands share: the options that name a store, the shape of answers, and how an error is printed.
 
 A person at a terminal wants one line and a program wants a number. So a mistake in the command itself (a wrong URL, a
 file that cannot be imported) is one line and exit code 2, everything else that Outlive refuses is one line and exit
@@ -48,7 +48,7 @@ def place_of(url: str) -> str:
     """The URL, if there is something to look at: a command that only looks creates nothing.
 
     Raises:
-        Mistake: there is no such file, or nobody outside could see it.
+        Mistake: there is no such file, or it cannot be seen from outside.
     """
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
@@ -96,7 +96,7 @@ def print_json(value: Any) -> None:
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under their titles, for people: each on one line, which ends where the terminal does."""
     table = [[title.upper() for title in titles], *([" ".join(cell.split()) for cell in row] for row in rows)]
-    # A pipe has no width: whoever looks for a word in the output must find it.
+    # A pipe has no width: a search for a word in the output must find it.
     is_seen = sys.stdout.isatty() or "COLUMNS" in os.environ
     width_max = shutil.get_terminal_size().columns if is_seen else None
     widths = [max(len(row[column]) for row in table) for column in range(len(titles) - 1)]

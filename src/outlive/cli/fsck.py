@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @store_option
-@click.option("--repair", is_flag=True, help="Write run rows and wake-ups anew from the journals; never a journal.")
+@click.option("--repair", is_flag=True, help="Write run rows and wake-ups again from the journals; never a journal.")
 @json_option
 def fsck(*, url: str, repair: bool, as_json: bool) -> None:
     """Prove that a store is whole.

@@ -1,7 +1,7 @@
 """`outlive recovery`: runs that do not move, and what a person can do about it.
 
-Nothing here moves a run by itself. A wish is put into the inbox of the run, durable when the command returns, and the
-next worker that has the workflow follows it.
+Nothing here moves a run by itself. A request is put into the inbox of the run; it is durable when the command returns,
+and the next worker that has the workflow follows it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ async def _resume_all(url: str) -> int:
                 try:
                     await engine.resume(it.run.id)
                 except (RunNotParkedError, RunFinishedError, RunNotFoundError):
-                    continue  # Somebody else was faster.
+                    continue  # Another person was faster.
                 except OutliveError as error:
                     click.echo(f"run {it.run.id} could not be resumed: {error}", err=True)
                     continue  # The others are not to suffer for it.
@@ -153,16 +153,16 @@ async def _resume_all(url: str) -> int:
 @store_option
 def skip(*, run_id: str, call: str | None, result: str | None, url: str) -> None:
     """Let a parked run go on without the step that it cannot get past."""
-    wish: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     if result is not None:
         try:
-            wish["result"] = json.loads(result)
+            given["result"] = json.loads(result)
         except ValueError as error:
             raise Mistake(f"--result is no JSON: {error}") from error
-    run(_skip(url, run_id, call, wish))
+    run(_skip(url, run_id, call, given))
     click.echo(f"run {run_id} goes on without the step as soon as a worker takes it")
 
 
-async def _skip(url: str, run_id: str, call: str | None, wish: dict[str, Any]) -> None:
+async def _skip(url: str, run_id: str, call: str | None, given: dict[str, Any]) -> None:
     async with _engine(url) as engine:
-        await engine.skip_step(run_id, call, **wish)
+        await engine.skip_step(run_id, call, **given)

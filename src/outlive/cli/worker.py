@@ -3,7 +3,7 @@
 The first SIGTERM or SIGINT asks: the worker claims nothing more, lets the steps that run finish within the grace,
 releases everything that it owns in one commit and exits with 0. A store that is away keeps it for a few seconds more
 than the grace: its supervisor has less patience than an outage. The second one does not ask: the process is gone at
-once, with 128 + the signal, and whoever shares its machine sees that and goes on.
+once, with 128 + the signal, and other workers on its machine see that and go on.
 
 A thread of its own hears them. A step that blocks the event loop keeps the loop from hearing anything, and Python's
 own handlers run in the main thread, which is the blocked one: then not even the second signal would end the process.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 10.0
 LEFT_SECONDS = 2.0
-"""How long threads that somebody else began may keep the process after everything was released."""
+"""How long threads of other libraries may keep the process after everything was released."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("outlive.worker")
@@ -155,7 +155,7 @@ def _engine_from(app: str, found: Any, given: dict[str, Any], *, is_store_given:
 
 
 class Stop:
-    """Whether somebody wants this process to stop, and how much."""
+    """Whether this process was asked to stop, and how often."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()

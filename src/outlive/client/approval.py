@@ -1,4 +1,4 @@
-"""The desk where people decide: find the request, check the form, and leave exactly one decision.
+"""How people decide: find the request, check the form, and leave exactly one decision.
 
 A decision is a message with a key that is made of its request, and the store keeps one message for each key. So however
 many decide, at once or a year later, from whatever process, one of them is first. The others are answered with what the
@@ -24,8 +24,8 @@ from outlive._model.approval import Approval, Decision
 from outlive._store.contract import Delivery, Message, MessageKind
 from outlive.client.access import Access
 from outlive.client.audit import ApprovalEntry, Audit, Key, approval_of
+from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_decision
-from outlive.client.post import Post
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalFormError,
@@ -35,12 +35,12 @@ from outlive.errors import (
 )
 
 
-class ApprovalDesk:
+class Approvals:
     """Lists what runs ask people for, and takes decisions."""
 
-    def __init__(self, access: Access, *, post: Post, new_id: Callable[[], str]) -> None:
+    def __init__(self, access: Access, *, inbox: Inbox, new_id: Callable[[], str]) -> None:
         self._access = access
-        self._post = post
+        self._inbox = inbox
         self._new_id = new_id
 
     async def entries(self, run_id: str) -> list[ApprovalEntry]:
@@ -96,7 +96,7 @@ class ApprovalDesk:
             blobs=(blob,) if blob else (),
         )
         try:
-            return await self._post.deliver(message) is Delivery.ACCEPTED
+            return await self._inbox.deliver(message) is Delivery.ACCEPTED
         except RunFinishedError:
             return False
 

@@ -49,7 +49,7 @@ class ApprovalEntry:
     status: ApprovalStatus
     title: str
     assignees: tuple[str, ...]
-    """Everybody who is asked by now."""
+    """The people who are asked by now."""
     schema: dict[str, Any] | None
     """The JSON Schema of the form; None if there is nothing to fill in."""
     requested_at: datetime
@@ -58,7 +58,7 @@ class ApprovalEntry:
     decision: Approval[Any] | None = None
     """Who decided what and when; the form as plain values."""
     closed_at: datetime | None = None
-    """When it was found that nobody waits for a decision any more."""
+    """When it was found that the run waits for a decision no longer."""
     reason: str = ""
     """Why it is closed."""
 

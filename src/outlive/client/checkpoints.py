@@ -6,11 +6,11 @@ order however they went in, and clearing one run leaves the others.
 
 An answer that is lost
 ----------------------
-`append` may raise `CommitUnknownError`, or be cancelled while it is under way: then nobody knows whether the row is
+`append` may raise `CommitUnknownError`, or be cancelled while it is under way: then it is not known whether the row is
 there. The row that was sent is kept, with the random token that makes it this append's own. Appending an equal
 checkpoint again sends that very row, which a store takes once: if it had been written, that is the answer to the first
-question and no duplicate; if somebody else was there first, it is one. Any other append of an equal checkpoint has a
-token of its own, so that two writers that write the same are told of each other. A process that was killed has no such
+question and no duplicate; if another writer was there first, it is one. Any other append of an equal checkpoint has a
+token of its own, so that two writers that write the same hear of each other. A process that was killed has no such
 memory, and needs none: it loads its run before it goes on.
 """
 
@@ -34,7 +34,7 @@ from outlive.errors import (
 )
 
 DOUBTFUL_MAX = 1_000
-"""Rows that are remembered because nobody knows whether they are there; the oldest are forgotten first."""
+"""Rows that are remembered because it is not known whether they are there; the oldest are forgotten first."""
 
 _KINDS = {kind.value: kind for kind in CheckpointKind}
 
@@ -60,7 +60,7 @@ class CheckpointStore:
             InvalidRunIdError: the id cannot be one.
             PayloadTooLargeError: the output is over `payload_bytes_max`.
             StoreUnavailableError: nothing was written.
-            CommitUnknownError: nobody knows whether it was written.
+            CommitUnknownError: it is not known whether it was written.
         """
         check_run_id(run_id)
         if not isinstance(row, Checkpoint):
@@ -81,7 +81,7 @@ class CheckpointStore:
             raise
         except BaseException:
             if doubt is not None and doubt[1] is sealed:
-                self._doubt(key, row, sealed)  # This time nothing happened; of the time before nobody knows.
+                self._doubt(key, row, sealed)  # This time nothing happened; of the time before it is not known.
             raise
         if not is_there:
             raise DuplicateCheckpointError(run_id, row.sequence)
@@ -150,7 +150,7 @@ class CheckpointStore:
                 sequence=sequence,
                 state=body.state,
                 task=body.task,
-                # Whoever does not know what a row says begins its state again: more work, and nothing is skipped.
+                # A reader that does not know what a row says begins its state again: more work, and nothing is skipped.
                 kind=kind or CheckpointKind.STATE,
                 output=output,
                 version=body.version,

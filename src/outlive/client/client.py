@@ -27,12 +27,12 @@ from outlive._model import Limits, Run, RunFilter, RunStatus, WaitKind, check_ru
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access
-from outlive.client.approval import ApprovalDesk
+from outlive.client.approval import Approvals
 from outlive.client.birth import birth
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
+from outlive.client.inbox import Inbox, codec_of_value
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
-from outlive.client.post import Post, codec_of_value
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
@@ -92,8 +92,8 @@ class Client:
         )
         self.start = self._starter.start
         """Start a run; its id. See `Engine.start`."""
-        self._post = Post(access, inbox_messages_max=limits.inbox_messages_max, ring=ring)
-        self.desk = ApprovalDesk(access, post=self._post, new_id=new_id)
+        self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max, ring=ring)
+        self.approvals = Approvals(access, inbox=self._inbox, new_id=new_id)
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=nonce)
         self.info = access.info
 
@@ -288,7 +288,7 @@ class Client:
             wanted: Bound[Any] = bound(workflow, tuple(args))
             spec = wanted.workflow.spec
             change = birth(check_run_id(run_id), *self._starter.created(wanted))
-        data = await self._post.encode_signal(run_id, name, payload, spec)
+        data = await self._inbox.encode_signal(run_id, name, payload, spec)
         stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
         message = Message(
             run_id=run_id,
@@ -299,7 +299,7 @@ class Client:
             payload=stored,
             blobs=(blob,) if blob else (),
         )
-        await self._post.deliver(message, start=change)
+        await self._inbox.deliver(message, start=change)
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop. See `Engine.cancel`."""
@@ -314,7 +314,7 @@ class Client:
             return
         key = key_of_cancel(run.number, run.nonce)
         at = self.access.store.now()
-        await self._post.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
+        await self._inbox.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
 
     async def _end_here(self, root: Run, reason: str) -> bool:
         """End a run whose code has nothing to clean up, or cannot; False if it moves all the same."""
@@ -333,7 +333,7 @@ class Client:
     async def resume(self, run_id: str) -> None:
         """Let a parked run go on. See `Engine.resume`."""
         root = await self.access.root_of(await self.info(run_id))
-        await self._post.deliver(self._resumption(root))
+        await self._inbox.deliver(self._resumption(root))
 
     def _resumption(self, root: Run) -> Message:
         if root.status is not RunStatus.PARKED:
@@ -364,7 +364,7 @@ class Client:
             blobs=(blob,) if blob else (),
         )
         # The skip first: if only one of the two finds room in the inbox, the run must not go on without it.
-        await self._post.deliver(skip, then=resumption)
+        await self._inbox.deliver(skip, then=resumption)
 
 
 def _status(status: RunStatus | str) -> RunStatus:

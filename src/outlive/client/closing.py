@@ -1,7 +1,7 @@
 """Ending a tree from outside: one that is cancelled while parked or before it began, or replaced by a new run.
 
-The change is written like every other one, by compare-and-swap on the journal's end. Whoever else moves the tree first
-wins, and a worker that still owns it finds its next seq taken.
+The change is written like every other one, by compare-and-swap on the journal's end. Another writer that moves the tree
+first wins, and a worker that still owns it finds its next seq taken.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from outlive.errors import UNDO_FAILED
 
 
 def is_at_rest(root: Run) -> bool:
-    """Whether a tree can be ended by anybody: it is parked, so that its code cannot clean up, or was never claimed, so
-    that there is nothing to clean up. Code that has not begun must not begin only to be told to stop: a saga waits for
+    """Whether a tree can be ended from outside: it is parked, so that its code cannot clean up, or was never claimed,
+    so that there is nothing to clean up. Code that has not begun must not begin only to be stopped: a saga waits for
     the steps it has asked for and undoes them.
     """
     is_unbegun = root.status is RunStatus.PENDING and root.epoch == 0 and not root.owner
@@ -50,9 +50,9 @@ def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at
             change.runs.append(ended)
     if root.parent_id is not None:
         # The run that started this tree detached may wait for its end.
-        told = Ended(run_id=root.id, status=RunStatus.CANCELLED)
+        end = Ended(run_id=root.id, status=RunStatus.CANCELLED)
         key = key_of_end(root.id, root.nonce)
-        change.messages.append(Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, key=key, ended=told))
+        change.messages.append(Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, key=key, ended=end))
     return change
 
 

@@ -72,7 +72,7 @@ class RunHandle(Generic[R]):
         self, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
     ) -> Approval[Any]:
         """Approve what it asks for. See `Engine.approve`."""
-        return await self._client.desk.decide(
+        return await self._client.approvals.decide(
             self.id, name, approved=True, by=by, form=form, comment=comment, request=request
         )
 
@@ -80,13 +80,13 @@ class RunHandle(Generic[R]):
         self, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
     ) -> Approval[Any]:
         """Reject what it asks for. See `Engine.approve`."""
-        return await self._client.desk.decide(
+        return await self._client.approvals.decide(
             self.id, name, approved=False, by=by, form=form, comment=comment, request=request
         )
 
     async def approvals(self) -> list[ApprovalEntry]:
         """What it has asked people for, oldest first, with who decided what and when."""
-        return await self._client.desk.entries(self.id)
+        return await self._client.approvals.entries(self.id)
 
     async def set_aside(self) -> list[SetAside]:
         """Messages that its code could not read, oldest first. See `Engine.set_aside`."""

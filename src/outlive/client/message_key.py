@@ -45,11 +45,11 @@ def key_of_decision(nonce: int, number: int, call: str) -> str:
 
 
 def key_of_end(run_id: str, nonce: int, *, generation: int = 0, forgotten: int = 0) -> str:
-    """One key for all who may tell a run of the end of one that it started detached: it is told once.
+    """One key for every message to a run about the end of one that it started detached: one of them counts.
 
-    A generation of the starter that asks anew must hear what an earlier one, whose keys it has, was told; so must one
-    that has put so many events into a snapshot, what it was told among them. And another run under the same id has an
-    end of its own.
+    A generation of the starter that asks again must hear what an earlier one, whose keys it has, has heard; so must one
+    that has put that many events into a snapshot, the message among them. And another run under the same id has an end
+    of its own.
     """
     key = f"@ended/{run_id}/{nonce:x}"
     if forgotten:
@@ -58,7 +58,7 @@ def key_of_end(run_id: str, nonce: int, *, generation: int = 0, forgotten: int =
 
 
 def kind_in(message_key: str) -> MessageKind | None:
-    """What kind of message has this key; None if that cannot be told. The key of a signal begins with a run id, which
+    """What kind of message has this key; None if it does not say. The key of a signal begins with a run id, which
     has no '@'."""
     return _KINDS.get(message_key.partition("/")[0])
 

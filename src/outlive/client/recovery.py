@@ -1,6 +1,6 @@
 """Runs that do not go on by themselves, or not yet, and why: what a person looks at after something went wrong.
 
-A run that a live worker moves, and one that waits for a timer or for the world, is as it should be and is not told of.
+A run that a live worker moves, and one that waits for a timer or for the world, is as it should be and is not listed.
 Four kinds are: parked runs, which wait for a person; damaged ones, whose rows cannot be read; interrupted ones, whose
 worker is gone and which wait for another; and those that are due while no live worker has their definition.
 """
@@ -25,7 +25,7 @@ class IncompleteKind(enum.Enum):
     PARKED = "parked"
     """It stopped with a reason; `resume`, `skip_step` or `cancel` decide."""
     INTERRUPTED = "interrupted"
-    """Its worker is gone, and nobody has taken it over yet."""
+    """Its worker is gone, and no other has taken it over yet."""
     DAMAGED = "damaged"
     """Its row in the store cannot be read, so no worker takes it; `outlive fsck --repair` writes it again."""
     UNDEFINED = "undefined"
@@ -51,7 +51,7 @@ async def find_incomplete(
     """
     found: list[Incomplete] = []
     async for page in _open_roots(store, before):
-        # After the runs: whoever owned one of them by then had begun before.
+        # After the runs: a worker that owned one of them then had begun before.
         workers = await store.list_workers()
         live = [worker for worker in workers if worker.is_live]
         now_at = store.now()

@@ -20,7 +20,7 @@ Unpack = Callable[[Payload], Stored]
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A message that the code of a run could not read. It is in nobody's way: the run waits for the next one."""
+    """A message that the code of a run could not read. It blocks nothing: the run waits for the next one."""
 
     id: str
     """Where it is in the journal; tells the messages of one tree apart."""

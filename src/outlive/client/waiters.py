@@ -44,7 +44,7 @@ class Waiters:
                     future.set_result(run)
 
     def saw(self, run_id: str) -> None:
-        """A run that somebody waits for is there."""
+        """An awaited run is there."""
         if run_id in self._waiting:
             self._seen[run_id] = True
 
@@ -68,7 +68,7 @@ class Waiters:
                 self._seen.pop(run_id, None)
 
     def close(self) -> None:
-        """Let everybody go: the engine stops."""
+        """The engine stops: everything that waits raises."""
         if self._poller is not None:
             self._poller.cancel()
         for run_id in list(self._waiting):
@@ -119,7 +119,7 @@ class Waiters:
         return await self._store.find_runs(sorted(ids)) if ids else {}
 
     async def _find_each(self, ids: list[str]) -> dict[str, Run]:
-        """Look for one run at a time; who waits for one that cannot be looked at is told."""
+        """Look for one run at a time; waiting for one that cannot be read raises."""
         runs: dict[str, Run] = {}
         for run_id in ids:
             try:

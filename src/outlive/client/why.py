@@ -27,7 +27,7 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], others: Mapping[str, Run
     is_due = root.wake_at is not None and root.wake_at <= now_at
     if root.status is RunStatus.PARKED:
         if is_due and not has_definition(live.values(), root):
-            # Somebody has resumed it: to be told to do so once more would help nobody.
+            # A person has resumed it: the advice to resume it would not help.
             return f"it is to go on, and no live worker has {root.definition}; start one that defines it"
         return f"it is parked: {root.reason}"
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
@@ -65,10 +65,10 @@ def _ended(run: Run) -> str:
 def _waits(waits: tuple[Wait, ...], others: Mapping[str, Run]) -> str:
     # What an approval does while it waits is its own business: it says itself until when.
     waits = tuple(wait for wait in waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name)
-    told = [_wait(wait, others) for wait in waits[:WAITS_SHOWN_MAX]]
+    shown = [_wait(wait, others) for wait in waits[:WAITS_SHOWN_MAX]]
     if len(waits) > WAITS_SHOWN_MAX:
-        told.append(f"{len(waits) - WAITS_SHOWN_MAX} more")
-    return " or ".join(told)
+        shown.append(f"{len(waits) - WAITS_SHOWN_MAX} more")
+    return " or ".join(shown)
 
 
 def _wait(wait: Wait, others: Mapping[str, Run]) -> str:

@@ -11,7 +11,7 @@ from outlive.testing.child_process import ChildProcess, end_all
 
 
 class WorkerLost(Exception):
-    """A worker ended that nobody had killed; its last words are in the message."""
+    """A worker ended that was not killed; its last words are in the message."""
 
 
 class Member(ChildProcess):
@@ -72,7 +72,7 @@ class Fleet:
         await asyncio.gather(*(member.ready() for member in self.members))
 
     def check(self) -> None:
-        """Complain if one ended that nobody killed."""
+        """Complain if one ended that was not killed."""
         for member in self.members:
             member.check()
 

@@ -53,7 +53,7 @@ class Ledger:
 
     @property
     def is_right(self) -> bool:
-        """Whether every line is right and somebody was really killed in the middle of a charge."""
+        """Whether every line is right and a worker was really killed in the middle of a charge."""
         return all(entry.is_right for entry in self.entries) and not self.complaints
 
     def __str__(self) -> str:

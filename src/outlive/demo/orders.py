@@ -14,13 +14,13 @@ from outlive.demo import world
 
 @dataclass(frozen=True)
 class Order:
-    """What somebody wants to buy."""
+    """What a customer wants to buy."""
 
     id: str
     items: dict[str, int]
     """Prices in cents."""
     busy_calls: int = 0
-    """How often the carrier's line is busy before somebody answers."""
+    """How often the carrier's line is busy before it is answered."""
 
     @property
     def cents(self) -> int:

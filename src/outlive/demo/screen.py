@@ -11,7 +11,7 @@ CLEAR = "\x1b[{lines}F\x1b[J"
 
 
 class Screen:
-    """Where the demo speaks. What is said stays; the bars are drawn anew below it."""
+    """Where the demo speaks. What is said stays; the bars are drawn again below it."""
 
     def __init__(self, out: TextIO, *, is_quiet: bool = False) -> None:
         self._out = out

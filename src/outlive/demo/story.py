@@ -122,7 +122,7 @@ class Story:
             self._confirmed += 1
 
     async def _kill_in_the_middle_of_a_charge(self) -> None:
-        """Wait until the shop is busy, then kill a worker that is provably charging somebody."""
+        """Wait until the shop is busy, then kill a worker that is provably charging a customer."""
         while self._death is None:
             await asyncio.sleep(LOOK_SECONDS)
             self._witness.look()
@@ -134,7 +134,7 @@ class Story:
     def _try_to_kill(self, pid: int) -> None:
         """Freeze the worker, look whether the charge is still under way, and only then kill it."""
         worker = self._fleet.find(pid)
-        assert worker is not None, f"process {pid} charges somebody and is none of ours"
+        assert worker is not None, f"process {pid} charges a customer and is none of ours"
         worker.freeze()
         self._witness.look()
         charging = [line for line in self._witness.under_way("charge") if line.pid == pid]

@@ -15,7 +15,7 @@ LEASE_SECONDS = 2.0
 
 
 async def work(url: str) -> None:
-    """Run whatever is due until told to stop, or killed."""
+    """Run whatever is due until asked to stop, or killed."""
     async with outlive.Engine(url, lease_seconds=LEASE_SECONDS):
         say("ready")
         await until_asked_to_stop()

@@ -1,4 +1,4 @@
-"""The composition root: a store, a committer, a client and, unless told otherwise, a worker."""
+"""The composition root: a store, a committer, a client and, by default, a worker."""
 
 from outlive.engine.engine import Engine
 

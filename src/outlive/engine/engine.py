@@ -82,7 +82,7 @@ class Engine:
         name: a name that is this worker's alone. When it comes back after a crash, on whatever machine, it takes its
             own runs at once; an older session of the same name is ended.
         lease: who keeps the leases: "store", "etcd://host:2379,host:2379/prefix", or "none" for a process that shares
-            the store with nobody.
+            the store with no other.
         lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process
             is noticed at once by others on the same machine; the lease is for hangs.)
         poll_seconds: how often the worker asks the store for what other processes made due.
@@ -219,7 +219,7 @@ class Engine:
             if self._committer is not None:
                 await self._committer.drain(patience_seconds=0, silence_seconds=ends_at - loop.time())
         except (Exception, asyncio.CancelledError):
-            # What is left open would go on by itself, and nobody could end it.
+            # What is left open would go on by itself, and nothing could end it.
             await self._close(client)
             raise
         await self._close(client)

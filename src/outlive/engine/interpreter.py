@@ -16,7 +16,7 @@ apart, so there is nothing to find."""
 
 
 def tune_interpreter() -> None:
-    """Set both, unless somebody has gone further already."""
+    """Set both, unless the program has gone further already."""
     if sys.getswitchinterval() > SWITCH_INTERVAL_SECONDS:
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     first, second, third = gc.get_threshold()
@@ -30,7 +30,7 @@ def refuse_while_imported() -> None:
     Raises:
         ConfigurationError: the script starts an engine when it is imported. Such a process would wait for itself.
     """
-    # Only somebody who imported `multiprocessing` can be in such a process, and it says so of itself while it imports.
+    # Only a program that imported `multiprocessing` can be in such a process, which says so while it imports.
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and getattr(processes.current_process(), "_inheriting", False):
         raise ConfigurationError(

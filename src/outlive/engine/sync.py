@@ -76,7 +76,7 @@ class Bridge:
         try:
             return self.blocking(future.result())
         except concurrent.futures.CancelledError as error:
-            # Nobody but the end of the loop cancels it.
+            # Only the end of the loop cancels it.
             raise EngineClosedError("this") from error
         finally:
             # Ctrl-C comes here while the call is under way: what waits for us need not wait any longer.
@@ -100,7 +100,7 @@ class Bridge:
             return
         finally:
             if isinstance(items, AsyncGenerator):
-                # With its engine it has ended already, and whoever only forgets it must not hear of that.
+                # With its engine it has ended already; to forget it is no error.
                 with suppress(EngineClosedError):
                     self.call(items.aclose)
 
@@ -249,7 +249,7 @@ class _Host:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leave: asyncio.Event | None = None
         self._is_leaving = False
-        # A daemon: a program that is told twice to stop stops.
+        # A daemon: it does not keep a program that was stopped twice.
         self._thread = threading.Thread(target=self._live, name="outlive-sync", daemon=True)
 
     def start(self) -> None:
@@ -282,7 +282,7 @@ class _Host:
                 self._entered.set_result(None)
                 if not self._is_leaving:  # Ctrl-C may have come before there was an event to set.
                     await self._leave.wait()
-        except BaseException as error:  # Whoever waits for this thread raises it.
+        except BaseException as error:  # The thread that waits for this one raises it.
             (self._left if self._entered.done() else self._entered).set_exception(error)
 
 

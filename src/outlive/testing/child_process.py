@@ -1,7 +1,7 @@
 """A child process that is started, killed, and never left behind.
 
-It stops when its standard input is closed, which is also how it notices that whoever started it is gone, in whatever
-way; or when it is sent SIGTERM, as by those who restart a service. Ctrl-C reaches only the parent: the child has a
+It stops when its standard input is closed, which is also how it notices that its parent is gone, in whatever
+way; or when it is sent SIGTERM, as a supervisor of services does. Ctrl-C reaches only the parent: the child has a
 session of its own.
 """
 
@@ -72,7 +72,7 @@ class ChildProcess:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it ended badly and nobody had killed it."""
+        """Whether it ended badly and was not killed."""
         return self.killed_at is None and bool(self.exit_code)
 
     def last_words(self, lines: int = 30) -> str:
@@ -141,7 +141,7 @@ def end_all(children: list[ChildProcess]) -> None:
 
 
 async def until_asked_to_stop() -> None:
-    """In the child: wait until the parent closes our standard input, or dies, or somebody sends SIGTERM."""
+    """In the child: wait until the parent closes our standard input, or dies, or SIGTERM comes."""
     loop = asyncio.get_running_loop()
     is_asked = asyncio.Event()
     stdin = sys.stdin.fileno()

@@ -3,8 +3,8 @@
 This is the yardstick for "a completed step never runs again".
 
 The engine gives each step the epoch of the claim that runs it. A step that a claim of epoch e completed may have been
-begun by e and by earlier epochs (they were interrupted, or declared dead by mistake), never by a later one: whoever
-claimed later has read in the journal that it is done.
+begun by e and by earlier epochs (they were interrupted, or declared dead by mistake), never by a later one: its
+claim has read in the journal that it is done.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Completion:
     attempt: int
     is_success: bool
     is_interrupted: bool
-    """Whether it is a step that is called once, and nobody knows whether it was."""
+    """Whether it is a step that is called once, and it is not known whether it was."""
     result: Payload | None
 
 

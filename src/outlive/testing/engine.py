@@ -1,7 +1,7 @@
 """`TestEngine`: an engine whose time skips.
 
 It is the production engine, worker and client, on a clock that stands still (`outlive.testing.skip_clock`) and is moved
-when everything rests and somebody waits (`outlive.testing.skipper`). Nothing else differs: every commit, replay, retry
+when everything rests and a test waits (`outlive.testing.skipper`). Nothing else differs: every commit, replay, retry
 and timer takes the way it takes in production. Its lease has no end, so no skip can cost it.
 """
 
@@ -181,7 +181,7 @@ class TestEngine(Engine):
     # -- Death -----------------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """Die as a killed process does: nothing is released, nothing more is written, nobody is told."""
+        """Die as a killed process does: nothing is released, nothing more is written, and no waiter hears of it."""
         self._leave()
         if self._committer is not None:
             self._committer.abandon()

@@ -191,7 +191,7 @@ class EtcdServer(Launched):
     def leader_id(self) -> str:
         """The member that this node takes for the leader; empty if it knows none, or does not answer.
 
-        With TLS it is enough that the port is open: nobody but its clients may ask.
+        With TLS it is enough that the port is open: only its clients may ask.
         """
         try:
             if self._tls is not None:

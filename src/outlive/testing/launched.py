@@ -1,7 +1,7 @@
 """What the servers that tests start for themselves have in common: they are removed, whatever happens.
 
 A server runs as a direct child. Who uses it in a `with` block gets it started and sees nothing of it left behind, and
-the system ends it with the thread that started it, should nobody else come to do that.
+the system ends it with the thread that started it, if nothing else has ended it.
 """
 
 from __future__ import annotations

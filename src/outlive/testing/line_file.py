@@ -51,6 +51,6 @@ class Tail(Generic[T]):
 
 
 def read(path: Path, type: type[T]) -> list[T]:  # noqa: A002 (what a reader expects)
-    """All lines of such a file; none if nobody wrote any."""
+    """All lines of such a file; none if none was written."""
     tail = Tail(path, type)
     return tail.look()

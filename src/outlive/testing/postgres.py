@@ -4,12 +4,12 @@ Theory
 ------
 * The server runs in the foreground as a direct child on a free port of the loopback address. Nothing is installed,
   nothing outlives the process that started it, and many servers can run side by side.
-* Where the programs come from is told in `outlive.testing.postgres_programs`; `programs` names other ones.
+* Where the programs come from is said in `outlive.testing.postgres_programs`; `programs` names other ones.
 * PostgreSQL refuses to run as root; as root we drop to the user `nobody`. That user may not reach the folder of a
   virtual environment: then the programs are copied to a place that it can reach.
 * `kill` is a power cut: SIGKILL for the server and everything that it started, at once. Sessions of PostgreSQL are in
   process groups of their own, so they are found by their parent.
-* `data` puts the data elsewhere, for example on a disk of its own; whoever asks for that removes it.
+* `data` puts the data elsewhere, for example on a disk of its own; the caller removes it.
 * Durability is on. `PostgresServer(fsync=False)` is faster and survives every kill of the process, but not a power cut
   of the machine; a store that opens such a server has to say `allow_unsafe=true`, and `store_url` says it.
 """
@@ -115,7 +115,7 @@ class PostgresServer(Launched):
             _kill(each)
         self._process.wait(timeout=60)
         self._process = None
-        # The next start needs the memory that they share; whoever adopts them may take its time.
+        # The next start needs the memory that they share; the process that adopts them may take its time.
         deadline = time.monotonic() + 30
         while any(map(_is_running, children)) and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -166,7 +166,7 @@ class PostgresServer(Launched):
         return name
 
     def drop_database(self, name: str) -> None:
-        """Delete a database, whoever uses it."""
+        """Delete a database, also one that is in use."""
         _in_thread(self._run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', "postgres"))
 
     def execute(self, statement: str, *, database: str = "postgres") -> list[tuple[Any, ...]]:
@@ -239,7 +239,7 @@ def _identity() -> dict[str, Any]:
 
 
 def _is_reachable(program: Path) -> bool:
-    """Whether everybody may run this."""
+    """Whether every user may run this."""
     folders_open = all(folder.stat().st_mode & stat.S_IXOTH for folder in program.parents)
     return folders_open and bool(program.stat().st_mode & stat.S_IXOTH)
 

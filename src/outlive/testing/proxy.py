@@ -5,7 +5,7 @@ ends: a client closes every request with a Sync or sends it as a simple Query, a
 ReadyForQuery. `cut_request(n)` counts requests over all connections and cuts at the n-th of them, either before it
 reaches the server (nothing happened) or after the server has done it and before the client hears of it (the outcome is
 unknown). `cut_commit(n)` counts only those that commit something, by the text of their statement.
-`go_down` refuses everybody; `go_deaf` accepts everything and holds it back.
+`go_down` refuses every connection; `go_deaf` accepts everything and holds it back.
 
 It runs in a thread with an event loop of its own, so that whatever the tested engine does to its loop cannot stop it.
 """
@@ -68,7 +68,7 @@ class Proxy:
         self._plan(number, before=before, commits=False)
 
     def cut_commit(self, number: int) -> None:
-        """Cut after the `number`-th request from now that commits: it happens, and nobody hears of it."""
+        """Cut after the `number`-th request from now that commits: it happens, and is not answered."""
         self._plan(number, before=False, commits=True)
 
     def _plan(self, number: int | None, *, before: bool, commits: bool) -> None:
@@ -81,7 +81,7 @@ class Proxy:
         self._call(self._cut_links())
 
     def go_down(self) -> None:
-        """Cut everybody and refuse new ones until `come_back`."""
+        """Cut all connections and refuse new ones until `come_back`."""
         self.is_down = True
         self.cut_all()
 
@@ -189,7 +189,7 @@ class _Link:
         self._to_server.transport.abort()
 
     async def run(self) -> None:
-        """Forward until somebody has had enough."""
+        """Forward until one side ends."""
         with suppress(OSError, asyncio.IncompleteReadError):
             ways = [asyncio.ensure_future(self._forward_requests()), asyncio.ensure_future(self._forward_answers())]
             try:
@@ -246,7 +246,7 @@ class _Link:
         while True:
             head = await self._server.readexactly(1)
             if self._offers:
-                # A connection's wish for TLS is answered with a single byte.
+                # A request for TLS is answered with a single byte.
                 self._offers -= 1
                 await self._send(self._to_client, head)
                 continue

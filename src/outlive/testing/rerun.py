@@ -107,7 +107,7 @@ class Rerun:
     def _check_open_end(self, events: list[AnyEvent]) -> None:
         """A journal that is open at its end is one of a run that waits or works; its code has not ended either.
 
-        Unless nobody has moved it yet: who creates a run and who claims it write no more than that.
+        Unless no worker has moved it yet: creating and claiming a run write no more than that.
         """
         root = self._fold.root
         if root.status.is_terminal or root.status is RunStatus.PARKED or _is_unmoved(events):
@@ -118,7 +118,7 @@ class Rerun:
 
 
 def _is_unmoved(events: list[AnyEvent]) -> bool:
-    """Whether nobody has moved a run yet. A generation is given the signals of the one before it with its beginning."""
+    """Whether no worker has moved a run yet. A generation begins with the signals of the one before it."""
     first, *rest = events
     if isinstance(first, RunCreated) and first.generation:
         rest = list(dropwhile(lambda event: isinstance(event, SignalReceived), rest))
@@ -126,7 +126,7 @@ def _is_unmoved(events: list[AnyEvent]) -> bool:
 
 
 def _closed_at(events: list[AnyEvent]) -> int | None:
-    """Where a tree was ended from outside, if it was: it was parked then, or nobody had asked its code to stop."""
+    """Where a tree was ended from outside, if it was: it was parked then, or its code was not asked to stop."""
     if not isinstance(events[-1], RunCancelled) or events[-1].run:
         return None
     at = len(events)

@@ -35,7 +35,7 @@ class Member(Protocol):
 
     @property
     def wake_at(self) -> int | None:
-        """When the store has something due next, as far as the last look told."""
+        """When the store has something due next, as far as the last look said."""
 
     def look(self) -> None:
         """See what is due now."""
@@ -128,5 +128,5 @@ class SkipClock(SystemClock):
         self._nonces = trees
 
     def new_id(self) -> str:
-        """An id that tells when it was made, and that nobody else makes by this clock."""
+        """An id that says when it was made, and that is made once by this clock."""
         return f"{self._now_at:014x}{self._ids.getrandbits(72):018x}"

@@ -1,6 +1,6 @@
 """When time may skip, and how far.
 
-The rule: time moves only while somebody waits for it, in `run.result()`, `batch.items()` or `engine.skip()`, and only
+The rule: time moves only while a test waits for it, in `run.result()`, `batch.items()` or `engine.skip()`, and only
 when nothing else can happen: no attempt of a step runs, no verb of the store is under way, no commit waits, and nothing
 is due. Then it moves to the earliest of: the next timer or retry of a run in memory, the next wake-up of a run in the
 store, the deadline of a `result(timeout=...)`. A step that really waits for something (a socket, a thread, a real
@@ -8,7 +8,7 @@ sleep) is not skipped over, unless it takes longer than the patience of the test
 and the timers around it go off as they would in production.
 
 Whether everything rests is seen, not guessed: each part says it of itself. Between two of its states there are only
-callbacks that are ready to run, so a few turns of the event loop in which everybody rests prove that nothing comes.
+callbacks that are ready to run, so a few turns of the event loop in which everything rests prove that nothing comes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Skipper:
         self.patience_seconds = patience_seconds
         """How long a step may hold the time, in real seconds."""
         self.still_seconds = patience_seconds
-        """How long nothing may move before those who wait are told."""
+        """How long nothing may move before a wait raises."""
         self._steps: list[tuple[int, int]] = []
         self._steps_since = 0.0
         self._waiting: list[asyncio.Future[None]] = []
@@ -65,7 +65,7 @@ class Skipper:
                 return
 
     def writes(self) -> int:
-        """How often something was written by anybody here."""
+        """How often something was written here."""
         return sum(member.writes for member in self._clock.members)
 
     async def _quiet(self) -> None:
@@ -85,7 +85,7 @@ class Skipper:
         return not any(running for running, _ in steps) or now - self._steps_since >= self.patience_seconds
 
     def next_at(self) -> int | None:
-        """When something is due next, as far as anybody here knows."""
+        """When something is due next, as far as is known here."""
         instants = [self._clock.next_alarm_at(), *(member.wake_at for member in self._clock.members)]
         return min((at for at in instants if at is not None), default=None)
 
@@ -173,7 +173,7 @@ class Skipper:
             await self.rest()
             at = self.next_at()
             if any(seen != self.writes() for seen in self._seen.values()):
-                await asyncio.sleep(LOOK_SECONDS)  # Somebody has something to see before time goes on.
+                await asyncio.sleep(LOOK_SECONDS)  # A member has something to see before time goes on.
             elif at is not None and skips < SKIPS_MAX:
                 skips, still_since = skips + 1, None
                 self._clock.skip_to(at)

@@ -8,12 +8,11 @@ The store may be in use. What hangs on a tree is read in one moment, and its jou
 moment, so that the two can be compared exactly. A tree that changed while something seemed wrong is looked at again;
 only what stays wrong is a problem.
 
-    reading     one journal from its first event on: checksums, gaps, and what its rows must be
-    verdict     what is wrong with a tree
-    checkpoints rows of users' programs, each by its checksum
-    checker     all trees, a few at a time; and repairs, which write derived rows and never a journal
+    reading        one journal from its first event on: checksums, gaps, and what its rows must be
+    tree_problems  what is wrong with a tree
+    checker        all trees and checkpoints, a few at a time; repairs write derived rows and never a journal
 
-Not everything can be known. A message has no checksum: what it says can be damaged in a way that nobody sees.
+Not everything can be known. A message has no checksum: what it says can be damaged in a way that no check sees.
 """
 
 from outlive.client.fsck.checker import Checker, check_store

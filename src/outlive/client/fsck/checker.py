@@ -9,18 +9,18 @@ from dataclasses import replace
 
 import msgspec
 
+from outlive._journal.checkpoint import open_checkpoint
 from outlive._journal.codec import Row, nonce_in
 from outlive._model import RunStatus, WaitKind
 from outlive._store.contract import Store, WorkerInfo
 from outlive._store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
-from outlive.client.fsck.checkpoints import find_damaged_checkpoints
 from outlive.client.fsck.problem import REPAIRABLE, Kind, Problem
 from outlive.client.fsck.reading import Reading, checksum_of
-from outlive.client.fsck.verdict import differences, judge, root_id_of, root_row
-from outlive.errors import StoreUnavailableError
+from outlive.client.fsck.tree_problems import differences, judge, root_id_of, root_row
+from outlive.errors import CorruptCheckpointError, FormatTooNewError, StoreUnavailableError
 
 TREES_MAX = 100
-"""Trees that are looked at together."""
+"""Trees that are looked at together, and ids of checkpoints that are listed at once."""
 ROWS_MAX = 2_000
 """Events that are read at once."""
 BLOBS_MAX = 16
@@ -195,14 +195,14 @@ class Checker:
         root = root_row(tree)
         if not wanted or not reading.is_sound or root is None or not reading.root_id:
             return problems
-        told = reading.fold.runs
+        folded = reading.fold.runs
         keys = {row.number: row.key for row in tree.runs}
-        wrong = {row.number for row in tree.runs if row.number in told and differences(tree, row, told[row.number])}
+        wrong = {row.number for row in tree.runs if row.number in folded and differences(tree, row, folded[row.number])}
         repair = Repair(
             journal=tree.journal,
             after=tree.tail,
-            runs=tuple((keys.get(number), told[number]) for number in sorted(wrong | (told.keys() - keys.keys()))),
-            removed=tuple(row.key for row in tree.runs if row.number not in told and _is_child(row)),
+            runs=tuple((keys.get(number), folded[number]) for number in sorted(wrong | (folded.keys() - keys.keys()))),
+            removed=tuple(row.key for row in tree.runs if row.number not in folded and _is_child(row)),
             wake=any(problem.kind is Kind.WAKE for problem in wanted),
         )
         try:
@@ -221,3 +221,26 @@ class Checker:
 
 def _is_child(row: RunRow) -> bool:
     return row.number > 0
+
+
+async def find_damaged_checkpoints(store: Store) -> AsyncIterator[Problem]:
+    """Every checkpoint that is not what was written, or that this release cannot read, by its own checksum.
+
+    A row never changes, so one look is enough, also while others append and clear. A row that is missing cannot be
+    known: numbers may have gaps.
+    """
+    after = b""
+    while page := await store.examiner.list_checkpoints(after=after, limit=TREES_MAX):
+        for raw in page:
+            try:
+                run_id = raw.decode()
+            except UnicodeDecodeError:
+                shown = raw.decode("utf-8", "replace")
+                yield Problem(shown, "checkpoints of an id that is no text any more", None, Kind.CHECKPOINT)
+                continue
+            for row in await store.read_checkpoints(run_id):
+                try:
+                    open_checkpoint(run_id, row)
+                except (CorruptCheckpointError, FormatTooNewError) as error:
+                    yield Problem(run_id, f"checkpoint {row[0]}: {error.reason}", None, Kind.CHECKPOINT)
+        after = page[-1]

@@ -16,9 +16,9 @@ class Kind(enum.Enum):
     ORPHAN = "orphan"
     """Rows without a journal, or a journal without a row of its root."""
     ROW = "row"
-    """A run row is not what the journal tells; `--repair` writes it anew."""
+    """A run row is not what the journal tells; `--repair` writes it again."""
     WAKE = "wake"
-    """Something is there for a run, and nobody will look; `--repair` makes it due."""
+    """Something is there for a run, and no worker will look; `--repair` makes it due."""
     OWNER = "owner"
     """The owner of a run is no worker that the store knows; the next worker that has its workflow takes it over."""
     BLOB = "blob"
@@ -36,7 +36,7 @@ class Problem:
     """Something that is not as it must be."""
 
     run_id: str
-    """Empty if nobody knows."""
+    """Empty if it is not known."""
     what: str
     seq: int | None = None
     """The journal row, where there is one to blame."""

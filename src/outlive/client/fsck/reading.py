@@ -33,7 +33,7 @@ from outlive.client.fsck.problem import Kind, Problem
 from outlive.errors import OutliveError
 
 PROBLEMS_MAX = 50
-"""Of one journal; one that is wholly wrong is not told row by row."""
+"""Of one journal; one that is wholly wrong is not reported row by row."""
 
 
 class Reading:
@@ -57,7 +57,7 @@ class Reading:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the rows of its runs can be told from it."""
+        """Whether the rows of its runs follow from it."""
         return not self.problems
 
     def take(self, row: Row) -> None:

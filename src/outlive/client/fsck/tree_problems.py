@@ -75,16 +75,16 @@ def _judge_end(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
 
 
 def _judge_rows(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
-    told = reading.fold.runs
+    folded = reading.fold.runs
     root = root_row(tree)
     if root is not None and root.run is not None and _is_ahead(root.run, reading.fold.root):
         what = "the row of the root tells of later events than the journal has: its end is lost"
         yield _problem(tree, root.id, what, Kind.EVENT, tree.tail + 1)
         return
-    for number in sorted(told.keys() - {row.number for row in tree.runs}):
+    for number in sorted(folded.keys() - {row.number for row in tree.runs}):
         yield _problem(tree, child_id(reading.root_id, number), "is in the journal and has no row", Kind.ROW)
     for row in tree.runs:
-        run = told.get(row.number)
+        run = folded.get(row.number)
         if run is None:
             yield _problem(tree, row.id, "has a row and is not in the journal", Kind.ROW)
             continue
@@ -95,24 +95,24 @@ def _judge_rows(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
             yield _problem(tree, row.id, what, Kind.EVENT, tree.tail)
 
 
-def _is_ahead(row: Run, told: Run) -> bool:
+def _is_ahead(row: Run, folded: Run) -> bool:
     """Whether a row follows from events that are not there. One that is only damaged differs in one place."""
     later = ("status", "owner", "epoch", "finished_at", "wake_at")
-    return row.updated_at > told.updated_at and any(getattr(row, name) != getattr(told, name) for name in later)
+    return row.updated_at > folded.updated_at and any(getattr(row, name) != getattr(folded, name) for name in later)
 
 
-def differences(tree: TreeRows, row: RunRow, told: Run) -> list[str]:
+def differences(tree: TreeRows, row: RunRow, folded: Run) -> list[str]:
     """Where a row and the fold of its journal disagree."""
     if row.run is None:
         return [f"the row cannot be read: {row.fault}"]
     found = [f"is not found by its tag {name!r}" for name in row.untagged]
     if row.journal != tree.journal:
         found.append(f"journal is {row.journal} in the row, which hangs on {tree.journal}")
-    may_be_woken = row.number == 0 and bool(tree.mail) and not told.status.is_terminal
+    may_be_woken = row.number == 0 and bool(tree.mail) and not folded.status.is_terminal
     for name in Run.__struct_fields__:
         if name == "journal":  # The handle is the store's, and the journal does not know it.
             continue
-        has, wanted = getattr(row.run, name), getattr(told, name)
+        has, wanted = getattr(row.run, name), getattr(folded, name)
         if _plain(has) != _plain(wanted) and not (name == "wake_at" and may_be_woken and _is_earlier(has, wanted)):
             found.append(f"{name} is {has!r} in the row and {wanted!r} in the journal")
     return found
@@ -159,9 +159,9 @@ def _judge_items(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
             continue
         if items.first < 0:
             yield _problem(tree, run_id, f"an item has the index {items.first}", Kind.ITEM)
-        told = reading.fold.runs.get(run)
+        folded = reading.fold.runs.get(run)
         is_whole = items.last - items.first + 1 == items.count
-        if told is not None and told.status is RunStatus.SUCCEEDED and not is_whole:
+        if folded is not None and folded.status is RunStatus.SUCCEEDED and not is_whole:
             what = f"items {items.first} to {items.last} are stored, and only {items.count} of them"
             yield _problem(tree, run_id, what, Kind.ITEM)
 

@@ -27,7 +27,7 @@ SENDS_MAX = 5
 """How often a message with a key is sent when it is not known whether it arrived."""
 
 
-class Post:
+class Inbox:
     """Delivers messages, and says why one was refused."""
 
     def __init__(self, access: Access, *, inbox_messages_max: int, ring: Callable[[], None]) -> None:
