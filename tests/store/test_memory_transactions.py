@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import apsw
+import pytest
+
 from outlive._store.memory import MemoryStore
 from outlive.testing.clock import ManualClock
 
@@ -40,4 +43,21 @@ async def test_waiter_that_gave_up_before_its_turn_keeps_nobody() -> None:
 
     async with asyncio.timeout(10):
         await (await next_one).rollback()
+    await store.close()
+
+
+async def test_a_transaction_that_the_database_gave_up_makes_room_when_it_is_rolled_back() -> None:
+    """Though there is nothing left to roll back."""
+    store = MemoryStore(clock=ManualClock())
+    await store.open()
+    given_up = await store.begin()
+    await given_up.handle.execute("CREATE TABLE seats (id INTEGER PRIMARY KEY)")
+    await given_up.handle.execute("INSERT INTO seats VALUES (1)")
+    with pytest.raises(apsw.ConstraintError):
+        await given_up.handle.execute("INSERT OR ROLLBACK INTO seats VALUES (1)")
+
+    await given_up.rollback()
+
+    async with asyncio.timeout(10):
+        await (await store.begin()).rollback()
     await store.close()

@@ -79,7 +79,8 @@ class Batch:
         self._heirs: dict[int, int] = {}
         self._newborn: dict[int, Run] = {}
         self._taken: set[str] = set()
-        self._key = 0
+        self._key: int
+        """Of the last tree in the store; read when there are new ones."""
 
     def add(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """Take changes in order, once for a batch, and say what becomes of each if the batch can be written."""

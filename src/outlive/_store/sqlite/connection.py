@@ -266,7 +266,7 @@ def _open(path: Path, flags: int, lock_wait: LockWait) -> apsw.Connection:
         # A pragma that answers with a row stops there until the row is taken: fetch them all.
         connection.execute(sql("connect")).fetchall()
     except BaseException:
-        connection.close(True)
+        connection.close()
         raise
     return connection
 

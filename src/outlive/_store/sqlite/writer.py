@@ -216,8 +216,8 @@ class Writer(Lane):
         try:
             connection = self.session.connection
             pages, _ = connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
-            if pages < self._pages_at_checkpoint:
-                self._pages_at_checkpoint = 0  # This is another connection than last time.
+            # Fewer than last time are those of another connection.
+            self._pages_at_checkpoint = min(self._pages_at_checkpoint, pages)
             if pages - self._pages_at_checkpoint > (CHECKPOINT_PAGES_MAX if is_busy else CHECKPOINT_PAGES):
                 self._pages_at_checkpoint = pages
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
