@@ -2,7 +2,8 @@
 
 All `python` blocks of a page run in order, in one process and one namespace, as if they stood in one script. A block
 with a bare `await` runs as it would in `python -m asyncio`. What a block prints is compared with the `text output`
-block behind it, if there is one; `...` there stands for anything. Blocks marked `python no-run` are only compiled.
+block behind it, if there is one; `...` there stands for anything. Blocks marked `python no-run` are only compiled. A
+later block may import from one whose first line names a file (`# trip.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import doctest
 import inspect
 import io
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -24,6 +26,8 @@ from tests.docs.page import Block, blocks_of, name_of
 RUN = "python"
 ONLY_COMPILE = "python no-run"
 OUTPUT = "text output"
+
+_FILE = re.compile(r"# ([a-z_]+)\.py\n")
 
 
 def examples(page: Path) -> Iterator[tuple[Block, str | None]]:
@@ -50,6 +54,8 @@ def play(page: Path) -> None:
     with asyncio.Runner() as runner:
         for block, wanted in examples(page):
             code = compile_block(page, block)
+            if file := _FILE.match(block.text):
+                sys.modules[file[1]] = module
             if block.info == RUN:
                 check(page, block, wanted, run(code, module, runner))
 
