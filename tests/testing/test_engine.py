@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive.errors import ResultTimeoutError, StandstillError
+from outlive.errors import EngineClosedError, ResultTimeoutError, StandstillError
 from outlive.testing import TestEngine
 from outlive.testing.clock import EPOCH
 
@@ -364,3 +364,21 @@ async def test_time_skips_for_who_looks_at_a_batch() -> None:
         stuck = await engine.start_batch(asking, ["never"])
         with pytest.raises(StandstillError, match="nothing moves"):
             [item async for item in stuck.items()]
+
+
+async def test_a_start_that_death_overtakes_fails_and_begins_nothing() -> None:
+    """The engine dies between the call and the moment at which the run would be begun."""
+    loop, surprises = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: surprises.append(context))
+    try:
+        engine = TestEngine()
+        async with engine:
+            starting = asyncio.create_task(engine.start(asking, "go", id="run-1"))
+            await asyncio.sleep(0)
+            engine.abandon()
+            with pytest.raises(EngineClosedError):
+                await starting
+    finally:
+        loop.set_exception_handler(None)
+
+    assert not surprises

@@ -131,12 +131,16 @@ class Starter:
             if not done.done():
                 done.set_result(outcome)
 
+        def fail(error: Exception) -> None:
+            if not done.done():  # Cancelled, or the engine has stopped.
+                done.set_exception(error)
+
         def begin() -> None:
             try:
                 if not self._begin(run_id, event, blobs, answer):
-                    done.set_exception(EngineClosedError("starting a run"))
+                    fail(EngineClosedError("starting a run"))
             except Exception as error:  # The caller alone can hear of it.
-                done.set_exception(error)
+                fail(error)
 
         # From a plain callback: beginning a run feeds its execution, and that never happens inside a task. In an empty
         # context: what the worker does from here on is not the caller's.
