@@ -69,13 +69,12 @@ class Ledger:
         command = attempt.command
         call = attempt.nonce, command.run, command.call
         entry = self.entries.setdefault(call, Entry())
+        run_id = attempt.context().run_id
         self._world.note(
-            loop.name, "begin %s %s attempt %s epoch %s", attempt.run_id, command.call, command.attempt, attempt.epoch
+            loop.name, "begin %s %s attempt %s epoch %s", run_id, command.call, command.attempt, attempt.epoch
         )
         book = self._books.get(attempt.nonce)
-        what = (
-            f"{loop.name} began {command.call} of {attempt.run_id} (attempt {command.attempt}, epoch {attempt.epoch})"
-        )
+        what = f"{loop.name} began {command.call} of {run_id} (attempt {command.attempt}, epoch {attempt.epoch})"
         if book is None:
             self._world.complain(f"{what}, and the run is not durable")
             return

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from outlive._define.approval import wait_for_approval
 from outlive._define.decide import continue_as_new, patched, publish
-from outlive._define.inside import current_run, current_step, now, random, sleep_until, start, uuid4, wait_for_signal
+from outlive._define.in_run import current_run, current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.logger import get_logger
 from outlive._define.map import Tolerance, map
 from outlive._define.saga import SagaBlock, saga

@@ -1,4 +1,4 @@
-"""Tasks of the engine, in contexts of their own. Imports nothing of ours, so that every room may use it.
+"""Tasks of the engine, in contexts of their own, and how they are waited for. Imports nothing of ours: for every room.
 
 A task that asyncio makes copies the context of the code that makes it. The engine makes its tasks when they are wanted
 for the first time, which is inside some caller's `start` or `result`: they would show the context variables of that
@@ -8,7 +8,7 @@ caller to the steps of all others, and keep alive what hangs on them. So the eng
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from contextvars import Context
 from typing import Any, TypeVar
 
@@ -19,3 +19,22 @@ def own_task(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     """A task on the running loop that begins in an empty context."""
     # Not loop.create_task: a host application's task factory has no business with the engine's tasks.
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, context=Context())
+
+
+async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancel those that have not ended, and wait for all of them, however often the wait is cancelled itself.
+
+    Raises:
+        asyncio.CancelledError: it was, and all of them have ended.
+    """
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while left := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

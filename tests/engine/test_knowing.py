@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.inside import RunContext
+from outlive._define.in_run import RunContext
 from outlive.errors import NotInRunError
 from outlive.testing import TestEngine
 from tests.engine.inside import crash

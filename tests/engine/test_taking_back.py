@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from outlive._define.unkept import UnkeptError
-from outlive._runtime.steps.unkept import take_back
+from outlive._define.step import UnstorableResultError
+from outlive._runtime.steps.unstorable import undo_at_once
 from outlive.errors import UndoFailedError
 
 
@@ -27,7 +27,7 @@ class Trying:
         return self
 
 
-UNKEPT = UnkeptError(TypeError("no stored form"), ("receipt",))
+UNKEPT = UnstorableResultError(TypeError("no stored form"), ("receipt",))
 
 
 async def taken_back(attempt: Any, error: BaseException | None, *, is_wanted: bool = True) -> None:
@@ -40,7 +40,7 @@ async def taken_back(attempt: Any, error: BaseException | None, *, is_wanted: bo
         if error is not None:
             raise error
 
-    await take_back(attempt, UNKEPT, call)
+    await undo_at_once(attempt, UNKEPT, call)
 
 
 async def test_step_fails_with_what_is_wrong_with_its_result_when_it_is_undone() -> None:

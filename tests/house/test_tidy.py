@@ -19,10 +19,10 @@ PROOF = ROOT / "proof"
 
 # {(rule, file, what): reason}, as in ("injected", "_runtime/x.py", "threading.Thread"): "why it must"
 ALLOWED: dict[tuple[str, str, str], str] = {
-    ("injected", "_define/inside.py", "datetime.datetime.now"): "outside a run outlive.now() is the clock's time",
-    ("injected", "_define/inside.py", "random.random"): "outside a run outlive.random() is chance",
-    ("injected", "_define/inside.py", "uuid.uuid4"): "outside a run outlive.uuid4() is uuid4()",
-    ("injected", "_define/inside.py", "asyncio.sleep"): "in a run this is the durable sleep",
+    ("injected", "_define/in_run.py", "datetime.datetime.now"): "outside a run outlive.now() is the clock's time",
+    ("injected", "_define/in_run.py", "random.random"): "outside a run outlive.random() is chance",
+    ("injected", "_define/in_run.py", "uuid.uuid4"): "outside a run outlive.uuid4() is uuid4()",
+    ("injected", "_define/in_run.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/approval.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/machine/kinds.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/machine/split.py", "asyncio.timeout"): "in a run this is the durable timeout",

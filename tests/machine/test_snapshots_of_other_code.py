@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._define.machine import place as machine_place
+from outlive._define.machine import snapshots as machine_snapshots
 from outlive.errors import RunFailed
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, stage, until, waits
@@ -89,7 +89,7 @@ async def test_a_snapshot_that_this_code_cannot_read_parks_the_run(
 
     async with place.engine() as second:
         found = second.get("books")
-        monkeypatch.setattr(machine_place, "_decode", refuse)
+        monkeypatch.setattr(machine_snapshots, "_decode", refuse)
         await found.signal("go", True)
         assert "of another release" in await parks(found)
         monkeypatch.undo()

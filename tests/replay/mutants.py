@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from outlive._define.inside import start, wait_for_signal
+from outlive._define.in_run import start, wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent
 from outlive._model import Retry

@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from outlive._define.inside import now, random, start, uuid4, wait_for_signal
+from outlive._define.in_run import now, random, start, uuid4, wait_for_signal
 from outlive._model import Retry
 from tests.replay.define import Code, step, workflow
 

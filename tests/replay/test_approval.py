@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from outlive._define.approval import wait_for_approval
-from outlive._define.inside import wait_for_signal
+from outlive._define.in_run import wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import (
     ApprovalClosed,

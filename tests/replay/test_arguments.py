@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from outlive._define.decide import publish
-from outlive._define.inside import start
+from outlive._define.in_run import start
 from outlive._define.machine.kinds import record_left
-from outlive._define.machine.wire import NULL, Outcome
+from outlive._define.machine.wire import NULL, StateResult
 from outlive._define.saga import saga
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AttemptFailed, RunPublished, StepFailed
@@ -217,7 +217,7 @@ def leaves(to: str, data: bytes) -> Workflow[..., Any]:
 
     @workflow(name="leaves")
     async def left() -> None:
-        record_left("first", Outcome(to=to, data=msgspec.Raw(data)))
+        record_left("first", StateResult(to=to, data=msgspec.Raw(data)))
         await book_old(Order("x", 1))
 
     return left

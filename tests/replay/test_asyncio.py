@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from outlive._define.inside import wait_for_signal
+from outlive._define.in_run import wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent
 from tests.replay.define import Code, signal, step, workflow

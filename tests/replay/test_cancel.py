@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from outlive._define.inside import start, wait_for_signal
+from outlive._define.in_run import start, wait_for_signal
 from outlive.errors import RunCancelled, RunTimedOut
 from tests.replay.define import Code, cancel, signal, step, workflow
 from tests.replay.driver import live

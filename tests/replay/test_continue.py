@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from outlive._define.decide import continue_as_new
-from outlive._define.inside import start, wait_for_signal
+from outlive._define.in_run import start, wait_for_signal
 from outlive._model import RunStatus
 from outlive._replay.command import EndRun
 from tests.replay.define import Code, cancel, signal, step, workflow

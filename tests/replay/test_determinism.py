@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from outlive._define.inside import now, random, uuid4
+from outlive._define.in_run import now, random, uuid4
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunCreated
 from tests.replay.define import NONCE, START_AT, Code, created, step, workflow

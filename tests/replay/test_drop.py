@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from outlive._define.inside import start, wait_for_signal
+from outlive._define.in_run import start, wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, TimerFired
 from outlive._replay import closing

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from outlive._define.decide import patched
-from outlive._define.inside import wait_for_signal
+from outlive._define.in_run import wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed, RunSuspended
 from outlive._replay.command import Park

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from outlive._define.inside import start
+from outlive._define.in_run import start
 from outlive._journal.event import StepSucceeded, TimerFired
 from outlive._replay.feeding import feed
 from outlive._replay.loop import RunLoop

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from outlive._define.inside import start, wait_for_signal
+from outlive._define.in_run import start, wait_for_signal
 from outlive._define.saga import saga
 from outlive._journal.event import StepSucceeded
 from outlive._model import Retry

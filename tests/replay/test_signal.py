@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from outlive._define.inside import start, wait_for_signal
+from outlive._define.in_run import start, wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import MessageSetAside, RunClaimed, RunParked, RunResumed
 from outlive._replay.feeding import feed

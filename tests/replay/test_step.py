@@ -7,7 +7,7 @@ import errno
 
 import pytest
 
-from outlive._define.inside import now
+from outlive._define.in_run import now
 from outlive._journal.event import StepFailed, StepProgressed, StepSucceeded
 from outlive._journal.failure import failure_of
 from outlive._model import Retry

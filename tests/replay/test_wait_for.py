@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive._define.inside import random, wait_for_signal
+from outlive._define.in_run import random, wait_for_signal
 from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent
 from tests.replay.define import Code, cancel, signal, step, workflow

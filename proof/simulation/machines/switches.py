@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from outlive._define.machine import place as places
-from outlive._define.machine.place import Owed, Place
+from outlive._define.machine import snapshots
+from outlive._define.machine.snapshots import MachineSnapshots, Owed
 from outlive._define.machine.wire import NULL
 from outlive._model.limit import Level, RateLimit
 from outlive._replay.frame import Remembered, Scope
@@ -24,12 +24,12 @@ from proof.simulation.replacing import replaced
 @contextmanager
 def _without_newest() -> Iterator[None]:
     """A snapshot forgets what was done last of all that would have to be undone."""
-    owed = Place._owed
+    owed = MachineSnapshots._owed
 
-    def forgetful(self: Place) -> list[Owed] | None:
+    def forgetful(self: MachineSnapshots) -> list[Owed] | None:
         return (owed(self) or [])[:-1]
 
-    with replaced(Place, "_owed", forgetful):
+    with replaced(MachineSnapshots, "_owed", forgetful):
         yield
 
 
@@ -37,17 +37,17 @@ def _without_newest() -> Iterator[None]:
 def _without_completion() -> Iterator[None]:
     """A snapshot says where the machine was before the state that it has just left: whoever takes over does that
     again."""
-    rest = Place.rest
-    last: WeakKeyDictionary[Place, tuple[str, msgspec.Raw, msgspec.Raw]] = WeakKeyDictionary()
+    rest = MachineSnapshots.take_if_due
+    last: WeakKeyDictionary[MachineSnapshots, tuple[str, msgspec.Raw, msgspec.Raw]] = WeakKeyDictionary()
 
-    async def late(self: Place, data: msgspec.Raw, cursor: msgspec.Raw = NULL) -> None:
+    async def late(self: MachineSnapshots, data: msgspec.Raw, cursor: msgspec.Raw = NULL) -> None:
         now = self.state, data, cursor
         self.state, data, cursor = last.get(self, now)
         last[self] = now
         await rest(self, data, cursor)
         self.state = now[0]
 
-    with replaced(Place, "rest", late):
+    with replaced(MachineSnapshots, "take_if_due", late):
         yield
 
 
@@ -93,7 +93,7 @@ MACHINE_SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "owed": _without_newest,
     "completion": _without_completion,
     "calls": partial(replaced, Scope, "go_on", _remember_nothing),
-    "snapshot": partial(replaced, places, "may_take_snapshot", lambda tree: False),
+    "snapshot": partial(replaced, snapshots, "may_take_snapshot", lambda tree: False),
     "late branch": _without_late_branches,
     "order": _without_order,
     "limit": partial(replaced, RateLimit, "_charged", _count_nothing),

@@ -12,7 +12,7 @@ import contextvars
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -37,32 +37,22 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+class _Options(TypedDict, total=False):
+    title: str
+    assignees: Sequence[str]
+    deadline: Span | datetime | None
+    remind_every: Span | None
+    escalate_after: Span | None
+    escalate_to: Sequence[str]
+    notify: Step[[ApprovalNotice], Any] | None
+
+
 @overload
 async def wait_for_approval(
-    name: str,
-    *,
-    title: str = "",
-    form: None = None,
-    assignees: Sequence[str] = (),
-    deadline: Span | datetime | None = None,
-    remind_every: Span | None = None,
-    escalate_after: Span | None = None,
-    escalate_to: Sequence[str] = (),
-    notify: Step[[ApprovalNotice], Any] | None = None,
+    name: str, *, form: None = None, **options: Unpack[_Options]
 ) -> Approved[None] | Rejected[None]: ...
 @overload
-async def wait_for_approval(
-    name: str,
-    *,
-    title: str = "",
-    form: type[F],
-    assignees: Sequence[str] = (),
-    deadline: Span | datetime | None = None,
-    remind_every: Span | None = None,
-    escalate_after: Span | None = None,
-    escalate_to: Sequence[str] = (),
-    notify: Step[[ApprovalNotice], Any] | None = None,
-) -> Approved[F] | Rejected[F]: ...
+async def wait_for_approval(name: str, *, form: type[F], **options: Unpack[_Options]) -> Approved[F] | Rejected[F]: ...
 async def wait_for_approval(
     name: str,
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from outlive._define.inside import CURRENT_STEP
+from outlive._define.in_run import CURRENT_STEP
 from outlive._define.workflow import Bound, Workflow, bound
 from outlive._model import given
 from outlive._replay import deciding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from outlive._define.inside import CURRENT_STEP
+from outlive._define.in_run import CURRENT_STEP
 from outlive._replay.ask import current_execution
 from outlive._replay.frame import SCOPE
 from outlive.telemetry import run_fields
@@ -32,7 +32,8 @@ class _InRun(logging.Filter):
             frame = SCOPE.get().frame
             fields = run_fields(frame.id, frame.spec.name)
         elif (step := CURRENT_STEP.get(None)) is not None:
-            fields = run_fields(step.run_id, step.workflow, step=step.name, attempt=step.number)
+            known = step.context()
+            fields = run_fields(known.run_id, known.workflow, step=known.name, attempt=known.attempt)
         for name, value in fields.items():
             # What the caller gave as `extra=` stays.
             record.__dict__.setdefault(name, value)

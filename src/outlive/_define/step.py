@@ -10,7 +10,19 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import msgspec
 
@@ -218,6 +230,21 @@ def _guard(
     return guard_of(f"step {name}", breaker, limit, cost)
 
 
+class UnstorableResultError(Exception):
+    """An undoable step has had its effect, and what it returned has no stored form.
+
+    For the journal it has failed, and its saga counts on a failed step having left nothing behind. So its undo is
+    called before the failure is written down, with the result while that is at hand: `_runtime.steps.unstorable`.
+    """
+
+    def __init__(self, cause: Exception, given: tuple[Any, ...] | None) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        """Why not: as what the step fails."""
+        self.given = given
+        """What the undo is to be called with; None if that is not at hand."""
+
+
 class _NoResult:
     """Nobody looks at what an undo returns: it need not be a value that can be stored."""
 
@@ -234,12 +261,12 @@ NO_RESULT = _NoResult()
 """What an undo returns."""
 
 
-def as_undo(step: Step[..., Any]) -> StepSpec:
+def as_undo(spec: StepSpec, options: StepOptions | None = None) -> StepSpec:
     """A step as what a roll-back calls: it never fails, it parks its run."""
-    signature = copy.copy(step.spec.signature)
+    signature = copy.copy(spec.signature)
     signature.result = NO_RESULT
-    options = msgspec.structs.replace(step._options, parks=True, undo=None)
-    return msgspec.structs.replace(step.spec, signature=signature, options=options)
+    options = msgspec.structs.replace(options or spec.options, parks=True, undo=None)
+    return msgspec.structs.replace(spec, signature=signature, options=options)
 
 
 def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_define: bool) -> StepSpec:
@@ -250,7 +277,7 @@ def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_defi
             raise ArgumentTypeError(f"step {name}", "undo", undo, wanted)
         given.function(f"step {name}", "undo", undo, like="release")
         undo = step(name=f"{name}.undo", retry=UNDO_RETRY)(undo)
-    spec = as_undo(undo)
+    spec = as_undo(undo.spec, undo._options)
     if not spec.signature.takes_one:
         raise DefinitionError(
             f"step {name}: its undo {spec.name} must take one argument, the result of {name}: write "
@@ -259,52 +286,40 @@ def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_defi
     return spec
 
 
-class _StepDecorator:
+class _StepDecorator(Protocol):
     """What `@outlive.step(...)` with options is, for type checkers."""
 
     @overload
     def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
     @overload
     def __call__(self, fn: Callable[P, R], /) -> Step[P, R]: ...
-    def __call__(self, fn: Any, /) -> Any:
-        """Define the step."""
-        raise NotImplementedError
 
 
-class _UndoableStepDecorator(Generic[R]):
+class _UndoableStepDecorator(Protocol[R]):
     """What `@outlive.step(undo=...)` is, for type checkers: the step returns what its undo takes."""
 
     @overload
     def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
     @overload
     def __call__(self, fn: Callable[P, R], /) -> Step[P, R]: ...
-    def __call__(self, fn: Any, /) -> Any:
-        """Define the step."""
-        raise NotImplementedError
 
 
-class _TransactionStepDecorator:
+class _TransactionStepDecorator(Protocol):
     """What `@outlive.step(transaction=True)` is, for type checkers: a workflow gives all arguments but the first."""
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], R], /) -> Step[P, R]: ...
-    def __call__(self, fn: Any, /) -> Any:
-        """Define the step."""
-        raise NotImplementedError
 
 
-class _UndoableTransactionStepDecorator(Generic[R]):
+class _UndoableTransactionStepDecorator(Protocol[R]):
     """Both of these."""
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], R], /) -> Step[P, R]: ...
-    def __call__(self, fn: Any, /) -> Any:
-        """Define the step."""
-        raise NotImplementedError
 
 
 def check_retry(where: str, retry: object) -> Retry:

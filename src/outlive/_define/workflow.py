@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from types import CoroutineType
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, TypeVarTuple, cast, overload
+from typing import Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar, TypeVarTuple, Unpack, cast, overload
 
 import msgspec
 
@@ -32,6 +32,12 @@ class Workflow(Generic[P, R]):
         functools.update_wrapper(self, spec.fn, updated=())
         self.spec = spec
         self.signals: dict[str, ValueCodec] = {name: codec_for(annotation) for name, annotation in signals.items()}
+
+    def _register(self, forms: Mapping[str, Any]) -> None:
+        """Let this process know it by its name, with the types of its signals and of the forms of its approvals."""
+        REGISTRY.add_workflow(self.spec)
+        SIGNALS[self.spec.name, self.spec.version] = self.signals
+        FORMS[self.spec.name, self.spec.version] = {name: form_type(form) for name, form in forms.items()}
 
     @property
     def name(self) -> str:
@@ -128,19 +134,23 @@ def bound(workflow: Startable[*Ts, R], args: tuple[Any, ...]) -> Bound[R]:
     return workflow
 
 
+class WorkflowOptions(TypedDict, total=False):
+    """The options that functions and machines have in common. See `workflow`."""
+
+    version: int
+    timeout: given.Span | None
+    signals: Mapping[str, Any] | None
+    approvals: Mapping[str, Any] | None
+    raises: tuple[type[BaseException], ...]
+    resumable: bool
+    strict_arguments: bool
+
+
 @overload
 def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
 @overload
 def workflow(
-    *,
-    name: str | None = None,
-    version: int = 1,
-    timeout: given.Span | None = None,
-    signals: Mapping[str, Any] | None = None,
-    approvals: Mapping[str, Any] | None = None,
-    raises: tuple[type[BaseException], ...] = (),
-    resumable: bool = True,
-    strict_arguments: bool = False,
+    *, name: str | None = None, **options: Unpack[WorkflowOptions]
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Workflow[P, R]]: ...
 
 
@@ -179,8 +189,6 @@ def workflow(
         if not inspect.iscoroutinefunction(fn):
             wanted = f"a workflow must be an async function; use `async def {fn.__name__}`"
             raise ArgumentTypeError(f"@outlive.workflow {own_name}", "fn", fn, wanted)
-        signal_kinds = given.kinds(where, "signals", signals)
-        form_kinds = given.kinds(where, "approvals", approvals)
         spec = WorkflowSpec(
             name=own_name,
             version=given.whole(where, "version", version),
@@ -191,10 +199,8 @@ def workflow(
             resumable=given.flag(where, "resumable", resumable),
             strict_arguments=given.flag(where, "strict_arguments", strict_arguments),
         )
-        defined: Workflow[..., Any] = Workflow(spec, signal_kinds)
-        REGISTRY.add_workflow(defined.spec)
-        SIGNALS[spec.name, spec.version] = defined.signals
-        FORMS[spec.name, spec.version] = {name: form_type(form) for name, form in form_kinds.items()}
+        defined: Workflow[..., Any] = Workflow(spec, given.kinds(where, "signals", signals))
+        defined._register(given.kinds(where, "approvals", approvals))
         return defined
 
     return define if fn is None else define(fn)

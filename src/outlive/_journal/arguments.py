@@ -17,7 +17,7 @@ import msgspec
 from outlive._journal.value import Stored, ValueCodec, codec_for
 from outlive.errors import UnreadableError, UnstorableTypeError, WrongArgumentsError
 
-_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
+split_positional = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class _Named(msgspec.Struct):
@@ -25,7 +25,7 @@ class _Named(msgspec.Struct):
     k: dict[str, msgspec.Raw]
 
 
-_split_named = msgspec.json.Decoder(_Named).decode
+split_named = msgspec.json.Decoder(_Named).decode
 _name = msgspec.json.Encoder().encode
 
 
@@ -109,10 +109,10 @@ class Signature:
         named: dict[str, msgspec.Raw] = {}
         try:
             if bytes(memoryview(data)[:1]) != b"[":
-                both = _split_named(data)
+                both = split_named(data)
                 raws, named = both.a, both.k
             elif data != NONE:
-                raws = _split(data)
+                raws = split_positional(data)
             if named or len(raws) != self._count or self._needs_keywords:
                 self._check_fit(raws, named)
         except (msgspec.DecodeError, WrongArgumentsError) as error:

@@ -14,6 +14,8 @@ Adding an event kind or an optional field needs nothing else. Changing the meani
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from outlive._model import Failure, Payload, RunStatus, Wait
@@ -270,7 +272,7 @@ class StateLeft(Event, frozen=True, tag=True):
 
     call: str
     payload: Payload
-    """JSON of `outlive._define.machine.wire.Outcome`."""
+    """JSON of `outlive._define.machine.wire.StateResult`."""
     digest: int = 0
 
 
@@ -364,3 +366,14 @@ First = RunCreated | SnapshotTaken
 """What a journal can begin with."""
 
 Ending = RunSucceeded | RunFailed | RunCancelled | RunTimedOut | RunContinued
+
+
+def payloads_of(event: Event) -> Iterator[Payload]:
+    """Every payload of an event; a snapshot holds those of other events too."""
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if isinstance(value, Payload):
+            yield value
+    if isinstance(event, SnapshotTaken):
+        for inner in (event.created, *event.signals, *event.set_aside):
+            yield from payloads_of(inner)

@@ -12,41 +12,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from outlive._journal.event import (
-    AnyEvent,
-    ApprovalClosed,
-    ApprovalDecided,
-    ApprovalEscalated,
-    ApprovalRequested,
-    AttemptFailed,
-    CancelRequested,
-    DetachedCancelled,
-    DetachedEnded,
-    DetachedStarted,
-    MessageSetAside,
-    PatchTaken,
-    RunCancelled,
-    RunClaimed,
-    RunContinued,
-    RunCreated,
-    RunFailed,
-    RunParked,
-    RunPublished,
-    RunReleased,
-    RunResumed,
-    RunSucceeded,
-    RunSuspended,
-    RunTimedOut,
-    SignalReceived,
-    SnapshotTaken,
-    StateLeft,
-    StepDelayed,
-    StepFailed,
-    StepIntended,
-    StepProgressed,
-    StepSucceeded,
-    TimerFired,
-)
+from outlive._journal import event as journal
+from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus, child_id
 
 
@@ -74,7 +41,7 @@ class Fold(msgspec.Struct, eq=False):
         """The run moves: the next take-over counts from zero again."""
         return self._set(0, event, attempts=0)
 
-    def _create(self, event: RunCreated) -> Run:
+    def _create(self, event: journal.RunCreated) -> Run:
         number = event.run
         root = self.runs.get(0)
         assert (root is None) == (number == 0), "a journal begins with its root run"
@@ -100,7 +67,7 @@ class Fold(msgspec.Struct, eq=False):
         self.runs[number] = run
         return run
 
-    def _restore(self, event: SnapshotTaken) -> Run:
+    def _restore(self, event: journal.SnapshotTaken) -> Run:
         self.runs = {}
         self._create(event.created)
         return self._set(
@@ -114,7 +81,7 @@ class Fold(msgspec.Struct, eq=False):
             published=event.published,
         )
 
-    def _claim(self, event: RunClaimed) -> Run:
+    def _claim(self, event: journal.RunClaimed) -> Run:
         return self._set(
             0,
             event,
@@ -127,37 +94,37 @@ class Fold(msgspec.Struct, eq=False):
             attempts=self.runs[0].attempts + event.interrupted,
         )
 
-    def _suspend(self, event: RunSuspended) -> Run:
+    def _suspend(self, event: journal.RunSuspended) -> Run:
         return self._let_go(event, RunStatus.WAITING, waits=event.waits, wake_at=event.wake_at, attempts=0)
 
-    def _release(self, event: RunReleased) -> Run:
+    def _release(self, event: journal.RunReleased) -> Run:
         if event.reason:
             # Nothing was tried: neither is the next take-over the first one, nor has the run moved.
             return self._let_go(event, RunStatus.PENDING, wake_at=event.moved_at, reason=event.reason)
         return self._let_go(event, RunStatus.PENDING, wake_at=event.at, attempts=0)
 
-    def _park(self, event: RunParked) -> Run:
+    def _park(self, event: journal.RunParked) -> Run:
         return self._let_go(event, RunStatus.PARKED, wake_at=None, reason=event.reason)
 
-    def _resume(self, event: RunResumed) -> Run:
+    def _resume(self, event: journal.RunResumed) -> Run:
         return self._set(0, event, reason="", attempts=0)
 
-    def _succeed(self, event: RunSucceeded) -> Run:
+    def _succeed(self, event: journal.RunSucceeded) -> Run:
         return self._end(event, RunStatus.SUCCEEDED, result=event.result)
 
-    def _fail(self, event: RunFailed) -> Run:
+    def _fail(self, event: journal.RunFailed) -> Run:
         return self._end(event, RunStatus.FAILED, failure=event.failure)
 
-    def _cancel(self, event: RunCancelled) -> Run:
+    def _cancel(self, event: journal.RunCancelled) -> Run:
         return self._end(event, RunStatus.CANCELLED, reason=event.reason)
 
-    def _time_out(self, event: RunTimedOut) -> Run:
+    def _time_out(self, event: journal.RunTimedOut) -> Run:
         return self._end(event, RunStatus.TIMED_OUT)
 
-    def _continue(self, event: RunContinued) -> Run:
+    def _continue(self, event: journal.RunContinued) -> Run:
         return self._end(event, RunStatus.CONTINUED)
 
-    def _publish(self, event: RunPublished) -> Run:
+    def _publish(self, event: journal.RunPublished) -> Run:
         return self._set(event.run, event, published=event.payload)
 
     def _let_go(self, event: AnyEvent, status: RunStatus, **changes: object) -> Run:
@@ -184,38 +151,38 @@ class Fold(msgspec.Struct, eq=False):
 
 
 _CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
-    RunCreated: Fold._create,
-    RunClaimed: Fold._claim,
-    RunSuspended: Fold._suspend,
-    RunReleased: Fold._release,
-    RunParked: Fold._park,
-    RunResumed: Fold._resume,
-    RunSucceeded: Fold._succeed,
-    RunFailed: Fold._fail,
-    RunCancelled: Fold._cancel,
-    RunTimedOut: Fold._time_out,
-    RunContinued: Fold._continue,
-    RunPublished: Fold._publish,
-    SnapshotTaken: Fold._restore,
-    StepSucceeded: Fold._progress,
-    StepFailed: Fold._progress,
-    AttemptFailed: Fold._progress,
+    journal.RunCreated: Fold._create,
+    journal.RunClaimed: Fold._claim,
+    journal.RunSuspended: Fold._suspend,
+    journal.RunReleased: Fold._release,
+    journal.RunParked: Fold._park,
+    journal.RunResumed: Fold._resume,
+    journal.RunSucceeded: Fold._succeed,
+    journal.RunFailed: Fold._fail,
+    journal.RunCancelled: Fold._cancel,
+    journal.RunTimedOut: Fold._time_out,
+    journal.RunContinued: Fold._continue,
+    journal.RunPublished: Fold._publish,
+    journal.SnapshotTaken: Fold._restore,
+    journal.StepSucceeded: Fold._progress,
+    journal.StepFailed: Fold._progress,
+    journal.AttemptFailed: Fold._progress,
     # No progress: these are written before the code that they wake has done anything.
-    TimerFired: None,
-    SignalReceived: None,
-    CancelRequested: None,
-    DetachedStarted: None,
-    DetachedEnded: None,
-    DetachedCancelled: None,
-    ApprovalRequested: None,
-    ApprovalEscalated: None,
-    ApprovalDecided: None,
-    ApprovalClosed: None,
-    MessageSetAside: None,
-    PatchTaken: None,
-    StateLeft: None,
-    StepDelayed: None,
-    StepProgressed: None,
-    StepIntended: None,
+    journal.TimerFired: None,
+    journal.SignalReceived: None,
+    journal.CancelRequested: None,
+    journal.DetachedStarted: None,
+    journal.DetachedEnded: None,
+    journal.DetachedCancelled: None,
+    journal.ApprovalRequested: None,
+    journal.ApprovalEscalated: None,
+    journal.ApprovalDecided: None,
+    journal.ApprovalClosed: None,
+    journal.MessageSetAside: None,
+    journal.PatchTaken: None,
+    journal.StateLeft: None,
+    journal.StepDelayed: None,
+    journal.StepProgressed: None,
+    journal.StepIntended: None,
 }
 assert set(_CHANGES) == set(get_args(AnyEvent)), "every event kind says what it does to the run rows"

@@ -22,42 +22,8 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from outlive._journal.event import (
-    AnyEvent,
-    ApprovalClosed,
-    ApprovalDecided,
-    ApprovalEscalated,
-    ApprovalRequested,
-    AttemptFailed,
-    CancelRequested,
-    DetachedCancelled,
-    DetachedEnded,
-    DetachedStarted,
-    Ending,
-    MessageSetAside,
-    PatchTaken,
-    RunCancelled,
-    RunClaimed,
-    RunContinued,
-    RunCreated,
-    RunFailed,
-    RunParked,
-    RunPublished,
-    RunReleased,
-    RunResumed,
-    RunSucceeded,
-    RunSuspended,
-    RunTimedOut,
-    SignalReceived,
-    SnapshotTaken,
-    StateLeft,
-    StepDelayed,
-    StepFailed,
-    StepIntended,
-    StepProgressed,
-    StepSucceeded,
-    TimerFired,
-)
+from outlive._journal import event as journal
+from outlive._journal.event import AnyEvent, Ending
 from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, text_of
 from outlive._journal.value import Stored
 from outlive._model import child_id
@@ -142,7 +108,7 @@ def _check_not_stuck(execution: Execution) -> None:
     raise StuckError(f"{code.co_filename}:{stack[-1].f_lineno} in {code.co_name}")
 
 
-def _on_created(execution: Execution, event: RunCreated) -> None:
+def _on_created(execution: Execution, event: journal.RunCreated) -> None:
     if event.run == 0:
         _start(execution, event, _begin_root(execution, event))
         return
@@ -159,7 +125,7 @@ def _on_created(execution: Execution, event: RunCreated) -> None:
         execution.cancel_frame(call.frame, "cancelled by its parent")
 
 
-def _on_step_succeeded(execution: Execution, event: StepSucceeded) -> None:
+def _on_step_succeeded(execution: Execution, event: journal.StepSucceeded) -> None:
     call = execution.calls.get((event.run, event.call))
     if type(call) is not StepCall:
         execution.refuse_unasked(event, f"step {event.call} succeeded")
@@ -176,15 +142,17 @@ def _on_step_succeeded(execution: Execution, event: StepSucceeded) -> None:
 
 
 def _find_step(
-    execution: Execution, event: StepFailed | AttemptFailed | StepDelayed | StepIntended, journal: str
+    execution: Execution,
+    event: journal.StepFailed | journal.AttemptFailed | journal.StepDelayed | journal.StepIntended,
+    says: str,
 ) -> StepCall:
-    call = execution.find(event, event.run, event.call, StepCall, journal)
+    call = execution.find(event, event.run, event.call, StepCall, says)
     if call.command.digest != event.digest:
         execution.differ(event, event.run, event.call)
     return call
 
 
-def _on_step_failed(execution: Execution, event: StepFailed) -> None:
+def _on_step_failed(execution: Execution, event: journal.StepFailed) -> None:
     call = _find_step(execution, event, f"step {event.call} failed")
     del execution.calls[event.run, event.call]
     step = call.command.step
@@ -199,7 +167,7 @@ def _on_step_failed(execution: Execution, event: StepFailed) -> None:
         call.future.set_exception(error)
 
 
-def _on_attempt_failed(execution: Execution, event: AttemptFailed) -> None:
+def _on_attempt_failed(execution: Execution, event: journal.AttemptFailed) -> None:
     call = _find_step(execution, event, f"attempt {event.attempt} of step {event.call} failed")
     call.earlier = [*call.earlier, f"  {event.attempt}: {event.failure.type}: {event.failure.message}"][-EARLIER_MAX:]
     call.command = replace(
@@ -210,7 +178,7 @@ def _on_attempt_failed(execution: Execution, event: AttemptFailed) -> None:
         call.attempt_failed.set_result(None)
 
 
-def _on_delayed(execution: Execution, event: StepDelayed) -> None:
+def _on_delayed(execution: Execution, event: journal.StepDelayed) -> None:
     call = _find_step(execution, event, f"step {event.call} has to wait for {event.by}")
     call.command = replace(
         call.command, intended=0, not_before_at=event.until_at, delayed_by=event.by, has_turn=event.has_turn
@@ -218,32 +186,32 @@ def _on_delayed(execution: Execution, event: StepDelayed) -> None:
     execution.commands.append(call.command)
 
 
-def _on_intended(execution: Execution, event: StepIntended) -> None:
+def _on_intended(execution: Execution, event: journal.StepIntended) -> None:
     call = _find_step(execution, event, f"step {event.call} was about to begin")
     call.command = replace(call.command, intended=event.attempt)
     if event.attempt:
         execution.commands.append(call.command)
 
 
-def _on_progressed(execution: Execution, event: StepProgressed) -> None:
+def _on_progressed(execution: Execution, event: journal.StepProgressed) -> None:
     call = execution.find(event, event.run, event.call, StepCall, f"step {event.call} saved progress")
     call.command = replace(call.command, progress=bytes(execution.unpack(event.progress)))
 
 
-def _on_timer(execution: Execution, event: TimerFired) -> None:
+def _on_timer(execution: Execution, event: journal.TimerFired) -> None:
     timer = execution.timers.take(event.run, event.call)
     if timer is None or timer.call is None:
         execution.refuse_unasked(event, f"timer {event.call} fired")
     execution.loop.call_soon(timer.call, *timer.args, context=timer.context)
 
 
-def _on_signal(execution: Execution, event: SignalReceived) -> None:
+def _on_signal(execution: Execution, event: journal.SignalReceived) -> None:
     frame = execution.frames.get(event.run)
     if frame is not None:
         frame.take_signal(event.payload, event.name, str(execution.events))
 
 
-def _on_decided(execution: Execution, event: ApprovalDecided) -> None:
+def _on_decided(execution: Execution, event: journal.ApprovalDecided) -> None:
     frame = execution.frames.get(event.run)
     asked = None if frame is None else frame.approvals.get(event.approval)
     if frame is None or asked is None:
@@ -255,7 +223,7 @@ def _on_decided(execution: Execution, event: ApprovalDecided) -> None:
         asked.future.set_result((decided, Received(event.payload, str(execution.events))))
 
 
-def _on_set_aside(execution: Execution, event: MessageSetAside) -> None:
+def _on_set_aside(execution: Execution, event: journal.MessageSetAside) -> None:
     if event.call:  # Else its row was damaged in the inbox, and the code has not seen it.
         execution.find(
             event, event.run, event.call, RecordCall, f"message {event.message} ({event.name}) was set aside"
@@ -278,13 +246,13 @@ def _keep_recorded(execution: Execution, event: Recorded, call: RecordCall) -> N
     """The code would record something else now: what happened stays as the journal has it."""
     frame = execution.frames[event.run]
     match event:
-        case RunPublished():
+        case journal.RunPublished():
             frame.published = bytes(execution.unpack(event.payload))
-        case ApprovalRequested() if (asking := frame.approvals.get(event.call)) is not None:
+        case journal.ApprovalRequested() if (asking := frame.approvals.get(event.call)) is not None:
             asking.assignees = _read(_Asked, execution.unpack(event.payload), event.call).assignees
-        case ApprovalEscalated() if (asking := frame.approvals.get(event.approval)) is not None:
+        case journal.ApprovalEscalated() if (asking := frame.approvals.get(event.approval)) is not None:
             asking.assignees = _read(tuple[str, ...], execution.unpack(event.payload), event.call)
-        case StateLeft():
+        case journal.StateLeft():
             went = _read(_Left, execution.unpack(event.payload), event.call).to
             goes = _read(_Left, call.command.data or b"{}", event.call).to
             if went != goes:
@@ -312,7 +280,7 @@ def _read(kind: type[T], data: Stored, what: str) -> T:
         raise UnreadableError(what, "what a run recorded", str(error)) from error
 
 
-def _on_published(execution: Execution, event: RunPublished) -> None:
+def _on_published(execution: Execution, event: journal.RunPublished) -> None:
     """The run, or a step of it, has shown something to people."""
     frame = execution.frames.get(event.run)
     if event.call and (frame is None or (event.run, event.call) in execution.calls):
@@ -324,7 +292,7 @@ def _on_published(execution: Execution, event: RunPublished) -> None:
         frame.published = bytes(execution.unpack(event.payload))
 
 
-def _on_patched(execution: Execution, event: PatchTaken) -> None:
+def _on_patched(execution: Execution, event: journal.PatchTaken) -> None:
     """The run has taken the new way at a mark."""
     frame = execution.frames.get(event.run)
     is_asked = execution.calls.pop((event.run, event.call), None) is not None
@@ -345,13 +313,13 @@ def _as_asked(event: Recorded) -> Recorded:
     return msgspec.structs.replace(event, at=0)
 
 
-def _on_cancel(execution: Execution, event: CancelRequested) -> None:
+def _on_cancel(execution: Execution, event: journal.CancelRequested) -> None:
     frame = execution.frames.get(event.run)
     if frame is not None:
         execution.cancel_frame(frame, event.reason)
 
 
-def _on_detached_started(execution: Execution, event: DetachedStarted) -> None:
+def _on_detached_started(execution: Execution, event: journal.DetachedStarted) -> None:
     call = execution.find(event, event.run, event.call, DetachedCall, f"detached run {event.run_id} was started")
     if call.command.digest != event.digest or call.command.run_id != event.run_id:
         execution.differ(event, event.run, event.call)
@@ -359,7 +327,7 @@ def _on_detached_started(execution: Execution, event: DetachedStarted) -> None:
     call.future.set_result(event.run_id)
 
 
-def _on_detached_ended(execution: Execution, event: DetachedEnded) -> None:
+def _on_detached_ended(execution: Execution, event: journal.DetachedEnded) -> None:
     execution.ended[event.run_id] = event
     for waiter in execution.end_waiters.pop(event.run_id, ()):
         if not waiter.done():
@@ -369,11 +337,11 @@ def _on_detached_ended(execution: Execution, event: DetachedEnded) -> None:
 def _on_ended(execution: Execution, event: Ending) -> None:
     frame = execution.frames.get(event.run)
     status = STATUS[type(event)]
-    journal = f"run {event.run} ended as {status.value}"
+    says = f"run {event.run} ended as {status.value}"
     if frame is None or frame.ending is None:
-        execution.refuse_unasked(event, journal)
+        execution.refuse_unasked(event, says)
     if frame.ending.status is not status:
-        raise execution.contradiction(event, journal, f"run {event.run} ends as {frame.ending.status.value}")
+        raise execution.contradiction(event, says, f"run {event.run} ends as {frame.ending.status.value}")
     frame.ending = None
     frame.forget_tasks()
     del execution.frames[event.run]
@@ -386,7 +354,7 @@ def _on_ended(execution: Execution, event: Ending) -> None:
             call.over.set_result(None)
 
 
-def _on_snapshot(execution: Execution, event: SnapshotTaken) -> None:
+def _on_snapshot(execution: Execution, event: journal.SnapshotTaken) -> None:
     execution.base = event.events
     execution.ended.clear()
     frame = execution.frames.get(0)
@@ -404,7 +372,7 @@ def _on_snapshot(execution: Execution, event: SnapshotTaken) -> None:
     restore(_start(execution, created, spec, spec.fn()), event, execution)
 
 
-def _begin_root(execution: Execution, event: RunCreated) -> WorkflowSpec:
+def _begin_root(execution: Execution, event: journal.RunCreated) -> WorkflowSpec:
     execution.created = event
     execution.nonce = execution.loop.nonce = event.nonce
     execution.generation = event.generation
@@ -415,7 +383,7 @@ def _begin_root(execution: Execution, event: RunCreated) -> WorkflowSpec:
 
 def _start(
     execution: Execution,
-    event: RunCreated,
+    event: journal.RunCreated,
     spec: WorkflowSpec,
     coroutine: Coroutine[Any, Any, Any] | None = None,
     saga: Saga | None = None,
@@ -446,37 +414,37 @@ def _start(
 
 
 _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
-    RunCreated: _on_created,
-    StepSucceeded: _on_step_succeeded,
-    StepFailed: _on_step_failed,
-    AttemptFailed: _on_attempt_failed,
-    StepDelayed: _on_delayed,
-    StepProgressed: _on_progressed,
-    TimerFired: _on_timer,
-    SignalReceived: _on_signal,
-    ApprovalDecided: _on_decided,
-    CancelRequested: _on_cancel,
-    DetachedStarted: _on_detached_started,
-    DetachedEnded: _on_detached_ended,
-    RunSucceeded: _on_ended,
-    RunFailed: _on_ended,
-    RunCancelled: _on_ended,
-    RunTimedOut: _on_ended,
-    RunContinued: _on_ended,
-    DetachedCancelled: _on_recorded,
-    ApprovalRequested: _on_recorded,
-    ApprovalEscalated: _on_recorded,
-    ApprovalClosed: _on_recorded,
-    MessageSetAside: _on_set_aside,
-    RunPublished: _on_published,
-    PatchTaken: _on_patched,
-    StateLeft: _on_recorded,
-    SnapshotTaken: _on_snapshot,
-    StepIntended: _on_intended,
-    RunClaimed: None,
-    RunSuspended: None,
-    RunReleased: None,
-    RunParked: None,
-    RunResumed: None,
+    journal.RunCreated: _on_created,
+    journal.StepSucceeded: _on_step_succeeded,
+    journal.StepFailed: _on_step_failed,
+    journal.AttemptFailed: _on_attempt_failed,
+    journal.StepDelayed: _on_delayed,
+    journal.StepProgressed: _on_progressed,
+    journal.TimerFired: _on_timer,
+    journal.SignalReceived: _on_signal,
+    journal.ApprovalDecided: _on_decided,
+    journal.CancelRequested: _on_cancel,
+    journal.DetachedStarted: _on_detached_started,
+    journal.DetachedEnded: _on_detached_ended,
+    journal.RunSucceeded: _on_ended,
+    journal.RunFailed: _on_ended,
+    journal.RunCancelled: _on_ended,
+    journal.RunTimedOut: _on_ended,
+    journal.RunContinued: _on_ended,
+    journal.DetachedCancelled: _on_recorded,
+    journal.ApprovalRequested: _on_recorded,
+    journal.ApprovalEscalated: _on_recorded,
+    journal.ApprovalClosed: _on_recorded,
+    journal.MessageSetAside: _on_set_aside,
+    journal.RunPublished: _on_published,
+    journal.PatchTaken: _on_patched,
+    journal.StateLeft: _on_recorded,
+    journal.SnapshotTaken: _on_snapshot,
+    journal.StepIntended: _on_intended,
+    journal.RunClaimed: None,
+    journal.RunSuspended: None,
+    journal.RunReleased: None,
+    journal.RunParked: None,
+    journal.RunResumed: None,
 }
 assert set(_HANDLERS) == set(get_args(AnyEvent)), "every event kind says what it does to an execution"

@@ -20,10 +20,10 @@ _PASSING = (StepTimeoutError, ProcessDiedError, TransactionOverError)
 class StepRaised(Exception):
     """What a step raised in another process."""
 
-    def __init__(self, failure: Failure, classes: list[str], *, is_final: bool, is_unkept: bool = False) -> None:
+    def __init__(self, failure: Failure, classes: list[str], *, is_final: bool, is_unstorable: bool = False) -> None:
         super().__init__(failure.message)
         self.failure = failure
-        self.is_unkept = is_unkept
+        self.is_unstorable = is_unstorable
         """Whether it returned, and what it returned cannot be stored."""
         self._classes = frozenset(classes)
         self._is_final = is_final

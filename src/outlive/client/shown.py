@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
-from outlive._journal.event import AnyEvent
-from outlive._journal.payloads import payloads_of
+from outlive._journal.event import AnyEvent, payloads_of
 from outlive._journal.redaction import Redaction, RowNames
 from outlive._model import Payload, Run
 from outlive.client.access import Access

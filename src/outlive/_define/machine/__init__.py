@@ -20,5 +20,5 @@ bytes that a handler is asked with are those of the row before, not the code's i
 contradicts no journal.
 
 *A snapshot* takes the place of all that came before it, now and then: between two states a machine is nothing but its
-state, its data and what it would undo (`place`).
+state, its data and what it would undo (`snapshots`).
 """

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from outlive._define.machine.wire import Outcome
-from outlive._define.unkept import UnkeptError
+from outlive._define.machine.wire import StateResult
+from outlive._define.step import UnstorableResultError
 from outlive._journal.value import ValueCodec
 from outlive._model import given
 from outlive.errors import StateResultError, UnserialisableError
@@ -65,8 +65,8 @@ class Answer:
         self._cursor = cursor
         self._may_wait = may_wait
 
-    def read(self, data: Any, returned: Any) -> Outcome:
-        """The outcome of a handler that left its data like this.
+    def read(self, data: Any, returned: Any) -> StateResult:
+        """The result of a state whose handler left its data like this.
 
         Raises:
             StateResultError: it returned something else than a state.
@@ -75,25 +75,25 @@ class Answer:
         returned, data = self._parts(data, returned)
         stored = msgspec.Raw(self.data.encode(data, f"data of machine {self._machine} after {self._state}"))
         if isinstance(returned, self._states):
-            return Outcome(to=self._checked(returned), data=stored)
+            return StateResult(to=self._checked(returned), data=stored)
         if isinstance(returned, More) and self._cursor is not None:
             what = f"cursor of state {self._state} of machine {self._machine}"
-            return Outcome(data=stored, cursor=msgspec.Raw(self._cursor.encode(returned.cursor, what)))
+            return StateResult(data=stored, cursor=msgspec.Raw(self._cursor.encode(returned.cursor, what)))
         if isinstance(returned, Pending) and self._may_wait:
-            return Outcome(data=stored, wait=float(returned.seconds))
+            return StateResult(data=stored, wait=float(returned.seconds))
         raise self.refused(repr(returned), self._wanted())
 
-    def read_undoable(self, data: Any, returned: Any) -> Outcome:
+    def read_undoable(self, data: Any, returned: Any) -> StateResult:
         """The same for a state with an undo: it has returned, so it has had its effect.
 
         Raises:
-            UnkeptError: instead, with the data for the undo.
+            UnstorableResultError: instead, with the data for the undo.
         """
         try:
             return self.read(data, returned)
         except (StateResultError, UnserialisableError) as error:
             _, left = self._parts(data, returned)
-            raise UnkeptError(error, (left,)) from error
+            raise UnstorableResultError(error, (left,)) from error
 
     def refused(self, returned: str, wanted: str) -> StateResultError:
         """Why something else that the user's code returned is of no use."""
@@ -109,10 +109,10 @@ class Answer:
             raise self.refused(repr(returned), self._wanted_states())
         return self._checked(returned)
 
-    def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> Outcome:
-        """The outcome of a handler that does not leave its state by itself."""
+    def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> StateResult:
+        """The result of a handler that does not leave its state by itself."""
         what = f"data of machine {self._machine} after {self._state}"
-        return Outcome(data=msgspec.Raw(self.data.encode(data, what)), cursor=cursor)
+        return StateResult(data=msgspec.Raw(self.data.encode(data, what)), cursor=cursor)
 
     def _parts(self, data: Any, returned: Any) -> tuple[Any, Any]:
         """Where to go, and the data as the handler left it."""
@@ -136,8 +136,8 @@ class Answer:
         return wanted + (", or outlive.Pending(delay)" if self._may_wait else "")
 
 
-def unchanged(outcome: Outcome, before: msgspec.Raw) -> Outcome:
-    """The outcome without data that is still what it was: a cursor that moves a million times need not carry it."""
-    if not outcome.to and isinstance(outcome.data, msgspec.Raw) and bytes(outcome.data) == bytes(before):
-        return msgspec.structs.replace(outcome, data=UNSET)
-    return outcome
+def unchanged(result: StateResult, before: msgspec.Raw) -> StateResult:
+    """The result without data that have not changed: a cursor that moves a million times need not carry them."""
+    if not result.to and isinstance(result.data, msgspec.Raw) and bytes(result.data) == bytes(before):
+        return msgspec.structs.replace(result, data=UNSET)
+    return result

@@ -6,23 +6,28 @@ each item when it is done; a crash re-runs only the items that were under way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, Given, ask
+from outlive._define.machine.asking import ask
+from outlive._define.machine.building import Function, StateBuilder, Targets
 from outlive._define.machine.kinds import Kind
-from outlive._define.machine.place import Place
-from outlive._define.machine.wire import NULL, Outcome
+from outlive._define.machine.snapshots import MachineSnapshots
+from outlive._define.machine.split import result_codec
+from outlive._define.machine.wire import NULL, StateResult
 from outlive._define.map import Tolerance, map
 from outlive._define.step import Step
+from outlive._journal.arguments import Signature
 from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of
-from outlive._journal.value import Stored, ValueCodec
-from outlive._model import Failure
-from outlive._replay.command import StepSpec
-from outlive.errors import StepFailed, UnreadableError
+from outlive._journal.value import Stored
+from outlive._model import Failure, Retry
+from outlive._model.policy import NO_RETRY
+from outlive._replay.command import StepOptions, StepSpec
+from outlive.errors import DefinitionError, StepFailed, UnreadableError
 
 ANY_NUMBER = Tolerance(ratio=1.0)
 
@@ -75,36 +80,69 @@ class BatchState(Kind):
 
     def __init__(
         self,
-        load: StepSpec,
-        item: Step[[Any], Any],
-        finish: StepSpec,
-        slots: ValueCodec,
-        answer: Answer,
-        fn: Function,
+        builder: StateBuilder,
+        to: Targets,
         *,
+        load: Function,
+        process: Function | Step[[Any], Any],
+        finish: Function,
         concurrency: int,
+        load_and_finish_retry: Retry | None,
+        **item_options: Any,
     ) -> None:
-        super().__init__(finish.name)
-        self._load, self._item, self._finish = load, item, finish
-        self._slots = slots
-        self._answer = answer
-        self._fn = fn
+        name, answer = builder.name, builder.answer(finish, to)
+        super().__init__(name, answer.to, finish)
         self._concurrency = concurrency
+        self._load = builder.step(
+            load,
+            name=f"{name}.load",
+            result=result_codec(f"{name}.load", load),
+            finish=lambda values, items: _many(items, answer),
+            retry=load_and_finish_retry,
+        )
+        self._item = _item_step(builder, process, item_options)
+        item_retry: Retry | None = item_options["retry"]
+        registered = () if item_retry is None else item_retry.on
+        self._slots = SlotsCodec(self._item.spec, registered=registered)
+        self._finish = builder.step(
+            finish,
+            codecs=(self._slots,),
+            finish=lambda values, returned: answer.read(values[0], returned),
+            retry=load_and_finish_retry,
+        )
 
-    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
+    async def leave(self, data: msgspec.Raw, snapshots: MachineSnapshots) -> StateResult:
         """See `Kind`."""
         items: list[Any] = await ask(self._load, data)
         results = await map(self._item, items, concurrency=self._concurrency, tolerate=ANY_NUMBER)
-        given: Given = self._slots.encode(results, f"results of {self.name}")
-        outcome: Outcome = await ask(self._finish, data, given)
-        return outcome
+        result: StateResult = await ask(self._finish, data, self._slots.encode(results, f"results of {self.name}"))
+        return result
 
-    @property
-    def targets(self) -> frozenset[str] | None:
-        """See `Kind`."""
-        return self._answer.to
 
-    @property
-    def functions(self) -> tuple[Function, ...]:
-        """See `Kind`."""
-        return (self._fn,)
+def _many(items: Any, answer: Answer) -> Any:
+    """What a batch has loaded, if that is items."""
+    if not isinstance(items, Collection) or isinstance(items, str | bytes | Mapping):
+        raise answer.refused(f"{items!r} from its load", "a list of items")
+    return items
+
+
+def _item_step(
+    builder: StateBuilder, process: Function | Step[[Any], Any], options: dict[str, Any]
+) -> Step[[Any], Any]:
+    """The step of one item; one made of a plain function is known to this machine only."""
+    if isinstance(process, Step):
+        item = process
+    else:
+        name, wanted = f"{builder.name}.item", builder.wanted_by(process)
+        spec = StepSpec(
+            name=name,
+            fn=process,
+            signature=Signature(process, name, without=() if wanted is None else wanted.names),
+            is_async=inspect.iscoroutinefunction(process),
+            options=StepOptions(retry=NO_RETRY),
+            resources=None if wanted is None else wanted.get,
+        )
+        item = Step(spec, spec.options)
+    if not item.spec.signature.takes_one:
+        raise DefinitionError(f"{builder.name}: its process {item.name} must take one argument, an item")
+    return item.options(**options) if any(option is not None for option in options.values()) else item

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from outlive._define.machine.building import check_states
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.kinds import Kind
 from outlive.errors import MachineError
@@ -61,21 +62,6 @@ def is_same(known: Kind, new: Kind) -> bool:
     """Whether a state is defined again by the same function: a cell of a notebook that is run twice."""
     names = [[(fn.__module__, fn.__qualname__) for fn in each.functions] for each in (known, new)]
     return bool(names[0]) and names[0] == names[1]
-
-
-def check_states(machine: str, states: type[enum.Enum], *given: object) -> None:
-    """Refuse what is no state of a machine where one must stand.
-
-    Raises:
-        MachineError: names it.
-    """
-    if problems := _strangers(states, given):
-        raise MachineError(machine, problems)
-
-
-def _strangers(states: type[enum.Enum], given: Iterable[object]) -> list[str]:
-    # Not by `in`: a string is equal to a member of a StrEnum, and has no name.
-    return [f"{each!r} is no state of {states.__qualname__}" for each in given if not isinstance(each, states)]
 
 
 def check_definition(

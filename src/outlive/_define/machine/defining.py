@@ -6,21 +6,22 @@ import enum
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
-from outlive._define.machine.asking import Function
-from outlive._define.machine.building import Builder
-from outlive._define.machine.checks import check_states, is_same
+from outlive._define.machine.batch import BatchState
+from outlive._define.machine.building import Function, StateBuilder, check_states
+from outlive._define.machine.checks import is_same
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.joins import Join
-from outlive._define.machine.kinds import Delay, Kind, TimerState
+from outlive._define.machine.kinds import Delay, Kind, LoopState, StepState, TimerState
 from outlive._define.machine.observer import HOOKS, Observer, hooks_of
-from outlive._define.machine.split import Branch
+from outlive._define.machine.split import Branch, SplitState
+from outlive._define.machine.stream import StreamState
 from outlive._define.registry import where
 from outlive._define.resources import Resource, Resources
 from outlive._define.step import Step
 from outlive._journal.value import ValueCodec
 from outlive._model import Retry, given
 from outlive._model.breaker import Breaker
-from outlive._model.guard import Cost, Guard, guard_of
+from outlive._model.guard import Cost, guard_of
 from outlive._model.limit import RateLimit
 from outlive._replay.command import StepKind
 from outlive.errors import DefinitionError, InvalidArgumentError, MachineError
@@ -47,7 +48,6 @@ class Definition(Generic[S, D]):
         names = frozenset(each.name for each in exits)
         self._plan = Plan(name, states, start=start, exits=names, snapshot_after=snapshot_after)
         self._resources = Resources(name)
-        self._builder = Builder(name, states, data, self._resources)
         self._observers: dict[str, tuple[Observer, ...]] = {}
         self._is_checked = False
 
@@ -86,22 +86,17 @@ class Definition(Generic[S, D]):
             raise DefinitionError(f"{where}: once=True and transaction=True exclude each other; choose one")
         given.flag(where, "transaction", transaction)
         kind = StepKind.ONCE if once else StepKind.TRANSACTION if transaction else None
-        guard = self._guard(state, breaker, limit, cost)
-
-        return self._defining(
-            state,
-            lambda fn: self._builder.step(
-                state, fn, to, undo=undo, kind=kind, retry=retry, timeout=timeout, raises=raises, guard=guard
-            ),
-        )
+        guard = guard_of(where, breaker, limit, cost)
+        options: dict[str, Any] = {"retry": retry, "timeout": timeout, "raises": raises, "guard": guard}
+        return self._defining(state, lambda builder, fn: StepState(builder, fn, to, undo=undo, kind=kind, **options))
 
     def router(self, state: S, *, to: Collection[S] | None = None) -> Callable[[F], F]:
         """A state that only decides: a plain function of the data, without effects, without an event."""
-        return self._defining(state, lambda fn: self._builder.on_loop(state, fn, to, is_router=True))
+        return self._defining(state, lambda builder, fn: LoopState(builder, fn, to, is_router=True))
 
     def workflow(self, state: S, *, to: Collection[S] | None = None) -> Callable[[F], F]:
         """A state whose handler is workflow code: it may call steps, wait for signals and approvals, start children."""
-        return self._defining(state, lambda fn: self._builder.on_loop(state, fn, to, is_router=False))
+        return self._defining(state, lambda builder, fn: LoopState(builder, fn, to, is_router=False))
 
     def poll(
         self,
@@ -119,8 +114,12 @@ class Definition(Generic[S, D]):
         Each poll is a step and each pause is durable. `retry` is for one poll: that many errors in a row are borne.
         So are `breaker`, `limit` and `cost`.
         """
-        options = {"retry": retry, "timeout": timeout, "guard": self._guard(state, breaker, limit, cost)}
-        return self._defining(state, lambda fn: self._builder.poll(state, fn, to, **options))
+        options: dict[str, Any] = {
+            "retry": retry,
+            "timeout": timeout,
+            "guard": guard_of(self._where(state), breaker, limit, cost),
+        }
+        return self._defining(state, lambda builder, fn: StepState(builder, fn, to, word="poll", **options))
 
     def stepped(
         self,
@@ -138,8 +137,12 @@ class Definition(Generic[S, D]):
         Its handler returns `More(cursor)`, or where to go. Each cursor is journaled: a crash costs one step. The
         options, `breaker` and `limit` too, are for one step.
         """
-        options = {"retry": retry, "timeout": timeout, "guard": self._guard(state, breaker, limit, cost)}
-        return self._defining(state, lambda fn: self._builder.stepped(state, fn, to, **options))
+        options: dict[str, Any] = {
+            "retry": retry,
+            "timeout": timeout,
+            "guard": guard_of(self._where(state), breaker, limit, cost),
+        }
+        return self._defining(state, lambda builder, fn: StepState(builder, fn, to, word="stepped", **options))
 
     def timer(self, state: S, delay: Delay | Callable[[D], Delay], *, then: S | None = None) -> None:
         """A state that only waits, durably.
@@ -150,7 +153,7 @@ class Definition(Generic[S, D]):
             then: where it goes.
         """
         self._check(state, *(() if then is None else (then,)))
-        self._add(state, TimerState(self._builder.name_of(state), delay, self._builder.answer(state), then=then))
+        self._add(state, TimerState(self._build(state), delay, then))
 
     def split(
         self,
@@ -182,8 +185,8 @@ class Definition(Generic[S, D]):
         if concurrency is not None:
             concurrency = given.whole(where, "concurrency", concurrency, or_none="for all at once")
         seconds = given.some_seconds(where, "timeout", timeout)
-        kind = self._builder.split(
-            state, branches, join=join, merge=merge, retry=retry, timeout=seconds, concurrency=concurrency
+        kind = SplitState(
+            self._build(state), branches, join=join, merge=merge, retry=retry, timeout=seconds, concurrency=concurrency
         )
         self._add(state, kind)
 
@@ -220,16 +223,16 @@ class Definition(Generic[S, D]):
             cost: of one item, for `limit`: a number, or a plain function of the item.
         """
         self._check(state)
-        kind = self._builder.batch(
-            state,
+        kind = BatchState(
+            self._build(state),
             to,
             load=load,
             process=process,
             finish=finish,
             concurrency=given.whole(self._where(state), "concurrency", concurrency),
-            retry=retry,
-            item_retry=item_retry,
-            item_timeout=given.some_seconds(self._where(state), "item_timeout", item_timeout),
+            load_and_finish_retry=retry,
+            retry=item_retry,
+            timeout=given.some_seconds(self._where(state), "item_timeout", item_timeout),
             breaker=breaker,
             limit=limit,
             cost=cost,
@@ -276,8 +279,8 @@ class Definition(Generic[S, D]):
         where = self._where(state)
         if tolerate != "all":
             tolerate = _tolerated(where, tolerate)
-        kind = self._builder.stream(
-            state,
+        kind = StreamState(
+            self._build(state),
             to,
             source=source,
             process=process,
@@ -288,7 +291,7 @@ class Definition(Generic[S, D]):
             tolerate=tolerate,
             retry=retry,
             timeout=given.some_seconds(where, "timeout", timeout),
-            guard=self._guard(state, breaker, limit, cost),
+            guard=guard_of(where, breaker, limit, cost),
         )
         self._add(state, kind)
 
@@ -328,17 +331,17 @@ class Definition(Generic[S, D]):
             if not any(each is observer for each in known):
                 self._observers[hook] = (*known, observer)
 
-    def _guard(self, state: S, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
-        return guard_of(self._where(state), breaker, limit, cost)
-
     def _where(self, state: S) -> str:
         return f"state {getattr(state, 'name', state)} of machine {self._plan.name}"
 
-    def _defining(self, state: S, build: Callable[[Function], Kind]) -> Callable[[F], F]:
+    def _build(self, state: S) -> StateBuilder:
+        return StateBuilder(self._plan.name, state, self._plan.states, self._data, self._resources)
+
+    def _defining(self, state: S, build: Callable[[StateBuilder, Function], Kind]) -> Callable[[F], F]:
         self._check(state)
 
         def define(fn: F) -> F:
-            self._add(state, build(fn))
+            self._add(state, build(self._build(state), fn))
             return fn
 
         return define

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.machine.asking import data_of, park
+from outlive._define.machine.asking import park
 from outlive._define.machine.kinds import Kind
-from outlive._define.machine.place import Place, as_found
-from outlive._define.machine.wire import NULL, Outcome
+from outlive._define.machine.snapshots import MachineSnapshots
+from outlive._define.machine.wire import NULL, StateResult
 from outlive._define.registry import REGISTRY
 from outlive._define.saga import saga
+from outlive._define.step import as_undo
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE, step_of
@@ -53,13 +54,13 @@ class Plan:
         if undone is not None and undone.options.undo is not None and undone.options.undo.name == name:
             return undone.options.undo
         spec = REGISTRY.find_step(name)
-        return None if spec is None else as_found(spec)
+        return None if spec is None else as_undo(spec)
 
 
-def driver_of(plan: Plan) -> Callable[..., Coroutine[Any, Any, Outcome]]:
+def driver_of(plan: Plan) -> Callable[..., Coroutine[Any, Any, StateResult]]:
     """The function of a machine's workflow; without data it begins where its snapshot was taken."""
 
-    async def drive(data: msgspec.Raw = NULL) -> Outcome:
+    async def drive(data: msgspec.Raw = NULL) -> StateResult:
         try:
             plan.check()
         except MachineError as error:
@@ -67,35 +68,37 @@ def driver_of(plan: Plan) -> Callable[..., Coroutine[Any, Any, Outcome]]:
         async with saga(undo_timeout=plan.undo_seconds):
             around = SAGA.get()
             assert around is not None
-            place = Place(plan.name, around, snapshot_after=plan.snapshot_after, find_undo=plan.find_undo)
-            return await _drive(plan, place, data)
+            snapshots = MachineSnapshots(
+                plan.name, around, snapshot_after=plan.snapshot_after, find_undo=plan.find_undo
+            )
+            return await _drive(plan, snapshots, data)
 
     return drive
 
 
-async def _drive(plan: Plan, place: Place, data: msgspec.Raw) -> Outcome:
-    state, data = await place.begin(plan.start.name, data)
+async def _drive(plan: Plan, snapshots: MachineSnapshots, data: msgspec.Raw) -> StateResult:
+    state, data = await snapshots.begin(plan.start.name, data)
     routed = dict[str, None]()
     _enter(state, is_written=False)
     while state not in plan.exits:
         kind = plan.kinds.get(state)
         if kind is None:
             await park(UnknownStateError(plan.name, state, [*plan.kinds, *sorted(plan.exits)]))
-        place.state = state
+        snapshots.state = state
         if not kind.is_pure:
             routed.clear()
-            if not kind.rests:
-                await place.rest(data)
+            if not kind.offers_snapshots:
+                await snapshots.take_if_due(data)
         elif state in routed:
             # Routers are pure: with the same data they will go round for ever.
             await park(MachineError(plan.name, [f"its routers go in a circle: {' -> '.join([*routed, state])}"]))
         else:
             routed[state] = None
-        outcome = await kind.leave(data, place)
-        place.take_cursor()  # Of a state that had one when the snapshot was taken, and has none in this code.
-        _enter(outcome.to, is_written=not kind.is_pure)
-        state, data = outcome.to, data_of(outcome, data)
-    return Outcome(to=state, data=data)
+        result = await kind.leave(data, snapshots)
+        snapshots.take_cursor()  # Of a state that had one when the snapshot was taken, and has none in this code.
+        _enter(result.to, is_written=not kind.is_pure)
+        state, data = result.to, result.data_after(data)
+    return StateResult(to=state, data=data)
 
 
 def _enter(state: str, *, is_written: bool) -> None:

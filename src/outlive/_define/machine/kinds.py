@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from inspect import iscoroutinefunction
 from math import isfinite
 from typing import Any
 from zlib import crc32
@@ -15,19 +15,20 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET
 
-from outlive._define.inside import sleep_until
-from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, ask, data_of, park, readable
-from outlive._define.machine.place import Place
-from outlive._define.machine.wire import OUTCOME, Outcome
+from outlive._define.in_run import sleep_until
+from outlive._define.machine.answer import unchanged
+from outlive._define.machine.asking import ask, park, readable
+from outlive._define.machine.building import Function, StateBuilder, Targets, check_function, cursor_codec
+from outlive._define.machine.snapshots import MachineSnapshots
+from outlive._define.machine.wire import STATE_RESULT, StateResult
 from outlive._define.resources import count_taken
+from outlive._define.step import Step
 from outlive._journal.event import StateLeft
-from outlive._journal.value import ValueCodec
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.ask import current_execution
-from outlive._replay.command import StepSpec
+from outlive._replay.command import StepKind, StepSpec
 from outlive._replay.frame import SCOPE
-from outlive.errors import StateResultError, UnserialisableError
+from outlive.errors import DefinitionError, StateResultError, UnserialisableError
 
 Delay = float | timedelta | datetime
 
@@ -39,120 +40,126 @@ class Kind(ABC):
     """What people call it."""
     is_pure = False
     """Whether it leaves no event: a router."""
-    rests = False
+    offers_snapshots = False
     """Whether it says itself where a snapshot may be taken."""
     undo: StepSpec | None = None
-    """What takes its effect back."""
+    """What undoes its effect."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, targets: frozenset[str] | None, *functions: Function) -> None:
         self.name = name
-
-    @abstractmethod
-    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
-        """Run it until it is left."""
-
-    @property
-    @abstractmethod
-    def targets(self) -> frozenset[str] | None:
+        self.targets = targets
         """The states that it can go to; None if only its code knows."""
+        self.functions = functions
+        """The code of the user in it, from which a picture may guess where it goes."""
 
-    @property
-    def functions(self) -> tuple[Function, ...]:
-        """The code of the user in it, for who wants to guess where it goes."""
-        return ()
+    @abstractmethod
+    async def leave(self, data: msgspec.Raw, snapshots: MachineSnapshots) -> StateResult:
+        """Run it until it is left."""
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
         return []
 
 
-def record_left(name: str, outcome: Outcome) -> Outcome:
-    """Write down that a state was left; the same for one that is a step is its outcome."""
+def record_left(name: str, result: StateResult) -> StateResult:
+    """Write down that a state was left; the same for one that is a step is its result."""
     execution = current_execution()
     if execution is not None:
         execution.refuse_if_dropped()
         scope = SCOPE.get()
-        data = OUTCOME.encode(outcome, name)
+        data = STATE_RESULT.encode(result, name)
         call = scope.call(f"@state/{name}")
         fact = StateLeft(at=0, run=scope.frame.number, call=call, payload=NO_PAYLOAD, digest=crc32(data))
         execution.record(fact, data)
-    return outcome
+    return result
 
 
 class StepState(Kind):
-    """A step: its outcome is the transition. With a wait it is a poll, with a cursor a stepped state."""
+    """A step: its result is the transition. A poll is called again after a pause, a stepped state with its cursor."""
 
-    rests = True
+    offers_snapshots = True
 
     def __init__(
-        self, step: StepSpec, answer: Answer, fn: Function, *, word: str = "state", cursor: bool = False
+        self,
+        builder: StateBuilder,
+        fn: Function,
+        to: Targets,
+        *,
+        word: str = "state",
+        undo: Step[..., Any] | Function | None = None,
+        kind: StepKind | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(step.name)
+        check_function(builder.name, fn)
+        cursor = cursor_codec(fn) if word == "stepped" else None
+        answer = builder.answer(fn, to, cursor=cursor, may_wait=word == "poll")
+        super().__init__(builder.name, answer.to, fn)
         self.word = word
-        self.undo = step.options.undo
-        self._step = step
-        self._answer = answer
-        self._fn = fn
-        self._has_cursor = cursor
+        self._has_cursor = cursor is not None
+        # What a transaction has written is undone by its database.
+        read = answer.read if undo is None or kind is StepKind.TRANSACTION else answer.read_undoable
 
-    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
+        def finish(values: list[Any], returned: Any) -> StateResult:
+            result = read(values[0], returned)
+            return result if cursor is None else unchanged(result, values[-1])
+
+        self._step = builder.step(
+            fn,
+            codecs=() if cursor is None else (cursor,),
+            finish=finish,
+            keeps_raw=cursor is not None,
+            undo=None if undo is None else builder.undo(undo),
+            kind=kind,
+            **options,
+        )
+        self.undo = self._step.options.undo
+
+    async def leave(self, data: msgspec.Raw, snapshots: MachineSnapshots) -> StateResult:
         """See `Kind`."""
-        cursor = place.take_cursor()
+        cursor = snapshots.take_cursor()
         while True:
-            await place.rest(data, cursor)
-            outcome: Outcome = await ask(self._step, *((data, cursor) if self._has_cursor else (data,)))
-            data = data_of(outcome, data)
-            if outcome.to:
-                return outcome
-            if outcome.cursor is not UNSET:
-                cursor = outcome.cursor
-            if outcome.wait is not None:
-                await asyncio.sleep(outcome.wait)
-
-    @property
-    def targets(self) -> frozenset[str] | None:
-        """See `Kind`."""
-        return self._answer.to
-
-    @property
-    def functions(self) -> tuple[Function, ...]:
-        """See `Kind`."""
-        return (self._fn,)
+            await snapshots.take_if_due(data, cursor)
+            result: StateResult = await ask(self._step, *((data, cursor) if self._has_cursor else (data,)))
+            data = result.data_after(data)
+            if result.to:
+                return result
+            if result.cursor is not UNSET:
+                cursor = result.cursor
+            if result.wait is not None:
+                await asyncio.sleep(result.wait)
 
 
 class LoopState(Kind):
     """Code on the run's own loop: workflow code, or a router, which is pure."""
 
-    def __init__(self, name: str, fn: Function, answer: Answer, data: ValueCodec, *, is_router: bool) -> None:
-        super().__init__(name)
+    def __init__(self, builder: StateBuilder, fn: Function, to: Targets, *, is_router: bool) -> None:
+        name = builder.name
+        check_function(name, fn)
+        self._answer = builder.answer(fn, to)
+        if is_router and inspect.iscoroutinefunction(fn):
+            raise DefinitionError(
+                f"{name}: router {fn.__qualname__} must be a plain function: write `def`, or make it "
+                "`.workflow(...)` if it has to wait"
+            )
+        if not is_router and not inspect.iscoroutinefunction(fn):
+            raise DefinitionError(f"{name}: {fn.__qualname__} must be async: write `async def {fn.__name__}`")
+        super().__init__(name, self._answer.to, fn)
         self.word = "router" if is_router else "workflow"
         self.is_pure = is_router
         self._fn = fn
-        self._answer = answer
-        self._data = data
         self._takes = count_taken(name, fn, 1)
 
-    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
+    async def leave(self, data: msgspec.Raw, snapshots: MachineSnapshots) -> StateResult:
         """See `Kind`."""
-        value = await readable(self._data, data, f"data of {self.name}")
+        value = await readable(self._answer.data, data, f"data of {self.name}")
         returned = self._fn(*[value][: self._takes])
         try:
             if self.is_pure:
-                return Outcome(to=self._answer.state_of(returned), data=data)
-            outcome = self._answer.read(value, await returned)
+                return StateResult(to=self._answer.state_of(returned), data=data)
+            result = self._answer.read(value, await returned)
         except (StateResultError, UnserialisableError) as error:
             await park(error)
-        return record_left(self.name, outcome)
-
-    @property
-    def targets(self) -> frozenset[str] | None:
-        """See `Kind`."""
-        return self._answer.to
-
-    @property
-    def functions(self) -> tuple[Function, ...]:
-        """See `Kind`."""
-        return (self._fn,)
+        return record_left(self.name, result)
 
 
 class TimerState(Kind):
@@ -160,16 +167,14 @@ class TimerState(Kind):
 
     word = "timer"
 
-    def __init__(
-        self, name: str, delay: Delay | Callable[[Any], Delay], answer: Answer, *, then: enum.Enum | None
-    ) -> None:
-        super().__init__(name)
+    def __init__(self, builder: StateBuilder, delay: Delay | Callable[[Any], Delay], then: enum.Enum | None) -> None:
+        super().__init__(builder.name, frozenset() if then is None else frozenset({then.name}))
         self._delay = delay
-        self._takes = count_taken(name, delay, 1) if callable(delay) else 0
-        self._answer = answer
+        self._takes = count_taken(self.name, delay, 1) if callable(delay) else 0
+        self._answer = builder.answer()
         self._then = then
 
-    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
+    async def leave(self, data: msgspec.Raw, snapshots: MachineSnapshots) -> StateResult:
         """See `Kind`."""
         delay = self._delay
         if callable(delay):
@@ -182,19 +187,15 @@ class TimerState(Kind):
         else:
             await asyncio.sleep(_seconds(delay))
         assert self._then is not None
-        return record_left(self.name, Outcome(to=self._then.name, data=data))
-
-    @property
-    def targets(self) -> frozenset[str] | None:
-        """See `Kind`."""
-        return frozenset() if self._then is None else frozenset({self._then.name})
+        return record_left(self.name, StateResult(to=self._then.name, data=data))
 
     def problems(self) -> list[str]:
         """See `Kind`."""
         wrong = ["has no then="] if self._then is None else []
         delay = self._delay
         if callable(delay):
-            return [*wrong, "has an async function for its delay; write `def`"] if iscoroutinefunction(delay) else wrong
+            is_async = inspect.iscoroutinefunction(delay)
+            return [*wrong, "has an async function for its delay; write `def`"] if is_async else wrong
         if problem := _wrong_delay(delay):
             wrong.append(problem)
         elif not isinstance(delay, datetime) and _seconds(delay) < 0:
@@ -203,7 +204,7 @@ class TimerState(Kind):
 
 
 def _wrong_delay(delay: object) -> str:
-    """What is wrong with it whoever says it; a function may find that its time has come already."""
+    """What is wrong with a delay, given or computed; a computed one may say that its time has come already."""
     if isinstance(delay, datetime):
         return "" if delay.tzinfo is not None else f"waits until {delay}, which has no time zone"
     is_time = isinstance(delay, int | float | timedelta) and isfinite(_seconds(delay))

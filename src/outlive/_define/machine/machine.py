@@ -5,17 +5,15 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Collection, Coroutine, Mapping
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from outlive._define.machine.checks import check_definition, problems_of
 from outlive._define.machine.defining import Definition
 from outlive._define.machine.diagram import mermaid
 from outlive._define.machine.driver import driver_of
 from outlive._define.machine.picture import svg
-from outlive._define.machine.wire import MachineResult, MachineSignature, Outcome, ResultCodec
-from outlive._define.registry import REGISTRY
-from outlive._define.workflow import FORMS, SIGNALS, Workflow
-from outlive._journal.form import form_type
+from outlive._define.machine.wire import MachineResult, MachineSignature, ResultCodec, StateResult
+from outlive._define.workflow import Workflow, WorkflowOptions
 from outlive._journal.value import codec_for
 from outlive._model import given
 from outlive._replay.ask import current_execution
@@ -30,6 +28,11 @@ D = TypeVar("D")
 
 UNDO_SECONDS = 3600.0
 """How long a roll-back may take unless a machine says otherwise: several undos that use up all their attempts."""
+
+
+class _MachineOptions(WorkflowOptions, total=False):
+    snapshot_after: int | None
+    undo_timeout: given.Span | None
 
 
 class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D]):
@@ -62,15 +65,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         *,
         start: S,
         exits: Collection[S],
-        version: int = ...,
-        snapshot_after: int | None = ...,
-        timeout: given.Span | None = ...,
-        undo_timeout: given.Span | None = ...,
-        signals: Mapping[str, Any] | None = ...,
-        approvals: Mapping[str, Any] | None = ...,
-        raises: tuple[type[BaseException], ...] = ...,
-        resumable: bool = ...,
-        strict_arguments: bool = ...,
+        **options: Unpack[_MachineOptions],
     ) -> None: ...
     @overload
     def __init__(
@@ -81,15 +76,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         data: type[D],
         start: S,
         exits: Collection[S],
-        version: int = ...,
-        snapshot_after: int | None = ...,
-        timeout: given.Span | None = ...,
-        undo_timeout: given.Span | None = ...,
-        signals: Mapping[str, Any] | None = ...,
-        approvals: Mapping[str, Any] | None = ...,
-        raises: tuple[type[BaseException], ...] = ...,
-        resumable: bool = ...,
-        strict_arguments: bool = ...,
+        **options: Unpack[_MachineOptions],
     ) -> None: ...
     def __init__(
         self,
@@ -117,7 +104,6 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         undo_seconds = given.some_seconds(where, "undo_timeout", undo_timeout)
         if snapshot_after is not None:
             snapshot_after = given.whole(where, "snapshot_after", snapshot_after, or_none="to keep all events")
-        forms = given.kinds(where, "approvals", approvals)
         codec = codec_for(given.kind(where, "data", data))
         Definition.__init__(self, name, states, codec, start=start, exits=exits, snapshot_after=snapshot_after)
         self._plan.check = self.validate
@@ -143,9 +129,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
             observers=self._observers,
         )
         Workflow.__init__(self, spec, given.kinds(where, "signals", signals))
-        REGISTRY.add_workflow(spec)
-        SIGNALS[name, version] = self.signals
-        FORMS[name, version] = {asked: form_type(form) for asked, form in forms.items()}
+        self._register(given.kinds(where, "approvals", approvals))
 
     def __call__(self, *args: D, **kwargs: Any) -> Coroutine[object, None, MachineResult[S, D]]:
         """In a run: a child run in the same tree. Outside: the machine runs here and now, without a journal."""
@@ -157,8 +141,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Definition[S, D], Generic[S, D
         self.validate()
         signature = self.spec.signature
         given, _ = signature.decode(signature.encode(args, kwargs))
-        outcome: Outcome = await self.spec.fn(*given)
-        result: MachineResult[S, D] = signature.result.decode(signature.result.encode(outcome, ""), "")
+        ended: StateResult = await self.spec.fn(*given)
+        result: MachineResult[S, D] = signature.result.decode(signature.result.encode(ended, ""), "")
         return result
 
     # -- As a whole ------------------------------------------------------------------------------------------

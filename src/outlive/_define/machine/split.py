@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, ask, check_function, own_step, park, readable
+from outlive._define.machine.asking import ask, park, readable
+from outlive._define.machine.building import Function, StateBuilder, check_function
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Kind, record_left
-from outlive._define.machine.place import Place
-from outlive._define.machine.wire import Outcome, Pieces
-from outlive._define.resources import Wanted, count_taken
+from outlive._define.machine.snapshots import MachineSnapshots
+from outlive._define.machine.wire import Pieces, StateResult
+from outlive._define.resources import count_taken
 from outlive._define.saga import saga
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
@@ -28,6 +28,7 @@ from outlive._journal.arguments import Signature
 from outlive._journal.value import ValueCodec
 from outlive._model import Retry, given
 from outlive._replay.command import StepSpec
+from outlive._tasks import cancel_all
 from outlive.errors import DefinitionError, SplitFailedError, UnserialisableError
 
 Branch = Step[..., Any] | Workflow[..., Any] | Function
@@ -40,24 +41,19 @@ class SplitState(Kind):
 
     def __init__(
         self,
-        name: str,
+        builder: StateBuilder,
         branches: Sequence[Branch] | Mapping[str, Branch],
-        answer: Answer,
-        data: ValueCodec,
         *,
-        machine: str,
-        state: str,
         join: Join,
-        wanted_by: Callable[[Function], Wanted | None],
         merge: Function | None,
         retry: Retry | None,
         timeout: float | None,
         concurrency: int | None,
     ) -> None:
-        super().__init__(name)
-        self._machine, self._state = machine, state
-        self._answer = answer
-        self._data = data
+        name = builder.name
+        super().__init__(name, frozenset() if join.then is None else frozenset({join.then.name}))
+        self._machine, self._state = builder.machine, builder.state
+        self._answer = builder.answer(to=None if join.then is None else [join.then])
         self._join = join
         self._merge = merge
         self._merge_takes = 0 if merge is None else count_taken(f"merge of {name}", merge, 2)
@@ -65,30 +61,25 @@ class SplitState(Kind):
         self._concurrency = concurrency
         named = branches if isinstance(branches, Mapping) else _named(name, branches)
         self._branches = {
-            key: _as_branch(f"{name}.{given.label(name, key, like='wrap')}", it, data, retry, wanted_by)
+            key: _as_branch(builder, f"{name}.{given.label(name, key, like='wrap')}", it, retry)
             for key, it in named.items()
         }
         self._has_undo = any(isinstance(it, StepSpec) and it.options.undo is not None for it in self._branches.values())
         self._count = len(branches)
 
-    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
+    async def leave(self, data: msgspec.Raw, snapshots: MachineSnapshots) -> StateResult:
         """See `Kind`."""
         async with saga() if self._has_undo else contextlib.nullcontext():
             results = await _Split(self, data).run()
-        value = await readable(self._data, data, f"data of {self.name}")
+        value = await readable(self._answer.data, data, f"data of {self.name}")
         if self._merge is not None:
             returned = self._merge(*(value, results)[: self._merge_takes])
             value = value if returned is None else returned
         try:
-            outcome = self._answer.read(value, self._join.then)
+            result = self._answer.read(value, self._join.then)
         except UnserialisableError as error:
             await park(error)
-        return record_left(self.name, outcome)
-
-    @property
-    def targets(self) -> frozenset[str] | None:
-        """See `Kind`."""
-        return frozenset() if self._join.then is None else frozenset({self._join.then.name})
+        return record_left(self.name, result)
 
     def problems(self) -> list[str]:
         """See `Kind`."""
@@ -120,7 +111,7 @@ class _Split:
         except TimeoutError:
             is_late = True
         finally:
-            await _cancel(tasks)
+            await cancel_all(tasks)
         join, succeeded = self._state._join, len(self._results)
         if succeeded < join.wanted(len(branches)) and not join.settles_for(succeeded):
             raise self._failed(is_late=is_late)
@@ -144,7 +135,7 @@ class _Split:
     async def _call(self, branch: StepSpec | Workflow[..., Any]) -> Any:
         if isinstance(branch, StepSpec):
             return await ask(branch, self._data)
-        return await branch(await readable(self._state._data, self._data, f"data of {self._state.name}"))
+        return await branch(await readable(self._state._answer.data, self._data, f"data of {self._state.name}"))
 
     def _failed(self, *, is_late: bool) -> SplitFailedError:
         state = self._state
@@ -160,20 +151,6 @@ class _Split:
         return error
 
 
-async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    """Stop those that go on, and wait for them, also when somebody cancels the wait."""
-    for task in tasks:
-        task.cancel()
-    cancelled: asyncio.CancelledError | None = None
-    while left := [task for task in tasks if not task.done()]:
-        try:
-            await asyncio.wait(left)
-        except asyncio.CancelledError as told:
-            cancelled = told
-    if cancelled is not None:
-        raise cancelled
-
-
 def _named(name: str, branches: Sequence[Branch]) -> dict[str, Branch]:
     return {it.name if isinstance(it, Step | Workflow) else _name_of(name, it): it for it in branches}
 
@@ -185,9 +162,7 @@ def _name_of(state: str, branch: Function) -> str:
     return name
 
 
-def _as_branch(
-    name: str, branch: Branch, data: ValueCodec, retry: Retry | None, wanted_by: Callable[[Function], Wanted | None]
-) -> StepSpec | Workflow[..., Any]:
+def _as_branch(builder: StateBuilder, name: str, branch: Branch, retry: Retry | None) -> StepSpec | Workflow[..., Any]:
     if isinstance(branch, Step | Workflow) and not branch.spec.signature.takes_one:
         raise DefinitionError(f"{name}: branch {branch.name} must take one argument, the data")
     if isinstance(branch, Workflow):
@@ -196,10 +171,10 @@ def _as_branch(
         signature = branch.spec.signature
         spec = msgspec.structs.replace(branch.spec, options=branch._options)
         return msgspec.structs.replace(spec, signature=Pieces(signature.decode, signature.result))
-    check_function(name, branch)
-    return own_step(name, branch, codecs=[data], result=result_codec(branch), retry=retry, wanted=wanted_by(branch))
+    return builder.step(branch, name=name, result=result_codec(name, branch), retry=retry)
 
 
-def result_codec(fn: Callable[..., Any]) -> ValueCodec:
+def result_codec(name: str, fn: Function) -> ValueCodec:
     """How the result of a function is stored, by its annotation."""
+    check_function(name, fn)
     return Signature(fn, fn.__name__).result

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import inspect
 from collections.abc import AsyncGenerator
 from functools import partial
@@ -21,18 +22,19 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from outlive._define.inside import CURRENT_STEP
-from outlive._define.machine.answer import Answer
-from outlive._define.machine.asking import Function, ask, data_of
+from outlive._define.in_run import CURRENT_STEP, current_step
+from outlive._define.machine.answer import Answer, unchanged
+from outlive._define.machine.asking import ask
+from outlive._define.machine.building import Function, StateBuilder, Targets, cursor_codec
 from outlive._define.machine.kinds import Kind
-from outlive._define.machine.place import Place
-from outlive._define.machine.wire import NULL, Outcome
+from outlive._define.machine.snapshots import MachineSnapshots
+from outlive._define.machine.wire import NULL, StateResult
 from outlive._define.resources import Wanted, count_taken, wanted_by
 from outlive._journal.value import ValueCodec
 from outlive._replay.ask import current_execution, this_execution
 from outlive._replay.call import StepCall
-from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE
+from outlive._tasks import cancel_all
 from outlive.errors import DefinitionError
 
 ALL = "all"
@@ -40,7 +42,7 @@ OVER = object()
 """What a source gives that has nothing more."""
 
 
-class Position(msgspec.Struct, omit_defaults=True):
+class StreamCursor(msgspec.Struct, omit_defaults=True):
     """How far a stream came."""
 
     at: msgspec.Raw = NULL
@@ -49,20 +51,23 @@ class Position(msgspec.Struct, omit_defaults=True):
     """How many items in a row have failed up to here."""
 
 
-class PositionCodec:
-    """Positions in the journal."""
+class StreamCursorCodec:
+    """Cursors of streams in the journal."""
 
     def __init__(self) -> None:
         self._encode = msgspec.json.Encoder().encode
-        self._decode = msgspec.json.Decoder(Position | None).decode
+        self._decode = msgspec.json.Decoder(StreamCursor | None).decode
 
-    def encode(self, value: Position, what: str) -> bytes:
+    def encode(self, value: StreamCursor, what: str) -> bytes:
         """See `ValueCodec`."""
         return self._encode(value)
 
-    def decode(self, data: Any, what: str) -> Position:
+    def decode(self, data: Any, what: str) -> StreamCursor:
         """See `ValueCodec`."""
-        return self._decode(data) or Position()
+        return self._decode(data) or StreamCursor()
+
+
+STREAM_CURSOR = StreamCursorCodec()
 
 
 class Stops:
@@ -132,12 +137,12 @@ class Window:
         self._then = then
         self._items, self._seconds, self._tolerate = items, seconds, tolerate
 
-    async def run(self, data: Any, position: Position, **resources: Any) -> Outcome:
+    async def run(self, data: Any, position: StreamCursor, **resources: Any) -> StateResult:
         """Read, process, flush; each with the resources that it wants."""
         source_fn, process, flush = (_given(fn, resources) for fn in (self._source, self._process, self._flush))
         outputs: list[Any] = []
         cursor = self._cursor.decode(position.at, f"cursor of {self._name}")
-        step = CURRENT_STEP.get(None)
+        step = None if CURRENT_STEP.get(None) is None else current_step()
         source: AsyncGenerator[Any, None] = source_fn(*(data, cursor)[: self._source_takes])
         with STOPS.heard(("", "") if step is None else (step.run_id, step.name)) as stop:
             try:
@@ -147,17 +152,17 @@ class Window:
         returned = await flush(*(data, outputs)[: self._flush_takes]) if outputs else None
         if returned is not None:
             return self._answer.read(data, returned)
-        stays = self._answer.stay(data, UNSET if is_over else msgspec.Raw(POSITION.encode(position, self._name)))
+        stays = self._answer.stay(data, UNSET if is_over else msgspec.Raw(STREAM_CURSOR.encode(position, self._name)))
         return msgspec.structs.replace(stays, to=self._then) if is_over else stays
 
     async def _fill(
         self,
         source: AsyncGenerator[Any, None],
         process: Function,
-        position: Position,
+        position: StreamCursor,
         outputs: list[Any],
         stop: asyncio.Event,
-    ) -> tuple[Position, bool]:
+    ) -> tuple[StreamCursor, bool]:
         """Take items until the window is full or late or told to stop; and whether the source is over."""
         loop = asyncio.get_running_loop()
         stopping = asyncio.ensure_future(stop.wait())
@@ -167,15 +172,15 @@ class Window:
         try:
             while taken < self._items and not stop.is_set() and (until is None or loop.time() < until):
                 coming = asyncio.ensure_future(anext(source, OVER))
-                patience = None if until is None else until - loop.time()
-                await asyncio.wait({coming, stopping}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                left = None if until is None else until - loop.time()
+                await asyncio.wait({coming, stopping}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
                     break
                 found = coming.result()
                 if found is OVER:
                     return position, True
                 cursor, item = self._taken_apart(found)
-                position = Position(
+                position = StreamCursor(
                     msgspec.Raw(self._cursor.encode(cursor, f"cursor of {self._name}")),
                     await self._handle(process, item, position.bad, outputs),
                 )
@@ -186,7 +191,11 @@ class Window:
         finally:
             stopping.cancel()
             if coming is not None and not coming.done():
-                await _give_up(coming)
+                # Also if the window itself is cancelled, because its time is over or its worker stops: a source that
+                # still runs cannot be closed, and is closed next.
+                await cancel_all([coming])
+                if not coming.cancelled():
+                    coming.result()
         return position, False
 
     def _taken_apart(self, found: Any) -> tuple[Any, Any]:
@@ -210,72 +219,76 @@ def _given(fn: Function, resources: dict[str, Any]) -> Function:
     return partial(fn, **{name: resources[name] for name in wanted_by(fn)}) if resources else fn
 
 
-POSITION = PositionCodec()
-
-
-async def _give_up(coming: asyncio.Future[Any]) -> None:
-    """Have done with the source, which is closed next and will be opened again behind the last cursor.
-
-    Also if the window itself is cancelled, because its time is over or its worker stops: a source that still runs
-    cannot be closed.
-    """
-    coming.cancel()
-    cancelled: asyncio.CancelledError | None = None
-    while not coming.done():
-        try:
-            await asyncio.wait([coming])
-        except asyncio.CancelledError as told:
-            cancelled = told
-    if cancelled is not None:
-        raise cancelled
-    if not coming.cancelled():
-        coming.result()
-
-
 class StreamState(Kind):
     """Windows, one after the other."""
 
     word = "stream"
-    rests = True
+    offers_snapshots = True
 
     def __init__(
         self,
-        step: StepSpec,
-        answer: Answer,
-        fn: Function,
+        builder: StateBuilder,
+        to: Targets,
         *,
-        then: str,
+        source: Function,
+        process: Function,
+        flush: Function,
+        then: enum.Enum,
+        items: int,
+        seconds: float | None,
+        tolerate: int | str,
+        **options: Any,
     ) -> None:
-        super().__init__(step.name)
-        self._step = step
-        self._answer = answer
-        self._fn = fn
-        self._then = then
+        answer = builder.answer(flush, to)
+        super().__init__(builder.name, None if answer.to is None else answer.to | {then.name}, flush)
+        wanted = builder.wanted_by(source, process, flush)
+        window = Window(
+            self.name,
+            answer,
+            cursor_codec(source),
+            source=source,
+            process=process,
+            flush=flush,
+            then=then.name,
+            items=items,
+            seconds=seconds,
+            tolerate=tolerate,
+            wanted=wanted,
+        )
+        self._step = builder.step(
+            window.run,
+            wanted=wanted,
+            codecs=(STREAM_CURSOR,),
+            finish=lambda values, result: unchanged(result, values[-1]),
+            keeps_raw=True,
+            **options,
+        )
 
-    async def leave(self, data: msgspec.Raw, place: Place) -> Outcome:
+    async def leave(self, data: msgspec.Raw, snapshots: MachineSnapshots) -> StateResult:
         """See `Kind`."""
-        position = place.take_cursor()
+        cursor = snapshots.take_cursor()
         while True:
-            await place.rest(data, position)
-            outcome: Outcome = await self._window(data, position)
-            data = data_of(outcome, data)
-            if outcome.to:
-                return msgspec.structs.replace(outcome, data=data)
-            if isinstance(outcome.cursor, msgspec.Raw):
-                position = outcome.cursor
+            await snapshots.take_if_due(data, cursor)
+            result = await self._window(data, cursor)
+            data = result.data_after(data)
+            if result.to:
+                return msgspec.structs.replace(result, data=data)
+            if isinstance(result.cursor, msgspec.Raw):
+                cursor = result.cursor
 
-    async def _window(self, data: msgspec.Raw, position: msgspec.Raw) -> Outcome:
+    async def _window(self, data: msgspec.Raw, cursor: msgspec.Raw) -> StateResult:
+        result: StateResult
         if current_execution() is None:
-            alone: Outcome = await ask(self._step, data, position)
-            return alone
-        window = asyncio.ensure_future(ask(self._step, data, position))
+            result = await ask(self._step, data, cursor)
+            return result
+        window = asyncio.ensure_future(ask(self._step, data, cursor))
         try:
-            outcome: Outcome = await asyncio.shield(window)
+            result = await asyncio.shield(window)
         except asyncio.CancelledError:
             await self._stop(window)
             window.cancel()
             raise
-        return outcome
+        return result
 
     async def _stop(self, window: asyncio.Future[Any]) -> None:
         """Wait for what the window under way still has, however often somebody cancels the wait."""
@@ -295,13 +308,3 @@ class StreamState(Kind):
             STOPS.forget(key)
         if window.done() and not window.cancelled():
             window.exception()
-
-    @property
-    def targets(self) -> frozenset[str] | None:
-        """See `Kind`."""
-        return None if self._answer.to is None else self._answer.to | {self._then}
-
-    @property
-    def functions(self) -> tuple[Function, ...]:
-        """See `Kind`."""
-        return (self._fn,)

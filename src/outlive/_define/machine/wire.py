@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from outlive._journal.arguments import Signature
+from outlive._journal.arguments import Signature, split_named, split_positional
 from outlive._journal.value import Stored, ValueCodec
 from outlive.errors import UnreadableError
 
@@ -28,7 +28,7 @@ class MachineResult(Generic[S, D]):
     data: D
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class StateResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How one call of a state's handler ended."""
 
     to: str = ""
@@ -40,19 +40,23 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     cursor: msgspec.Raw | UnsetType = UNSET
     """For a stepped state that has more to do: how far it came."""
 
+    def data_after(self, before: msgspec.Raw) -> msgspec.Raw:
+        """The data after the handler."""
+        return self.data if isinstance(self.data, msgspec.Raw) else before
 
-class OutcomeCodec:
-    """Outcomes in the journal."""
+
+class StateResultCodec:
+    """Results of states in the journal."""
 
     def __init__(self) -> None:
         self._encode = msgspec.json.Encoder().encode
-        self._decode = msgspec.json.Decoder(Outcome).decode
+        self._decode = msgspec.json.Decoder(StateResult).decode
 
-    def encode(self, value: Outcome, what: str) -> bytes:
+    def encode(self, value: StateResult, what: str) -> bytes:
         """See `ValueCodec`."""
         return self._encode(value)
 
-    def decode(self, data: Stored, what: str) -> Outcome:
+    def decode(self, data: Stored, what: str) -> StateResult:
         """See `ValueCodec`."""
         try:
             return self._decode(data)
@@ -60,7 +64,7 @@ class OutcomeCodec:
             raise UnreadableError(what, "the outcome of a state", str(error)) from error
 
 
-OUTCOME = OutcomeCodec()
+STATE_RESULT = StateResultCodec()
 
 
 class _StoredResult(msgspec.Struct):
@@ -77,8 +81,8 @@ class ResultCodec:
         self._decode = msgspec.json.Decoder(_StoredResult).decode
         self._encode = msgspec.json.Encoder().encode
 
-    def encode(self, value: Outcome | MachineResult[Any, Any], what: str) -> bytes:
-        """See `ValueCodec`; given is the outcome that led to the exit, or a result that was read."""
+    def encode(self, value: StateResult | MachineResult[Any, Any], what: str) -> bytes:
+        """See `ValueCodec`; given is the result of the state that led to the exit, or a result that was read."""
         if isinstance(value, MachineResult):
             return self._encode(_StoredResult(value.state.name, msgspec.Raw(self._data.encode(value.data, what))))
         assert isinstance(value.data, msgspec.Raw)
@@ -98,16 +102,6 @@ class ResultCodec:
 
 # -- Arguments ---------------------------------------------------------------------------------------------------------
 
-_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
-
-
-class _Named(msgspec.Struct):
-    a: list[msgspec.Raw]
-    k: dict[str, msgspec.Raw]
-
-
-_split_named = msgspec.json.Decoder(_Named).decode
-
 
 class MachineSignature(Signature):
     """A machine takes its data and hands it, unread, to its driver."""
@@ -126,9 +120,9 @@ class MachineSignature(Signature):
         """See `Signature`: read, to see that it can be, and then given on as it is stored."""
         super().decode(data)
         if bytes(memoryview(data)[:1]) == b"[":
-            pieces = _split(data)
+            pieces = split_positional(data)
         else:
-            named = _split_named(data)
+            named = split_named(data)
             pieces = [*named.a, *named.k.values()]
         return [pieces[0] if pieces else NULL], {}
 
@@ -145,8 +139,8 @@ class Pieces(Signature):
         self.result = result
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """The pieces, side by side. What an undo is given is an outcome: it takes the data of it."""
-        pieces = [bytes(each.data if isinstance(each, Outcome) else each) for each in args]  # type: ignore[arg-type]
+        """The pieces, side by side. What an undo is given is the result of its state: it takes the data of it."""
+        pieces = [bytes(each.data if isinstance(each, StateResult) else each) for each in args]  # type: ignore[arg-type]
         return b"[" + b",".join(pieces) + b"]"
 
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
@@ -157,10 +151,10 @@ class Pieces(Signature):
 def reader(
     name: str, codecs: Sequence[ValueCodec], *, keeps_raw: bool = False
 ) -> Callable[[Stored], tuple[list[Any], dict[str, Any]]]:
-    """Reads pieces by these codecs, in order; the first one also stays as it is, behind all others, if so wanted."""
+    """Reads pieces by these codecs, in order; `keeps_raw` adds the first one as it is stored, behind all others."""
 
     def read(data: Stored) -> tuple[list[Any], dict[str, Any]]:
-        pieces = _split(data)
+        pieces = split_positional(data)
         what = f"what {name} is given"
         values = [codec.decode(piece, what) for codec, piece in zip(codecs, pieces, strict=True)]
         return [*values, *pieces[: int(keeps_raw)]], {}

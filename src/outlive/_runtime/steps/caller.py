@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, assert_never
 
-from outlive._define.inside import CURRENT_STEP
-from outlive._define.unkept import UnkeptError
+from outlive._define.in_run import CURRENT_STEP
+from outlive._define.step import UnstorableResultError
 from outlive._journal.value import TAGGED
 from outlive._replay.command import StepKind
 from outlive._runtime.commit.committer import Committer
@@ -25,7 +25,7 @@ from outlive._runtime.steps.process_child import Job, Progressed, Published
 from outlive._runtime.steps.processes import ProcessLane
 from outlive._runtime.steps.threads import ThreadLane
 from outlive._runtime.steps.transactions import TransactionSteps
-from outlive._runtime.steps.unkept import check_size, kept
+from outlive._runtime.steps.unstorable import check_size, encode_result
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.step_reports import StepReports
@@ -108,7 +108,7 @@ class StepCaller:
                 raise TimeoutError(f"it swallowed its cancellation and returned {type(result).__qualname__} too late")
             return result
         except Exception as error:  # What it raises behind its time comes too late as well.
-            if seconds is None or not patience.expired() or isinstance(error, UnkeptError):
+            if seconds is None or not patience.expired() or isinstance(error, UnstorableResultError):
                 raise
             attempt.is_timed_out = True
             late = StepTimeoutError(step.name, seconds)
@@ -144,7 +144,7 @@ class StepCaller:
                 # Before it waits for a thread: nobody may think that it was not called when it might be at any moment.
                 attempt.has_begun = True
                 live.begun.add((attempt.command.run, attempt.command.call))
-                return kept(attempt.command, await self.call(attempt), live.payloads.packer)
+                return encode_result(attempt.command, await self.call(attempt), live.payloads.packer)
             case StepKind.PROCESS:
                 return await self._call_in_process(live, attempt)
             case StepKind.TRANSACTION:
@@ -158,14 +158,14 @@ class StepCaller:
         return command.step.signature.result.encode(value, f"result of step {command.call}")
 
     async def _call_in_process(self, live: LiveTree, attempt: Attempt) -> bytes:
-        command = attempt.command
+        command, known = attempt.command, attempt.context()
         job = Job(
             step=command.step.name,
             module=command.step.fn.__module__,
             call=command.call,
             arguments=command.arguments,
-            run_id=attempt.run_id,
-            workflow=attempt.workflow,
+            run_id=known.run_id,
+            workflow=known.workflow,
             attempt=command.attempt,
             epoch=attempt.epoch,
             idempotency_key=attempt.idempotency_key,
@@ -181,8 +181,8 @@ class StepCaller:
                     attempt, partial(process.run, job, partial(self._hear, live, attempt))
                 )
             except StepRaised as error:
-                if error.is_unkept and command.options.undo is not None:
-                    raise UnkeptError(error, None) from error  # What it returned is in the other process.
+                if error.is_unstorable and command.options.undo is not None:
+                    raise UnstorableResultError(error, None) from error  # What it returned is in the other process.
                 raise
             check_size(command, result, live.payloads.packer)
             return result

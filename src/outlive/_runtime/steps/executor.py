@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from functools import partial
 
-from outlive._define.unkept import UnkeptError
+from outlive._define.step import UnstorableResultError
 from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
 from outlive._replay.command import RunStep
 from outlive._runtime.clock import MICROSECONDS
@@ -24,7 +24,7 @@ from outlive._runtime.gate.gate import Door, Gate
 from outlive._runtime.gate.ticket import End
 from outlive._runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
 from outlive._runtime.steps.caller import StepCaller
-from outlive._runtime.steps.unkept import kept, take_back
+from outlive._runtime.steps.unstorable import encode_result, undo_at_once
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.step_reports import StepReports
@@ -209,11 +209,11 @@ class Executor:
                 if command.step.resources is not None:
                     await self.caller.get_resources(attempt)
                 if command.step.kind is None:
-                    result = kept(command, await self.caller.call(attempt), live.payloads.packer)
+                    result = encode_result(command, await self.caller.call(attempt), live.payloads.packer)
                 else:
                     result = await self.caller.call_kind(live, attempt, command.step.kind)
-            except UnkeptError as error:
-                await take_back(attempt, error, self.caller.call_undo)
+            except UnstorableResultError as error:
+                await undo_at_once(attempt, error, self.caller.call_undo)
         except asyncio.CancelledError as error:
             # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
             raised, failure = error, self.failed(command, error) if attempt.is_wanted else None

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from outlive._define.inside import CURRENT_STEP
+from outlive._define.in_run import CURRENT_STEP, StepContext
 from outlive._define.registry import REGISTRY
-from outlive._define.unkept import UnkeptError
+from outlive._define.step import UnstorableResultError
 from outlive._journal.failure import class_name
 from outlive._journal.value import TAGGED
 from outlive._model import Failure
@@ -85,7 +85,7 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     failure: Failure
     classes: list[str]
     is_final: bool
-    is_unkept: bool = False
+    is_unstorable: bool = False
     """It returned, and what it returned cannot be stored."""
 
 
@@ -136,41 +136,19 @@ class JobStep:
         self.is_cancelled = False
         """Never: a process that nobody waits for is killed."""
 
-    @property
-    def run_id(self) -> str:
-        """See `StepContext`."""
-        return self._job.run_id
-
-    @property
-    def workflow(self) -> str:
-        """See `StepContext`."""
-        return self._job.workflow
-
-    @property
-    def name(self) -> str:
-        """See `StepContext`."""
-        return self._job.step
-
-    @property
-    def number(self) -> int:
-        """See `StepContext.attempt`."""
-        return self._job.attempt
-
-    @property
-    def epoch(self) -> int:
-        """See `StepContext`."""
-        return self._job.epoch
-
-    @property
-    def idempotency_key(self) -> str:
-        """See `StepContext`."""
-        return self._job.idempotency_key
-
-    @property
-    def last_progress(self) -> Any:
-        """See `StepContext`."""
-        saved = self._job.progress
-        return None if saved is None else TAGGED.decode(saved, "saved progress")
+    def context(self) -> StepContext:
+        """See `StepSource`."""
+        job = self._job
+        return StepContext(
+            run_id=job.run_id,
+            workflow=job.workflow,
+            name=job.step,
+            attempt=job.attempt,
+            epoch=job.epoch,
+            idempotency_key=job.idempotency_key,
+            last_progress=None if job.progress is None else TAGGED.decode(job.progress, "saved progress"),
+            _source=self,
+        )
 
     def now_at(self) -> int:
         """See `StepSource`; in a process of its own that is the machine's time."""
@@ -204,18 +182,18 @@ def _work(job: Job, wire: Wire) -> Returned | Raised:
         try:
             return Returned(step.signature.result.encode(value, f"result of step {job.call}"))
         except OutliveError as error:
-            return _raised(error, is_unkept=True)
-    except UnkeptError as error:
-        return _raised(error.cause, is_unkept=True)
+            return _raised(error, is_unstorable=True)
+    except UnstorableResultError as error:
+        return _raised(error.cause, is_unstorable=True)
     except BaseException as error:  # Whatever a step raises is its outcome; the process lives on.
         return _raised(error)
     finally:
         source.is_over = True
 
 
-def _raised(error: BaseException, *, is_unkept: bool = False) -> Raised:
+def _raised(error: BaseException, *, is_unstorable: bool = False) -> Raised:
     classes = [_as_parent_says(class_name(cls)) for cls in type(error).__mro__]
-    return Raised(_renamed(describe(error)), classes, is_final(error), is_unkept)
+    return Raised(_renamed(describe(error)), classes, is_final(error), is_unstorable)
 
 
 def _find(job: Job) -> StepSpec:

@@ -177,7 +177,9 @@ class StepProcess:
             raise ProcessDiedError(job.step, str(error)) from None
         self._answer, self._heard = None, _unheard
         if isinstance(outcome, Raised):
-            raise StepRaised(outcome.failure, outcome.classes, is_final=outcome.is_final, is_unkept=outcome.is_unkept)
+            raise StepRaised(
+                outcome.failure, outcome.classes, is_final=outcome.is_final, is_unstorable=outcome.is_unstorable
+            )
         return outcome.result
 
     def kill(self) -> None:

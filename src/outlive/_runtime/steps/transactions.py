@@ -55,8 +55,9 @@ class TransactionSteps:
             try:
                 return await self._run_once(attempt, call)
             except StoreUnavailableError as error:
-                extra = run_fields(attempt.run_id, attempt.workflow, step=attempt.name, attempt=attempt.number)
-                log.warning("step %s of run %s is done again: %s", command.call, attempt.run_id, error, extra=extra)
+                step = attempt.context()
+                extra = run_fields(step.run_id, step.workflow, step=step.name, attempt=step.attempt)
+                log.warning("step %s of run %s is done again: %s", command.call, step.run_id, error, extra=extra)
                 await Wakeup().sleep(pause)
                 pause = min(BACKOFF_MAX_SECONDS, pause * 2)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
+from outlive._define.in_run import StepContext
 from outlive._journal.value import TAGGED
 from outlive._model import Run
 from outlive._replay.command import RunStep, StepSpec
@@ -28,7 +29,6 @@ class Attempt:
     """A running step: what was asked, the task that does it, and what the step may know of itself."""
 
     __slots__ = (
-        "_epoch",
         "_loop",
         "_now",
         "_progress_bytes_max",
@@ -36,6 +36,7 @@ class Attempt:
         "_run",
         "_save",
         "command",
+        "epoch",
         "given",
         "has_begun",
         "is_left",
@@ -87,7 +88,7 @@ class Attempt:
         self.is_publishing = False
         """Whether earlier fields are on their way into the journal."""
         self._run = run
-        self._epoch = epoch
+        self.epoch = epoch
         self._loop = loop
         self._now = now
         self._save = save
@@ -108,7 +109,7 @@ class Attempt:
                 self.command, call=f"{self.command.call}.undo", step=undo, options=undo.options, progress=None
             ),
             run=self._run,
-            epoch=self._epoch,
+            epoch=self.epoch,
             loop=self._loop,
             now=self._now,
             save=_unheard,
@@ -121,43 +122,26 @@ class Attempt:
         """Of the tree that asked for it."""
         return self._run.nonce
 
-    # -- What the step may know of itself (`outlive.current_step()`) -----------------------------------------
-
-    @property
-    def run_id(self) -> str:
-        """See `StepContext`."""
-        return self._run.id
-
-    @property
-    def workflow(self) -> str:
-        """See `StepContext`."""
-        return self._run.workflow
-
-    @property
-    def name(self) -> str:
-        """See `StepContext`."""
-        return self.command.step.name
-
-    @property
-    def number(self) -> int:
-        """See `StepContext.attempt`."""
-        return self.command.attempt
-
-    @property
-    def epoch(self) -> int:
-        """See `StepContext`."""
-        return self._epoch
-
     @property
     def idempotency_key(self) -> str:
         """See `StepContext`."""
         return idempotency_key(self._run, self.command.call)
 
-    @property
-    def last_progress(self) -> Any:
-        """See `StepContext`."""
+    # -- What the step may know of itself (`outlive.current_step()`) -----------------------------------------
+
+    def context(self) -> StepContext:
+        """See `StepSource`."""
         saved = self.command.progress
-        return None if saved is None else TAGGED.decode(saved, "saved progress")
+        return StepContext(
+            run_id=self._run.id,
+            workflow=self._run.workflow,
+            name=self.command.step.name,
+            attempt=self.command.attempt,
+            epoch=self.epoch,
+            idempotency_key=self.idempotency_key,
+            last_progress=None if saved is None else TAGGED.decode(saved, "saved progress"),
+            _source=self,
+        )
 
     @property
     def is_cancelled(self) -> bool:

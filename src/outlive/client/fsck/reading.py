@@ -25,9 +25,9 @@ from outlive._journal.event import (
     SnapshotTaken,
     StepFailed,
     StepSucceeded,
+    payloads_of,
 )
 from outlive._journal.fold import Fold
-from outlive._journal.payloads import payloads_of
 from outlive._model import Failure, Payload
 from outlive.client.fsck.problem import Kind, Problem
 from outlive.errors import OutliveError

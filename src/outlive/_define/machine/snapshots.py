@@ -15,7 +15,6 @@ that has them can go on.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -63,7 +62,7 @@ class Owed(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its own, for this call; None if it is the usual one."""
 
 
-class Position(msgspec.Struct, frozen=True, omit_defaults=True):
+class MachineSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a machine stands."""
 
     state: str
@@ -73,11 +72,11 @@ class Position(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Position).decode
+_decode = msgspec.json.Decoder(MachineSnapshot).decode
 
 
-class Place:
-    """The place of one run of a machine."""
+class MachineSnapshots:
+    """Takes the snapshots of one run of a machine, and begins with the last one."""
 
     def __init__(self, name: str, saga: Saga, *, snapshot_after: int | None, find_undo: FindUndo) -> None:
         self.state = ""
@@ -94,8 +93,8 @@ class Place:
         cursor, self._cursor = self._cursor, NULL
         return cursor
 
-    async def rest(self, data: msgspec.Raw, cursor: msgspec.Raw = NULL) -> None:
-        """Here a snapshot may be taken, and is if it is time."""
+    async def take_if_due(self, data: msgspec.Raw, cursor: msgspec.Raw = NULL) -> None:
+        """Take a snapshot here if the journal has grown enough since the last one."""
         execution = current_execution()
         if execution is None or self._after is None:
             return
@@ -106,7 +105,7 @@ class Place:
         if owed is None:
             self._tried = execution.events
         else:
-            await take_snapshot(execution, _encode(Position(self.state, data, cursor, owed)))
+            await take_snapshot(execution, _encode(MachineSnapshot(self.state, data, cursor, owed)))
 
     async def begin(self, state: str, data: msgspec.Raw) -> tuple[str, msgspec.Raw]:
         """Where the run begins: there, or where it stood when its snapshot was taken."""
@@ -195,11 +194,3 @@ def with_effort(undo: StepSpec, effort: Effort) -> StepSpec:
     )
     options = msgspec.structs.replace(undo.options, retry=retry, timeout_seconds=effort.timeout_seconds)
     return msgspec.structs.replace(undo, options=options)
-
-
-def as_found(spec: StepSpec) -> StepSpec:
-    """A step that was found by its name, as what a roll-back calls."""
-    signature = copy.copy(spec.signature)
-    signature.result = NO_RESULT
-    options = msgspec.structs.replace(spec.options, parks=True, undo=None)
-    return msgspec.structs.replace(spec, signature=signature, options=options)

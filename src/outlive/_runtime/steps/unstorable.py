@@ -13,8 +13,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, NoReturn
 
-from outlive._define.inside import CURRENT_STEP
-from outlive._define.unkept import UnkeptError
+from outlive._define.in_run import CURRENT_STEP
+from outlive._define.step import UnstorableResultError
 from outlive._journal.packing import Packer
 from outlive._replay.command import RunStep, StepSpec
 from outlive._runtime.steps.context import in_context
@@ -24,11 +24,11 @@ from outlive.errors import OutliveError, UndoFailedError
 Call = Callable[[Attempt, Callable[..., Any]], Coroutine[Any, Any, None]]
 
 
-def kept(command: RunStep, value: Any, packer: Packer) -> bytes:
+def encode_result(command: RunStep, value: Any, packer: Packer) -> bytes:
     """The result of a step as the journal has it.
 
     Raises:
-        UnkeptError: it has no stored form, and the effect of the step is to be taken back.
+        UnstorableResultError: it has no stored form, and the effect of the step is to be taken back.
     """
     codec, what = command.step.signature.result, f"result of step {command.call}"
     if command.options.undo is None:
@@ -36,7 +36,7 @@ def kept(command: RunStep, value: Any, packer: Packer) -> bytes:
     try:
         result = codec.encode(value, what)
     except OutliveError as error:
-        raise UnkeptError(error, (value,)) from error
+        raise UnstorableResultError(error, (value,)) from error
     check_size(command, result, packer)
     return result
 
@@ -45,7 +45,7 @@ def check_size(command: RunStep, result: bytes, packer: Packer) -> None:
     """See that the result of an undoable step is not too large.
 
     Raises:
-        UnkeptError: it is.
+        UnstorableResultError: it is.
     """
     undo, what = command.options.undo, f"result of step {command.call}"
     if undo is None:
@@ -55,10 +55,10 @@ def check_size(command: RunStep, result: bytes, packer: Packer) -> None:
     except OutliveError as error:
         value = command.step.signature.result.decode(result, what)
         given, _ = undo.signature.decode(undo.signature.encode((value,), {}))
-        raise UnkeptError(error, tuple(given)) from error
+        raise UnstorableResultError(error, tuple(given)) from error
 
 
-async def take_back(attempt: Attempt, unkept: UnkeptError, call: Call) -> NoReturn:
+async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call: Call) -> NoReturn:
     """Undo what a step has done, and fail as it must.
 
     Raises:
@@ -67,11 +67,11 @@ async def take_back(attempt: Attempt, unkept: UnkeptError, call: Call) -> NoRetu
     """
     command = attempt.command
     undo = command.options.undo
-    assert undo is not None, "only the results of undoable steps are said to be unkept"
+    assert undo is not None, "only the results of undoable steps are said to be unstorable"
     if not attempt.is_wanted:
-        raise unkept.cause  # Others may run the step meanwhile: it is theirs to take back.
+        raise unstorable.cause  # Others may run the step meanwhile: it is theirs to take back.
     try:
-        await _undo(attempt, undo, unkept.given, call)
+        await _undo(attempt, undo, unstorable.given, call)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) or not attempt.is_wanted:
             raise
@@ -79,13 +79,13 @@ async def take_back(attempt: Attempt, unkept: UnkeptError, call: Call) -> NoRetu
         raise UndoFailedError(
             undo=undo.name,
             step=command.call,
-            error=f"{type(error).__qualname__}: {error}; it was called at once, because {unkept.cause}",
+            error=f"{type(error).__qualname__}: {error}; it was called at once, because {unstorable.cause}",
             attempts=1,
             undone=[],
             left=[command.call],
             resuming=f"it calls {command.call} again",
-        ) from unkept.cause
-    raise unkept.cause
+        ) from unstorable.cause
+    raise unstorable.cause
 
 
 async def _undo(attempt: Attempt, undo: StepSpec, given: tuple[Any, ...] | None, call: Call) -> None:

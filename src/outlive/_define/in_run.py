@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import random as _random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple, overload
 from uuid import UUID
@@ -166,39 +166,14 @@ async def _detached_result(wanted: Bound[R], run_id: str) -> R:
 
 
 class StepSource(Protocol):
-    """Who knows about a running step: its attempt."""
-
-    @property
-    def run_id(self) -> str:
-        """See `StepContext`."""
-
-    @property
-    def workflow(self) -> str:
-        """See `StepContext`."""
-
-    @property
-    def name(self) -> str:
-        """See `StepContext`."""
-
-    @property
-    def number(self) -> int:
-        """See `StepContext.attempt`."""
-
-    @property
-    def epoch(self) -> int:
-        """See `StepContext`."""
-
-    @property
-    def idempotency_key(self) -> str:
-        """See `StepContext`."""
-
-    @property
-    def last_progress(self) -> Any:
-        """See `StepContext`."""
+    """What runs a step: its attempt."""
 
     @property
     def is_cancelled(self) -> bool:
         """See `StepContext`."""
+
+    def context(self) -> StepContext:
+        """What the step may know of itself."""
 
     def now_at(self) -> int:
         """The time of its engine."""
@@ -210,52 +185,29 @@ class StepSource(Protocol):
         """See `outlive.publish`."""
 
 
+@dataclass(frozen=True, slots=True)
 class StepContext:
     """What a running step may know of itself."""
 
-    __slots__ = ("_source",)
-
-    def __init__(self, source: StepSource) -> None:
-        self._source = source
-
-    @property
-    def run_id(self) -> str:
-        """The run that called it."""
-        return self._source.run_id
-
-    @property
-    def workflow(self) -> str:
-        """The name of that run's workflow."""
-        return self._source.workflow
-
-    @property
-    def name(self) -> str:
-        """The name of the step."""
-        return self._source.name
-
-    @property
-    def attempt(self) -> int:
-        """1 for the first."""
-        return self._source.number
-
-    @property
-    def epoch(self) -> int:
-        """The fencing token: rises with every take-over of the run."""
-        return self._source.epoch
-
-    @property
-    def idempotency_key(self) -> str:
-        """The same for every attempt of this call, on whatever worker; different for every other call."""
-        return self._source.idempotency_key
-
-    @property
-    def last_progress(self) -> Any:
-        """What an earlier attempt gave to `heartbeat`, or None."""
-        return self._source.last_progress
+    run_id: str
+    """The run that called it."""
+    workflow: str
+    """The name of that run's workflow."""
+    name: str
+    """The name of the step."""
+    attempt: int
+    """1 for the first."""
+    epoch: int
+    """The fencing token: rises with every take-over of the run."""
+    idempotency_key: str
+    """The same for every attempt of this call, on whatever worker; different for every other call."""
+    last_progress: Any
+    """What an earlier attempt gave to `heartbeat`, or None."""
+    _source: StepSource = field(repr=False, compare=False)
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for this attempt any more; a sync step should look now and then and return."""
+        """Whether nothing waits for this attempt any more; a sync step should look now and then and return."""
         return self._source.is_cancelled
 
     def heartbeat(self, progress: Any = None) -> None:
@@ -269,7 +221,7 @@ CURRENT_STEP: contextvars.ContextVar[StepSource] = contextvars.ContextVar("outli
 def current_step() -> StepContext:
     """The step that is running here."""
     try:
-        return StepContext(CURRENT_STEP.get())
+        return CURRENT_STEP.get().context()
     except LookupError:
         raise NotInRunError("current_step", "a step") from None
 
