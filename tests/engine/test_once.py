@@ -123,6 +123,29 @@ async def sending_the_first_that_answers() -> str:
     return await note("went on")
 
 
+@outlive.workflow
+async def asking_after_an_interruption() -> str:
+    try:
+        return await send_once("a")
+    except outlive.StepInterrupted:
+        return str(await outlive.wait_for_signal("answer"))
+
+
+async def test_a_run_that_waits_after_an_interruption_leaves_memory(place: Place) -> None:
+    """No attempt of it runs any more."""
+    engine = place.engine()
+    async with engine:
+        await engine.start(asking_after_an_interruption, id="run-1")
+        await stage.gate("a").reached()
+        await crash(engine)
+
+    async with place.engine() as engine:
+        run = engine.get("run-1")
+        await waits(run)
+        await run.signal("answer", "sent")
+        assert "sent" == await in_time(run.result())
+
+
 async def test_once_step_returns_like_any_other(engine: outlive.Engine) -> None:
     """Its intent stands in the journal before its result."""
     stage.gate("a").open()

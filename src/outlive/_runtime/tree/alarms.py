@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import count
 
 from outlive._runtime.clock import MICROSECONDS, Alarm, Clock
 from outlive._runtime.tree.live import LiveTree
@@ -21,7 +22,7 @@ class Alarms:
         self._heap: list[tuple[int, int, LiveTree]] = []
         self._next: dict[LiveTree, int] = {}
         """The earliest alarm of each run."""
-        self._order = 0
+        self._order = count()
         self._handle: Alarm | None = None
         self._armed_at = 0
 
@@ -34,8 +35,7 @@ class Alarms:
         if known_at is not None and known_at <= at:
             return
         self._next[live] = at
-        self._order += 1
-        heapq.heappush(self._heap, (at, self._order, live))
+        heapq.heappush(self._heap, (at, next(self._order), live))
         if self._handle is None or at < self._armed_at:
             self._arm(at)
 
