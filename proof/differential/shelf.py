@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from outlive._journal.checkpoint import CheckpointRow
-from outlive._store.cell import CellChange
+from outlive._store.contract import CellChange
 
 T = TypeVar("T")
 

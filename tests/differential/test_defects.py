@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
-from outlive._store.cell import CellChange
-from outlive._store.contract import Change, Claims, Delivery, Forgotten, Message, Outcome, Store
+from outlive._store.contract import CellChange, Change, Claims, Delivery, Forgotten, Message, Outcome, Store
 from outlive._store.memory import MemoryStore, Tree
 from outlive.testing.clock import ManualClock
 from proof.differential import OPERATIONS_PER_EPISODE, OpenStore, find_difference, replay
@@ -81,8 +80,8 @@ class RevivesTheDead(Defective):
 class CountsWrong(Defective):
     """Takes one message too many."""
 
-    def _deliver(self, message: Message, *, inbox_messages_max: int | None) -> Delivery:
-        return super()._deliver(message, inbox_messages_max=inbox_messages_max and inbox_messages_max + 1)
+    def _deliver(self, message: Message, *, inbox_messages_max: int) -> Delivery:
+        return super()._deliver(message, inbox_messages_max=inbox_messages_max + 1)
 
 
 class TrustsTransactions(Defective):

@@ -3,24 +3,31 @@
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / "docs" / "internals" / "architecture.md"
-ROOM = ROOT / "src" / "outlive" / "_runtime"
+PACKAGE = ROOT / "src" / "outlive"
 
 
-def on_the_map(text: str) -> set[str]:
-    """The files that the rows of the table begin with."""
-    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+def on_the_map(text: str, room: str) -> set[str]:
+    """The files that the rows of the room's table begin with."""
+    _, _, table = text.partition(f"| In `{room}` |")
+    rows = [line.split("|")[1] for line in table.partition("\n\n")[0].splitlines() if line.startswith("| `")]
     return {name for row in rows for name in re.findall(r"`([\w/]+\.py)`", row)}
 
 
-def test_every_file_of_the_runtime_is_on_the_map() -> None:
+@pytest.mark.parametrize("room", ["_runtime", "_store", "_lease"])
+def test_every_file_of_the_room_is_on_the_map(room: str) -> None:
     """And nothing else is."""
-    files = {str(path.relative_to(ROOM)) for path in ROOM.rglob("*.py") if path.name != "__init__.py"}
+    files = {str(path.relative_to(PACKAGE / room)) for path in (PACKAGE / room).rglob("*.py")}
 
-    assert on_the_map(MAP.read_text("utf-8")) == files
+    assert on_the_map(MAP.read_text("utf-8"), room) == {file for file in files if not file.endswith("__init__.py")}
 
 
-def test_only_the_first_column_counts() -> None:
+def test_only_the_first_column_of_the_right_table_counts() -> None:
     """What the text says of other files is no entry."""
-    assert on_the_map("| `a.py`, `b/c.py` | calls `d.py` |\n| In `x.py` | y |\n`e.py`") == {"a.py", "b/c.py"}
+    text = "| In `_a` | Does |\n| `a.py`, `b/c.py` | calls `d.py` |\n\n| In `_b` | Does |\n| `x.py` | y |\n`e.py`"
+
+    assert on_the_map(text, "_a") == {"a.py", "b/c.py"}
+    assert on_the_map(text, "_b") == {"x.py"}

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from outlive._lease.etcd import EtcdLeases, place_of
+from outlive._lease.etcd import EtcdLeases, parse_address
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.testing.clock import ManualClock
@@ -75,7 +75,7 @@ async def open_leases(store: Store) -> AsyncIterator[Opener]:
     async with AsyncExitStack() as stack:
 
         async def open_(url: str, *, clock: SystemClock | None = None) -> EtcdLeases:
-            leases = EtcdLeases(store, place_of(url), clock=clock or SystemClock())
+            leases = EtcdLeases(store, parse_address(url), clock=clock or SystemClock())
             stack.push_async_callback(leases.close)
             await leases.open()
             return leases

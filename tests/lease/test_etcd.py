@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from outlive._lease.contract import Leases, OwnedBy
-from outlive._lease.etcd import EtcdLeases, place_of
+from outlive._lease.etcd import EtcdLeases, parse_address
 from outlive._lease.process import this_process
 from outlive._lease.sessions import NoLeases, StoreLeases
 from outlive._runtime.clock import SystemClock
@@ -44,7 +44,7 @@ class EtcdLeasesConformance(LeasesConformance):
     @pytest.fixture
     async def leases(self, store: Store, etcd_url: str) -> AsyncIterator[Leases]:
         """In etcd, at an empty place."""
-        leases = EtcdLeases(store, place_of(etcd_url), clock=SystemClock())
+        leases = EtcdLeases(store, parse_address(etcd_url), clock=SystemClock())
         await leases.open()
         yield leases
         await leases.close()
@@ -121,7 +121,7 @@ async def test_watch_is_closed_with_its_leases(etcd_url: str, store: Store) -> N
 
             super().spawn(run, name=name)
 
-    leases = EtcdLeases(store, place_of(etcd_url), clock=Listening())
+    leases = EtcdLeases(store, parse_address(etcd_url), clock=Listening())
     await leases.open()
     bell = Bell()
     leases.watch(bell.ring)
@@ -366,7 +366,7 @@ async def test_beat_of_an_unknown_session_is_refused(etcd_url: str, open_leases:
 
 async def test_leases_do_not_open_without_etcd(store: Store) -> None:
     """The error names every endpoint and why, and is raised at once: nobody waits for what refuses."""
-    leases = EtcdLeases(store, place_of("etcd://127.0.0.1:1,127.0.0.1:2/x"), clock=SystemClock())
+    leases = EtcdLeases(store, parse_address("etcd://127.0.0.1:1,127.0.0.1:2/x"), clock=SystemClock())
 
     with pytest.raises(StoreUnavailableError, match=r"refused; .*refused") as away:
         await leases.open()

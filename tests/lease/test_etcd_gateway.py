@@ -14,11 +14,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from outlive._lease.etcd import keys
+from outlive._lease.etcd.address import parse_address
 from outlive._lease.etcd.beat import BACKSTOP_SECONDS_MIN, DUE_SHARE, EtcdBeat
 from outlive._lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
 from outlive._lease.etcd.keys import ENLIST_TRIES, enlist
 from outlive._lease.etcd.leases import ASK_SECONDS, EtcdLeases
-from outlive._lease.etcd.place import place_of
 from outlive._lease.etcd.watch import PAUSE_SECONDS_MAX, Watch
 from outlive._lease.etcd.wire import Decided, Found, Granted, Heard
 from outlive._runtime.clock import SystemClock
@@ -92,7 +92,7 @@ def stub() -> Iterator[Stub]:
 @pytest.fixture
 def gateway(stub: Stub) -> Iterator[Gateway]:
     """A client of it."""
-    gateway = Gateway(place_of(stub.url), monotonic=time.monotonic)
+    gateway = Gateway(parse_address(stub.url), monotonic=time.monotonic)
     yield gateway
     gateway.close()
 
@@ -136,7 +136,7 @@ def test_code_says_what_an_error_means(stub: Stub, gateway: Gateway, code: int, 
 def test_token_that_a_stream_refuses_is_forgotten(stub: Stub) -> None:
     """Listening again begins with saying who we are."""
     stub.body = b'{"error":{"grpc_code":16,"http_code":401,"message":"etcdserver: invalid auth token"}}'
-    gateway = Gateway(place_of(stub.url.replace("://", "://me:secret@")), monotonic=time.monotonic)
+    gateway = Gateway(parse_address(stub.url.replace("://", "://me:secret@")), monotonic=time.monotonic)
 
     with pytest.raises(AwayError, match="invalid auth token"):
         list(gateway.listen("watch", {}, Heard, seconds=5, silence=5))
@@ -148,7 +148,7 @@ def test_token_that_a_stream_refuses_is_forgotten(stub: Stub) -> None:
 def test_token_that_is_refused_again_is_not_asked_for_for_ever(stub: Stub) -> None:
     """We say once more who we are, and then ask another endpoint, if there is one."""
     stub.body = b'{"error":"etcdserver: invalid auth token","code":16}'
-    gateway = Gateway(place_of(stub.url.replace("://", "://me:secret@")), monotonic=time.monotonic)
+    gateway = Gateway(parse_address(stub.url.replace("://", "://me:secret@")), monotonic=time.monotonic)
 
     with pytest.raises(StoreUnavailableError, match="invalid auth token"):
         gateway.ask("kv/range", {}, Found, seconds=5)
@@ -162,7 +162,7 @@ def test_endpoint_that_refuses_every_token_is_left_for_the_next_one(stub: Stub) 
     with running(Stub(("127.0.0.1", 0), Handler)) as other:
         stub.body = b'{"error":"etcdserver: invalid auth token","code":16}'
         other.body = b'{"ID":"7"}'
-        place = place_of(f"etcd://me:secret@127.0.0.1:{stub.server_port},127.0.0.1:{other.server_port}")
+        place = parse_address(f"etcd://me:secret@127.0.0.1:{stub.server_port},127.0.0.1:{other.server_port}")
         gateway = Gateway(place, monotonic=time.monotonic)
 
         assert gateway.ask("lease/grant", {}, Granted, seconds=5).id == 7
@@ -279,7 +279,7 @@ async def test_place_whose_id_changes_all_the_time_is_refused(
     monkeypatch.setattr(keys, "identify", lambda *_args, **_options: "another")
     monkeypatch.setattr(keys, "enlist", lambda *_args, **_options: None)
     store = await MemoryFactory(clock=ManualClock()).open()
-    leases = EtcdLeases(store, gateway.place, clock=SystemClock())
+    leases = EtcdLeases(store, gateway.address, clock=SystemClock())
     await leases.open()
     worker = WorkerInfo(id="worker-a", name="a", definitions=(), started_at=0, expires_at=0)
 
@@ -349,7 +349,7 @@ def test_stream_that_is_refused_says_why(stub: Stub, gateway: Gateway) -> None:
 @pytest.mark.parametrize("host", ["x" * 64 + ".invalid", "a..b"])
 def test_name_that_cannot_be_one_is_an_endpoint_that_is_away(host: str) -> None:
     """As is one that nobody knows; the others are asked."""
-    gateway = Gateway(place_of(f"etcd://{host}"), monotonic=time.monotonic)
+    gateway = Gateway(parse_address(f"etcd://{host}"), monotonic=time.monotonic)
 
     with pytest.raises(StoreUnavailableError, match="is unavailable"):
         gateway.ask("kv/range", {}, Found, seconds=5)
@@ -361,7 +361,7 @@ async def test_leases_are_closed_while_etcd_is_silent() -> None:
     clock = SystemClock()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        leases = EtcdLeases(MemoryStore(clock=clock.now), place_of(f"etcd://127.0.0.1:{port}"), clock=clock)
+        leases = EtcdLeases(MemoryStore(clock=clock.now), parse_address(f"etcd://127.0.0.1:{port}"), clock=clock)
         opening = asyncio.ensure_future(leases.open())
         asked, _ = await asyncio.to_thread(silent.accept)
         began_at = time.monotonic()

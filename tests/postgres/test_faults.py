@@ -9,9 +9,9 @@ import pytest
 
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_last_word, is_lost, is_useless, translate
-from outlive._store.postgres.place import Place
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.testing.conformance.builders import begin, new_tree, stepped
 
@@ -91,7 +91,7 @@ async def test_step_that_makes_its_session_forget_does_not_harm_the_next(store: 
 )
 def test_server_that_does_not_know_itself_leaves_it_unknown(kind: type[asyncpg.PostgresError]) -> None:
     """Saying that nothing happened would be a lie."""
-    explained = translate(kind("who knows"), Place("postgresql://host/db"), is_write=True)
+    explained = translate(kind("who knows"), PostgresAddress("postgresql://host/db"), is_write=True)
 
     assert isinstance(explained, CommitUnknownError)
 
@@ -102,7 +102,7 @@ def test_every_error_of_the_driver_has_a_meaning() -> None:
     for kind in kinds:
         if issubclass(kind, Exception) and not issubclass(kind, Warning):
             assert issubclass(kind, ERRORS), kind
-            explained = translate(kind("trouble"), Place("postgresql://host/db"), is_write=True)
+            explained = translate(kind("trouble"), PostgresAddress("postgresql://host/db"), is_write=True)
             assert isinstance(explained, StoreError)
             assert isinstance(explained, CommitUnknownError) == is_lost(kind("trouble")), kind
 
@@ -144,8 +144,8 @@ def test_what_an_error_says_of_its_connection_and_of_a_write(
     }
 
     assert ", ".join(name for name, is_so in said.items() if is_so) == what
-    assert type(translate(error, Place("postgresql://host/db"), is_write=True)) is told
-    assert type(translate(error, Place("postgresql://host/db"), is_write=False)) is not CommitUnknownError
+    assert type(translate(error, PostgresAddress("postgresql://host/db"), is_write=True)) is told
+    assert type(translate(error, PostgresAddress("postgresql://host/db"), is_write=False)) is not CommitUnknownError
 
 
 def test_no_error_is_not_a_full_server() -> None:
@@ -174,7 +174,7 @@ def test_failed_statement_about_another_server_is_not_the_end_of_the_session(
 
 def test_reason_says_what_to_do() -> None:
     """The words of the server, or what there is instead of them, and the remedy."""
-    place = Place("postgresql://host/db")
+    place = PostgresAddress("postgresql://host/db")
 
     assert "no room; make room on its disk" in str(translate(asyncpg.DiskFullError("no room"), place, is_write=False))
     assert "no answer in time" in str(translate(TimeoutError(), place, is_write=False))

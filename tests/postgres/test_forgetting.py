@@ -38,7 +38,7 @@ async def test_writer_that_pauses_between_looking_and_writing_finds_no_hole(
     that event and the one that stands in its way: that one has to wait, and comes too late."""
     tree = await begin(store)
     late = tree.twin(other)
-    async with connected(postgres_url) as raw, stalling(raw, store._place.schema):
+    async with connected(postgres_url) as raw, stalling(raw, store._address.schema):
         await raw.execute(f"SELECT pg_advisory_lock({LOCK})")
         paused = asyncio.create_task(other.commit([guarded(late.change(stepped(store, "late")))]))
         await is_waiting(raw, 1)

@@ -16,16 +16,16 @@ import asyncpg
 import pytest
 
 from outlive._store.postgres import pool as pools
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.checkpoints import append_checkpoint
 from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import USER_SETTINGS, Session
-from outlive._store.postgres.place import Place
 from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, Pool
 from outlive._store.postgres.transaction import PostgresTransaction
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from tests.postgres.support import in_time
 
-PLACE = Place("postgresql://host/db")
+PLACE = PostgresAddress("postgresql://host/db")
 FULL = asyncpg.TooManyConnectionsError("sorry, too many clients already")
 
 
@@ -84,7 +84,7 @@ class Server:
         self.waits.set()
         self._pids = count(1)
 
-    async def connect(self, _place: Place, *, settings: dict[str, str] | None) -> Line:
+    async def connect(self, _place: PostgresAddress, *, settings: dict[str, str] | None) -> Line:
         await self.waits.wait()
         if self.away is not None:
             raise self.away
@@ -227,7 +227,7 @@ async def test_lost_session_is_not_washed(pool: Pool) -> None:
 
 async def test_session_of_a_pooler_is_left_as_it_is(server: Server) -> None:
     """The pooler washes it; for us it may be another one at every statement."""
-    pool = Pool(Place("postgresql://host/db", pgbouncer=True), size=1)
+    pool = Pool(PostgresAddress("postgresql://host/db", pgbouncer=True), size=1)
     session = await pool.take()
     line_of(session).failure = ConnectionResetError("a statement was sent")
 

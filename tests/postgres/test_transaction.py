@@ -11,9 +11,9 @@ import pytest
 import outlive
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.handle import StepHandle
-from outlive._store.postgres.place import place_of
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError, TransactionRefusedError
 from outlive.testing.conformance.builders import begin, stepped
@@ -271,7 +271,7 @@ async def test_transaction_that_ends_between_two_requests_of_a_statement_says_so
     connections = [Torn()]
 
     with pytest.raises(TransactionOverError):
-        await StepHandle(connection, place_of("postgresql://nowhere/x")).fetch("SELECT 1")
+        await StepHandle(connection, parse_address("postgresql://nowhere/x")).fetch("SELECT 1")
 
 
 async def test_a_full_disk_is_the_stores_trouble_and_not_the_steps(ledger: PostgresStore) -> None:

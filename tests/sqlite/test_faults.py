@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore, connection, place, writer
+from outlive._store.sqlite import SqliteStore, connection, file, writer
 from outlive._store.sqlite import store as store_module
 from outlive.errors import ConfigurationError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
@@ -359,7 +359,7 @@ def test_network_file_system_is_recognised(folder: str, kind: str | None) -> Non
         "40 22 0:35 / /data rw,relatime shared:2 - nfs4 server:/export rw\n"
     )
 
-    assert place.find_network(Path(folder), mounts=mounts) == kind
+    assert file.find_network(Path(folder), mounts=mounts) == kind
 
 
 def find_root_page(path: Path, name: str) -> int:

@@ -49,7 +49,7 @@ def writer_held(store: SqliteStore) -> Iterator[list[int]]:
         session.connection.set_commit_hook(count)
         return arguments
 
-    store._write(WriteVerb(wait), None)
+    store.write(WriteVerb(wait), None)
     began.wait()
     yield commits
     gate.set()

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from outlive._store.sqlite import SqliteStore, connection, migrate, place
+from outlive._store.sqlite import SqliteStore, connection, file, migrate
 from outlive._store.sqlite.connection import LockWait, Role, Session
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive.errors import StoreUnavailableError
@@ -86,7 +86,7 @@ async def test_file_system_without_shared_memory_is_refused(
 async def test_network_file_system_is_refused(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before there is a file."""
     mounts = f"40 22 0:35 / {path.parent} rw,relatime shared:2 - nfs4 server:/export rw\n"
-    monkeypatch.setattr(place, "read_mounts", lambda: mounts)
+    monkeypatch.setattr(file, "read_mounts", lambda: mounts)
 
     await try_to_open(path, clock, r"network file system \(nfs4\)")
 

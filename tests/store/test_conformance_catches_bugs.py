@@ -137,9 +137,8 @@ class TakesOneMessageTooMany(Defective):
 
     found_by = "test_inbox_takes_messages_up_to_its_limit"
 
-    def _deliver(self, message: Message, *, inbox_messages_max: int | None) -> Delivery:
-        more = None if inbox_messages_max is None else inbox_messages_max + 1
-        return super()._deliver(message, inbox_messages_max=more)
+    def _deliver(self, message: Message, *, inbox_messages_max: int) -> Delivery:
+        return super()._deliver(message, inbox_messages_max=inbox_messages_max + 1)
 
 
 class AnswersLastInFirstOut(Defective):

@@ -6,7 +6,7 @@ from typing import ClassVar, TypeVar
 
 import pytest
 
-from outlive._store.cell import CellChange
+from outlive._store.contract import CellChange
 from outlive._store.memory import MemoryStore
 from outlive.testing.conformance import MemoryFactory, find_failures
 

@@ -70,6 +70,16 @@ class Delivery(enum.Enum):
     FULL = "full"
 
 
+def judge(*, is_key_seen: bool, is_over: bool, waiting: int, messages_max: int) -> Delivery:
+    """What becomes of a message to a run that is there. (PostgreSQL judges in functions/put_messages.sql.)"""
+    # A sender that asks again, because it never heard the answer, learns that all is well, also after the end.
+    if is_key_seen:
+        return Delivery.DUPLICATE
+    if is_over:
+        return Delivery.FINISHED
+    return Delivery.FULL if waiting >= messages_max else Delivery.ACCEPTED
+
+
 class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     """A message as it lies in the inbox."""
 

@@ -23,14 +23,13 @@ All instants are microseconds since 1970 UTC. Whether a lease has run out is jud
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
-from outlive._store.cell import CellStore
 from outlive._store.change import (
     Change,
     Delivery,
@@ -51,6 +50,8 @@ __all__ = [
     "PAGE_SIZE_MAX",
     "TRANSACTION_SECONDS_MAX",
     "Beat",
+    "CellChange",
+    "CellStore",
     "Change",
     "Claim",
     "Claims",
@@ -152,6 +153,29 @@ class Transaction(Protocol):
 
     async def rollback(self) -> None:
         """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
+
+
+T = TypeVar("T")
+CellChange = Callable[[bytes | None, int], tuple[bytes, T]]
+"""What to make of a cell: given what it holds and the instant, what it is to hold, and an answer."""
+
+
+class CellStore(Protocol):
+    """Cells: small things that all workers of a store share. A cell has a name and holds some bytes, and the store does
+    not know what they mean: the caller brings the function that changes them."""
+
+    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+        """Change what a named cell holds, in one transaction; what `change` answers.
+
+        `change` is given what the cell holds (None for one that nobody has written yet) and the store's clock, and says
+        what it is to hold. Changes of one cell happen one after the other, whoever makes them, and each sees what the
+        one before has written. `change` must be quick and pure: it is called in the transaction, on whatever thread
+        that is, and again if the transaction has to be. If it raises, the cell stays as it is and the error is raised.
+
+        Raises:
+            StoreUnavailableError: the cell is as it was.
+            CommitUnknownError: it was changed or not, and only reading can tell.
+        """
 
 
 class Store(CellStore, CheckpointTable, Protocol):

@@ -56,9 +56,9 @@ def leases_for(lease: object, *, clock: Clock) -> Callable[[Store], Leases]:
         return NoLeases
     if isinstance(lease, str) and lease.startswith(("etcd:", "etcds:")):
         # Imported here, so that a process without etcd loads nothing of it.
-        from outlive._lease.etcd import EtcdLeases, place_of
+        from outlive._lease.etcd import EtcdLeases, parse_address
 
-        return partial(EtcdLeases, place=place_of(lease), clock=clock)
+        return partial(EtcdLeases, address=parse_address(lease), clock=clock)
     raise LeaseUrlError(lease, "that keeps no leases")
 
 
@@ -71,9 +71,9 @@ def shown(url: str) -> str:
     """A store for people: without a password."""
     if not is_server(url):
         return url
-    from outlive._store.postgres.place import place_of
+    from outlive._store.postgres.address import parse_address
 
-    return str(place_of(url))
+    return str(parse_address(url))
 
 
 def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:

@@ -9,14 +9,14 @@ Theory
   no answer of etcd takes part in it. etcd decides only who tries, and how soon.
 * The row has a lease of its own in the store, several times as long (`beat.py`). If etcd is lost for good, or its data
   are, what it kept is free when that has run out: losing etcd costs time and nothing else.
-* Two etcds that look alike (each machine's own, at `localhost`) must not judge each other's sessions. So the place
+* Two etcds that look alike (each machine's own, at `localhost`) must not judge each other's sessions. So the prefix
   has an id, made by whoever is first and kept in etcd itself; a row names it, and nobody judges a row that names
   another.
 * The client is our own, because the protocol is small: JSON over HTTP, which every etcd since 3.4 speaks on its
   client port (`gateway.py`). Everything is asked with a bound on time, on one endpoint after the other.
 """
 
+from outlive._lease.etcd.address import parse_address
 from outlive._lease.etcd.leases import EtcdLeases
-from outlive._lease.etcd.place import place_of
 
-__all__ = ["EtcdLeases", "place_of"]
+__all__ = ["EtcdLeases", "parse_address"]

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from outlive._lease.etcd.place import Place, name_of
+from outlive._lease.etcd.address import EtcdAddress, name_of
 from outlive._lease.etcd.wire import Failed, Token
 from outlive.errors import StoreUnavailableError
 
@@ -52,8 +52,8 @@ class RefusedError(Exception):
 class Gateway:
     """One connection to a cluster, used by one thread; only `interrupt` may be called from others."""
 
-    def __init__(self, place: Place, *, monotonic: Callable[[], float], turn: int = 0) -> None:
-        self.place = place
+    def __init__(self, address: EtcdAddress, *, monotonic: Callable[[], float], turn: int = 0) -> None:
+        self.address = address
         self._monotonic = monotonic
         self._turn = turn
         """Which endpoint is asked first."""
@@ -71,7 +71,7 @@ class Gateway:
         """
         deadline = self._monotonic() + seconds
         reasons = []
-        for left in range(len(self.place.endpoints), 0, -1):
+        for left in range(len(self.address.endpoints), 0, -1):
             share = max((deadline - self._monotonic()) / left, TRY_SECONDS_MIN)
             try:
                 return self._ask_here(path, body, kind, share)
@@ -79,8 +79,8 @@ class Gateway:
                 reasons.append(f"{name_of(self._endpoint)}: {error}")
                 self.move_on()
             except RefusedError as error:
-                raise StoreUnavailableError(str(self.place), str(error)) from None
-        raise StoreUnavailableError(str(self.place), "; ".join(reasons))
+                raise StoreUnavailableError(str(self.address), str(error)) from None
+        raise StoreUnavailableError(str(self.address), "; ".join(reasons))
 
     def listen(self, path: str, body: dict[str, Any], kind: type[T], *, seconds: float, silence: float) -> Iterator[T]:
         """The lines of a stream, until nothing was heard for `silence` seconds.
@@ -110,7 +110,7 @@ class Gateway:
     def move_on(self) -> None:
         """Ask the next endpoint from now on."""
         self.close()
-        self._turn = (self._turn + 1) % len(self.place.endpoints)
+        self._turn = (self._turn + 1) % len(self.address.endpoints)
 
     def forget_token(self) -> None:
         """Say again who we are, before anything else."""
@@ -134,7 +134,7 @@ class Gateway:
 
     @property
     def _endpoint(self) -> tuple[str, int]:
-        return self.place.endpoints[self._turn]
+        return self.address.endpoints[self._turn]
 
     def _ask_here(self, path: str, body: dict[str, Any], kind: type[T], seconds: float) -> T:
         """Ask this endpoint, and once more for each thing that says nothing about it."""
@@ -156,8 +156,8 @@ class Gateway:
 
     def _send(self, path: str, body: dict[str, Any], seconds: float) -> http.client.HTTPResponse:
         """Say who we are if need be, then ask."""
-        if self.place.user and not self._token:
-            who = {"name": self.place.user, "password": self.place.password}
+        if self.address.user and not self._token:
+            who = {"name": self.address.user, "password": self.address.password}
             answer = self._receive(self._post("auth/authenticate", who, seconds))
             try:
                 self._token = _read(answer, Token).token
@@ -183,10 +183,10 @@ class Gateway:
     def _connect(self, seconds: float) -> http.client.HTTPConnection:
         if self._connection is None:
             host, port = self._endpoint
-            if self.place.tls is None:
+            if self.address.tls is None:
                 made = http.client.HTTPConnection(host, port, timeout=seconds)
             else:
-                made = http.client.HTTPSConnection(host, port, timeout=seconds, context=self.place.tls)
+                made = http.client.HTTPSConnection(host, port, timeout=seconds, context=self.address.tls)
             self._connection = made
             made.connect()
             # Kept apart: http.client gives its own away with an answer that ends the connection.

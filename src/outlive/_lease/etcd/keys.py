@@ -1,6 +1,6 @@
-"""The keys of one place, and the few requests that are made about them.
+"""The keys below one prefix, and the few requests that are made about them.
 
-<prefix>/id              the id of this place, made once by whoever is first
+<prefix>/id              the id of this prefix, made once by the first process
 <prefix>/workers/<id>    one for each session, on a lease of its own
 """
 
@@ -16,7 +16,7 @@ ENLIST_TRIES = 3
 
 
 def identify(gateway: Gateway, suggestion: str, *, seconds: float) -> str:
-    """The id of the place; it takes the suggested one if it has none."""
+    """The id of the prefix; it takes the suggested one if it has none."""
     key = _id_key(gateway)
     request = {
         "compare": [{"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": "0"}],
@@ -29,20 +29,20 @@ def identify(gateway: Gateway, suggestion: str, *, seconds: float) -> str:
     return decided.responses[0].response_range.kvs[0].value.decode(errors="replace")
 
 
-def enlist(gateway: Gateway, place_id: str, worker_id: str, *, lease_seconds: float, seconds: float) -> int | None:
-    """Put the key of a session on a new lease, and give the lease; None if the place has another id by now."""
+def enlist(gateway: Gateway, prefix_id: str, worker_id: str, *, lease_seconds: float, seconds: float) -> int | None:
+    """Put the key of a session on a new lease, and give the lease; None if the prefix has another id by now."""
     for _ in range(ENLIST_TRIES):
         # etcd counts whole seconds, and may make them more.
         wanted = {"TTL": str(math.ceil(lease_seconds))}
         lease = gateway.ask("lease/grant", wanted, Granted, seconds=seconds).id
         put = {"key": _worker_key(gateway, worker_id), "value": b"", "lease": str(lease)}
-        request = {"compare": [_is_place(gateway, place_id)], "success": [{"request_put": put}]}
+        request = {"compare": [_has_id(gateway, prefix_id)], "success": [{"request_put": put}]}
         try:
             decided = gateway.ask("kv/txn", request, Decided, seconds=seconds)
         except LeaseGoneError:
             continue  # This process stood still between the two, for longer than the lease.
         return lease if decided.succeeded else None
-    raise StoreUnavailableError(str(gateway.place), f"{ENLIST_TRIES} leases ran out before they were used")
+    raise StoreUnavailableError(str(gateway.address), f"{ENLIST_TRIES} leases ran out before they were used")
 
 
 def keep_alive(gateway: Gateway, lease: int, *, seconds: float) -> bool:
@@ -60,11 +60,11 @@ def dismiss(gateway: Gateway, worker_id: str, *, seconds: float) -> None:
             """It has run out meanwhile."""
 
 
-def list_alive(gateway: Gateway, place_id: str, *, seconds: float) -> set[str] | None:
-    """The sessions that have a key, as the majority of the cluster knows it; None if the place has another id."""
+def list_alive(gateway: Gateway, prefix_id: str, *, seconds: float) -> set[str] | None:
+    """The sessions that have a key, as the majority of the cluster knows it; None if the prefix has another id."""
     start = _worker_key(gateway, "")
     request = {
-        "compare": [_is_place(gateway, place_id)],
+        "compare": [_has_id(gateway, prefix_id)],
         "success": [{"request_range": {"key": start, "range_end": after_all(start)}}],
     }
     decided = gateway.ask("kv/txn", request, Decided, seconds=seconds)
@@ -85,12 +85,12 @@ def after_all(prefix: bytes) -> bytes:
 
 
 def _id_key(gateway: Gateway) -> bytes:
-    return f"{gateway.place.prefix}/id".encode()
+    return f"{gateway.address.prefix}/id".encode()
 
 
 def _worker_key(gateway: Gateway, worker_id: str) -> bytes:
-    return f"{gateway.place.prefix}/workers/{worker_id}".encode()
+    return f"{gateway.address.prefix}/workers/{worker_id}".encode()
 
 
-def _is_place(gateway: Gateway, place_id: str) -> dict[str, object]:
-    return {"key": _id_key(gateway), "target": "VALUE", "result": "EQUAL", "value": place_id.encode()}
+def _has_id(gateway: Gateway, prefix_id: str) -> dict[str, object]:
+    return {"key": _id_key(gateway), "target": "VALUE", "result": "EQUAL", "value": prefix_id.encode()}

@@ -10,9 +10,9 @@ from typing import ParamSpec, Protocol, TypeVar
 import msgspec
 
 from outlive._lease.etcd import keys
+from outlive._lease.etcd.address import EtcdAddress
 from outlive._lease.etcd.beat import EtcdBeat, backstop_of
 from outlive._lease.etcd.gateway import Gateway
-from outlive._lease.etcd.place import Place
 from outlive._lease.etcd.watch import Watch
 from outlive._lease.process import is_gone
 from outlive._lease.sessions import StoreLeases
@@ -50,10 +50,10 @@ class Means(Protocol):
 class EtcdLeases(StoreLeases):
     """See `Leases`."""
 
-    def __init__(self, store: Store, place: Place, *, clock: Means) -> None:
+    def __init__(self, store: Store, address: EtcdAddress, *, clock: Means) -> None:
         super().__init__(store)
         self._clock = clock
-        self._place = place
+        self._address = address
         self._gateway = self._new_gateway()
         self._thread: ThreadPoolExecutor | None = None
         self._id = ""
@@ -64,7 +64,7 @@ class EtcdLeases(StoreLeases):
     @property
     def name(self) -> str:
         """By what a session's row says that it is kept here."""
-        return f"etcd:{self._place.prefix}/{self._id}"
+        return f"etcd:{self._address.prefix}/{self._id}"
 
     async def open(self) -> None:
         """See `Leases`."""
@@ -90,17 +90,19 @@ class EtcdLeases(StoreLeases):
         """See `Leases`. The key is there before the row, so that nobody sees a row without a key and is wrong."""
         lease = await self._enlist(worker.id, lease_seconds)
         if lease is None:
-            # Its data were lost, and it is another place now.
+            # Its data were lost, and its prefix has another id now.
             await self._identify()
             lease = await self._enlist(worker.id, lease_seconds)
         if lease is None:
-            raise StoreUnavailableError(str(self._place), "its id changes all the time; is somebody deleting its keys?")
+            raise StoreUnavailableError(
+                str(self._address), "its id changes all the time; is somebody deleting its keys?"
+            )
         worker = msgspec.structs.replace(worker, lease=self.name)
         await super().register(worker, lease_seconds=backstop_of(lease_seconds))
         # All this may have taken long. From here on the session is counted on, so its lease begins here.
         if not await self._do(keys.keep_alive, self._gateway, lease, seconds=ASK_SECONDS):
             await super().release_all(worker.id)
-            raise StoreUnavailableError(str(self._place), "the lease ran out while the session began")
+            raise StoreUnavailableError(str(self._address), "the lease ran out while the session began")
         self._leases[worker.id] = lease
 
     def open_beat(self, worker_id: str) -> Beat:
@@ -165,11 +167,11 @@ class EtcdLeases(StoreLeases):
 
     def _new_gateway(self) -> Gateway:
         # Not everybody begins with the first: members share the work, and one that stands still holds up few.
-        turn = int(self._clock.random() * len(self._place.endpoints))
-        return Gateway(self._place, monotonic=self._clock.monotonic, turn=turn)
+        turn = int(self._clock.random() * len(self._address.endpoints))
+        return Gateway(self._address, monotonic=self._clock.monotonic, turn=turn)
 
     async def _do(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask on our own thread: the pool that everybody shares may be full of a user's work."""
         if self._thread is None:
-            raise StoreUnavailableError(str(self._place), "it is not open")
+            raise StoreUnavailableError(str(self._address), "it is not open")
         return await asyncio.wrap_future(self._thread.submit(verb, *args, **kwargs))

@@ -52,14 +52,14 @@ class Watch:
             except (AwayError, LeaseGoneError, RefusedError) as error:
                 if not self._is_away and not self._stop.is_set():
                     self._is_away = True
-                    log.warning("%s is not heard (%s); dead workers are noticed later", self._gateway.place, error)
+                    log.warning("%s is not heard (%s); dead workers are noticed later", self._gateway.address, error)
                 # Whoever was told to wait, or not to listen, may be one who is not known any more.
                 self._gateway.forget_token()
                 # Not all at once, when a cluster comes back.
                 self._stop.wait(self._pause * (0.5 + self._random()))
                 self._pause = min(self._pause * 2, PAUSE_SECONDS_MAX)
             except Exception:
-                log.exception("the watch on %s failed; it is tried again", self._gateway.place)
+                log.exception("the watch on %s failed; it is tried again", self._gateway.address)
                 self._stop.wait(PAUSE_SECONDS_MAX)
             self._gateway.move_on()
 
@@ -79,7 +79,7 @@ class Watch:
                 self._pause = PAUSE_SECONDS_MIN
                 if self._is_away:
                     self._is_away = False
-                    log.warning("%s is heard again", self._gateway.place)
+                    log.warning("%s is heard again", self._gateway.address)
             if line.result.created or line.result.events:
                 with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
                     self._loop.call_soon_threadsafe(self.ring)

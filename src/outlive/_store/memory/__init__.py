@@ -2,9 +2,7 @@
 
 * `state`: what the stores of one process share.
 * `transaction`: users' own tables, in a SQLite database that lives in memory.
-* `reading`, `sessions`: the verbs that only look, and those about workers.
-* `checkpoints`: rows of those who want nothing else.
-* `store`: the other verbs.
+* `store`: the verbs.
 """
 
 from outlive._store.memory.state import MemoryState, Tree

@@ -8,40 +8,45 @@ list of frozen values. What each verb promises is written in `outlive._store.con
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import asdict, replace
 
+from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.claiming import claim_of
 from outlive._journal.codec import Row, salt_of, seal
-from outlive._model import Run, RunStatus
+from outlive._model import Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
-from outlive._store.cell import CellChange
+from outlive._store.change import judge
 from outlive._store.contract import (
+    PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
+    CellChange,
     Change,
     Claim,
     Claims,
     Delivery,
     Forgotten,
     Inbound,
+    ItemResult,
     Message,
     MessageKind,
     Outcome,
+    WorkerInfo,
 )
-from outlive._store.memory.checkpoints import MemoryCheckpoints
 from outlive._store.memory.examine import MemoryExaminer
-from outlive._store.memory.reading import MemoryReads
-from outlive._store.memory.sessions import MemorySessions
-from outlive._store.memory.state import MemoryState, Tree
+from outlive._store.memory.state import Cursor, MemoryState, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
+from outlive._store.tables.picking import pick, wanted_of
 from outlive.errors import ConfigurationError
 
+NO_LIMIT = 2**62
 T = TypeVar("T")
 
 
-class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
+class MemoryStore:
     """A store that forgets everything when the process ends."""
 
     def __init__(self, *, clock: Callable[[], int], state: MemoryState | None = None) -> None:
@@ -82,7 +87,7 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
                 go_back()
                 return Outcome.CONFLICT, change.journal
         for message in change.messages:
-            self._deliver(message, inbox_messages_max=None)
+            self._deliver(message, inbox_messages_max=NO_LIMIT)
         return Outcome.COMMITTED, tree.journal
 
     def _find_writable(self, change: Change) -> Tree | None:
@@ -218,21 +223,20 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
         if not self._is_live(worker_id):
             return Claims([], None)
         now = self.now()
-        due: list[Tree] = []
-        left: list[Tree] = []
-        orphans = 0
-        for wake_at, journal, tree in self._list_claimable(definitions, stale_seconds):
-            if (journal, wake_at) in declined:
-                continue
-            is_orphan = bool(tree.root.owner)
-            is_taken = wake_at <= now and len(due) < limit and not (is_orphan and orphans == orphans_max)
-            (due if is_taken else left).append(tree)
-            orphans += is_taken and is_orphan
-        later = [tree.root.wake_at for tree in left if not (tree.root.owner and orphans == orphans_max)]
-        return Claims([self._claim(tree, worker_id, now) for tree in due], later[0] if later else None)
+        ripe = self._list_claimable(definitions, stale_seconds)
+        free = [(wake_at, journal) for wake_at, journal, tree in ripe if not tree.root.owner]
+        orphans = [(wake_at, journal) for wake_at, journal, tree in ripe if tree.root.owner]
+        picked = pick(
+            wanted_of(free, declined),
+            wanted_of(orphans, declined),
+            now=now,
+            limit=limit,
+            orphans_max=limit + 1 if orphans_max is None else orphans_max,
+        )
+        return Claims([self._claim(self._state.trees[key], worker_id, now) for key in picked.keys], picked.later_at)
 
     def _list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int, Tree]]:
-        """Trees that nobody alive owns, with their wake-ups, earliest first."""
+        """Trees without an owner who is alive, with their wake-ups, earliest first."""
         kept = {worker_id for worker_id in self._state.workers if not self._is_lost(worker_id, stale_seconds)}
         free = [tree for tree in self._state.active.values() if tree.root.owner not in kept]
         ours = [tree for tree in free if tree.root.definition in definitions]
@@ -253,19 +257,20 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
             self._commit(start)
         return [self._deliver(message, inbox_messages_max=inbox_messages_max) for message in messages]
 
-    def _deliver(self, message: Message, *, inbox_messages_max: int | None) -> Delivery:
+    def _deliver(self, message: Message, *, inbox_messages_max: int) -> Delivery:
         run = self._state.runs.get(message.run_id)
         if run is None:
             return Delivery.UNKNOWN_RUN
         tree = self._state.trees[run.journal]
-        if message.key in tree.keys:
-            return Delivery.DUPLICATE
-        if tree.root.status.is_terminal or run.status.is_terminal:
-            return Delivery.FINISHED
-        if inbox_messages_max is not None and len(tree.inbox) >= inbox_messages_max:
-            return Delivery.FULL
-        self._accept(tree, run.number, message)
-        return Delivery.ACCEPTED
+        delivery = judge(
+            is_key_seen=message.key in tree.keys,
+            is_over=tree.root.status.is_terminal or run.status.is_terminal,
+            waiting=len(tree.inbox),
+            messages_max=inbox_messages_max,
+        )
+        if delivery is Delivery.ACCEPTED:
+            self._accept(tree, run.number, message)
+        return delivery
 
     def _accept(self, tree: Tree, number: int, message: Message) -> None:
         self._state.messages += 1
@@ -286,10 +291,128 @@ class MemoryStore(MemoryReads, MemorySessions, MemoryCheckpoints):
         if MessageKind.RESUME in kinds or (kinds and root.status is not RunStatus.PARKED):
             self._put_run(tree, replace(root, wake_at=now))
 
+    # -- Sessions of workers ---------------------------------------------------------------------------------
+
+    def _is_live(self, worker_id: str) -> bool:
+        worker = self._state.workers.get(worker_id)
+        return worker is not None and worker_id not in self._state.retired and self.now() < worker.expires_at
+
+    def _is_lost(self, worker_id: str, stale_seconds: float) -> bool:
+        """Whether its lease ended so long ago that others may have what it owns."""
+        worker = self._state.workers[worker_id]
+        is_stale = not stale_seconds or worker.expires_at + round(stale_seconds * 1_000_000) <= self.now()
+        return is_stale and not self._is_live(worker_id)
+
+    async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
+        """Begin a session."""
+        self._state.workers[worker.id] = worker
+        self._state.retired.discard(worker.id)
+        self.extend_lease(worker.id, lease_seconds)
+
+    def open_beat(self, worker_id: str) -> MemoryBeat:
+        """A way to renew the lease from another thread."""
+        return MemoryBeat(self, worker_id)
+
+    def extend_lease(self, worker_id: str, lease_seconds: float) -> bool:
+        """Called by a beat in its own thread, so it leaves alone what `retire_worker` sets."""
+        if worker_id not in self._state.workers or worker_id in self._state.retired:
+            return False
+        expires_at = self.now() + round(lease_seconds * 1_000_000)
+        self._state.workers[worker_id] = replace(self._state.workers[worker_id], expires_at=expires_at)
+        return True
+
+    async def retire_worker(self, worker_id: str) -> None:
+        """End a session; it is remembered, because it may still own trees."""
+        if (worker := self._state.workers.get(worker_id)) is not None and worker_id not in self._state.retired:
+            # First: a beat in its own thread extends what is not retired.
+            self._state.retired.add(worker_id)
+            expires_at = min(self._state.workers[worker_id].expires_at, self.now())
+            self._state.workers[worker_id] = replace(worker, expires_at=expires_at)
+
+    async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
+        """The sessions that somebody may still ask for."""
+        owned = Counter(tree.root.owner for tree in self._state.active.values() if with_runs)
+        workers = [replace(it, is_live=self._is_live(it.id), runs=owned[it.id]) for it in self._state.workers.values()]
+        return [worker for worker in workers if worker.is_live or worker.runs]
+
+    # -- Reading ---------------------------------------------------------------------------------------------
+
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+        """Ids rise, and a dictionary keeps its order."""
+        trees = self._state.trees
+        return {id: list(trees[id].inbox.values()) for id in journals if id in trees and trees[id].inbox}
+
+    async def find_mail(self, worker_id: str) -> list[int]:
+        """The trees of this worker that have messages."""
+        return [tree.journal for tree in self._state.active.values() if tree.inbox and tree.root.owner == worker_id]
+
+    async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
+        """Rows are dense: where one stands follows from its seq and that of the first."""
+        tree = self._state.trees.get(journal)
+        rows = tree.rows[max(0, after + 1 - tree.rows[0][0]) :] if tree else []
+        return rows if limit is None else rows[:limit]
+
+    async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:
+        """Copies, so that a reader's list does not grow with the journal."""
+        return {id: list(self._state.trees[id].rows) for id in journals if id in self._state.trees}
+
+    async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Those that are there."""
+        return {id: self._state.blobs[id] for id in ids if id in self._state.blobs}
+
+    async def find_run(self, run_id: str) -> Run | None:
+        """The run with this id, if there is one."""
+        return self._state.runs.get(run_id)
+
+    async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        """Those that are there."""
+        return {id: self._state.runs[id] for id in run_ids if id in self._state.runs}
+
+    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: Cursor = None) -> list[Run]:  # noqa: A002
+        """All runs are looked at."""
+        found = [run for run in self._state.runs.values() if is_wanted(run, filter, before)]
+        return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)[: min(limit, PAGE_SIZE_MAX)]
+
+    async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
+        """All items of the tree are looked at."""
+        if (run := self._state.runs.get(run_id)) is None:
+            return []
+        items = self._state.trees[run.journal].items.values()
+        found = [item for item in items if item.run == run.number and item.index > after]
+        return sorted(found, key=lambda item: item.index)[: min(limit, PAGE_SIZE_MAX)]
+
+    # -- Checkpoints -----------------------------------------------------------------------------------------
+
+    async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
+        """See `CheckpointTable`."""
+        return self._state.checkpoints.setdefault(run_id, {}).setdefault(row[0], row) == row
+
+    async def read_checkpoints(self, run_id: str) -> list[CheckpointRow]:
+        """See `CheckpointTable`."""
+        return [row for _, row in sorted(self._state.checkpoints.get(run_id, {}).items())]
+
+    async def clear_checkpoints(self, run_id: str) -> None:
+        """See `CheckpointTable`."""
+        self._state.checkpoints.pop(run_id, None)
+
     @property
     def examiner(self) -> MemoryExaminer:
         """See `Store`."""
         return MemoryExaminer(self._state, put_run=self._put_run, wake_for_mail=self._wake_for_mail, now=self.now)
+
+
+class MemoryBeat:
+    """Renews the lease of one session."""
+
+    def __init__(self, store: MemoryStore, worker_id: str) -> None:
+        self._store, self._worker_id = store, worker_id
+
+    def renew(self, *, lease_seconds: float) -> bool:
+        """Extend the lease, unless the session has ended."""
+        return self._store.extend_lease(self._worker_id, lease_seconds)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
 
 
 def _list_touched(change: Change) -> set[int]:

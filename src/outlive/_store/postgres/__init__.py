@@ -2,7 +2,7 @@
 
 Theory, from the bottom up
 --------------------------
-* `place`: where it is. `fault`: what the errors of a connection mean. `connection`, `pool`: few of them, and none of
+* `address`: where it is. `fault`: what the errors of a connection mean. `connection`, `pool`: few of them, and none of
   them precious.
 * `query`: statements and migrations, for one schema. `rows`: rows to values and back.
 * `migrate`: the schema brought up to date, and the servers that we refuse.

@@ -75,11 +75,11 @@ def plan_rows(changes: Sequence[Change]) -> Values | None:
     rows = Rows()
     for change in changes:
         rows.add(change, change.journal)
-    journal, seq, after, format_, crc, _, body = columns_of(sorted(rows.rows, key=_place), len(EVENT_COLUMNS))
+    journal, seq, after, format_, crc, _, body = columns_of(sorted(rows.rows, key=_journal_and_seq), len(EVENT_COLUMNS))
     return [journal, seq, after, format_, crc, body]
 
 
-def _place(row: Sequence[Any]) -> tuple[int, int]:
+def _journal_and_seq(row: Sequence[Any]) -> tuple[int, int]:
     return row[0], row[1]
 
 

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.claim import microseconds
 from outlive._store.postgres.connection import Session, connect
 from outlive._store.postgres.fault import ERRORS, translate
-from outlive._store.postgres.place import Place
 from outlive._store.postgres.time import StoreTime
 from outlive.errors import StoreUnavailableError
 
@@ -30,8 +30,8 @@ T = TypeVar("T")
 class PostgresBeat:
     """Renews the lease of one session."""
 
-    def __init__(self, place: Place, worker_id: str, *, time: StoreTime) -> None:
-        self._place = place
+    def __init__(self, address: PostgresAddress, worker_id: str, *, time: StoreTime) -> None:
+        self._address = address
         self._worker_id = worker_id
         self._time = time
         self._thread: ThreadPoolExecutor | None = None
@@ -47,16 +47,16 @@ class PostgresBeat:
         try:
             answer = self._thread.submit(_run, self._loop, self._renew, lease_seconds)
         except RuntimeError as error:
-            raise StoreUnavailableError(str(self._place), "the interpreter ends") from error
+            raise StoreUnavailableError(str(self._address), "the interpreter ends") from error
         try:
             return answer.result(lease_seconds * LEASE_SHARE + SLACK_SECONDS)
         except TimeoutError as error:
-            raise StoreUnavailableError(str(self._place), "no answer in time") from error
+            raise StoreUnavailableError(str(self._address), "no answer in time") from error
 
     async def _renew(self, lease_seconds: float) -> bool:
         deadline = asyncio.get_running_loop().time() + lease_seconds * LEASE_SHARE
         if self._session is None or not self._session.is_open:
-            self._session = Session(await connect(self._place, timeout=lease_seconds * LEASE_SHARE), self._place)
+            self._session = Session(await connect(self._address, timeout=lease_seconds * LEASE_SHARE), self._address)
         session = self._session
         left = max(0.001, deadline - asyncio.get_running_loop().time())
         values = self._time.given(), self._worker_id, microseconds(lease_seconds)
@@ -66,7 +66,7 @@ class PostgresBeat:
             self._session = None
             session.connection.terminate()
             raise StoreUnavailableError(
-                str(self._place), translate(error, self._place, is_write=False).args[0]
+                str(self._address), translate(error, self._address, is_write=False).args[0]
             ) from error
 
     def close(self) -> None:

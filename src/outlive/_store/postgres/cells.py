@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
-from outlive._store.cell import CellChange
+from outlive._store.contract import CellChange
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.rows import to_text
 

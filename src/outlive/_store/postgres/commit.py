@@ -76,7 +76,7 @@ async def commit(session: Session, changes: Sequence[Change], writing: Writing) 
             stale = await _find_stale(session, wanted)
             if not stale:
                 break
-            known |= {open_[place]: (Outcome.CONFLICT, wanted[place].journal) for place in stale}
+            known |= {open_[index]: (Outcome.CONFLICT, wanted[index].journal) for index in stale}
         else:
             known |= dict(zip(open_, outcomes, strict=True))
     open_ = [index for index in range(len(changes)) if index not in known]
@@ -131,11 +131,11 @@ async def _find_stale(session: Session, changes: Sequence[Change]) -> list[int]:
     """Which of these changes do not fit the ends of their journals; more than that is not looked at."""
     tails = await find_tails(session, {change.journal for change in changes if change.journal})
     stale = []
-    for place, change in enumerate(changes):
+    for index, change in enumerate(changes):
         if not change.journal:
             continue
         if tails.get(change.journal) != change.after:
-            stale.append(place)
+            stale.append(index)
         else:
             # A second change of the same tree builds on this one.
             tails[change.journal] = change.rows[-1][0]

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.fault import (
     CONFLICTS,
     ERRORS,
@@ -20,7 +21,6 @@ from outlive._store.postgres.fault import (
     sqlstate_of,
     translate_connect,
 )
-from outlive._store.postgres.place import Place
 from outlive._store.postgres.query import statements
 
 CONNECT_SECONDS = 5.0
@@ -48,7 +48,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 async def connect(
-    place: Place, *, settings: dict[str, str] | None = None, timeout: float = CONNECT_SECONDS
+    address: PostgresAddress, *, settings: dict[str, str] | None = None, timeout: float = CONNECT_SECONDS
 ) -> Connection:
     """Make one connection. A statement that a user sends over it with `USER_SETTINGS` takes as long as it takes.
 
@@ -57,32 +57,32 @@ async def connect(
     """
     patience = None if settings is USER_SETTINGS else PATIENCE_SECONDS
     settings = dict(_SETTINGS if settings is None else settings)
-    if "application_name=" in place.dsn:
+    if "application_name=" in address.dsn:
         del settings["application_name"]  # The driver takes the one from the address only if we have none.
     options: dict[str, Any] = {"server_settings": settings}
-    if place.pgbouncer:
+    if address.pgbouncer:
         options = {"statement_cache_size": 0}
     try:
         return await asyncpg.connect(
-            place.dsn,
+            address.dsn,
             timeout=timeout,
             command_timeout=patience,
             max_cached_statement_lifetime=STATEMENT_KEPT_SECONDS,
             **options,
         )
     except (*ERRORS, ValueError) as error:
-        raise translate_connect(error, place) from error
+        raise translate_connect(error, address) from error
 
 
 class Session:
     """A connection with the statements of one schema."""
 
-    def __init__(self, connection: Connection, place: Place) -> None:
+    def __init__(self, connection: Connection, address: PostgresAddress) -> None:
         self.connection = connection
-        self.place = place
+        self.address = address
         self.pid = connection.get_server_pid()
         """The server's process; asked now, because a connection that is closed does not know it."""
-        self.sql = statements(place.schema)
+        self.sql = statements(address.schema)
         self.calls = 0
         """Statements sent, for tests that count them."""
         self.is_doubtful = True

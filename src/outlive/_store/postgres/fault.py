@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncpg
 
-from outlive._store.postgres.place import Place
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.query import CONFLICT
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 
@@ -84,23 +84,23 @@ def is_last_word(error: BaseException) -> bool:
     return isinstance(error, asyncpg.PostgresError) and is_lost(error) and severity != "ERROR"
 
 
-def translate(error: BaseException, place: Place, *, is_write: bool) -> StoreError:
+def translate(error: BaseException, address: PostgresAddress, *, is_write: bool) -> StoreError:
     """What to tell the caller of a statement, or of several, that raised this."""
     state, reason = sqlstate_of(error), _reason(error)
     if is_lost(error):
         if is_write:
-            return CommitUnknownError(str(place), f"{reason} (while writing)")
-        return StoreUnavailableError(str(place), reason)
+            return CommitUnknownError(str(address), f"{reason} (while writing)")
+        return StoreUnavailableError(str(address), reason)
     if state[:2] in _AWAY_CLASSES or state in _HINTS:
-        return StoreUnavailableError(str(place), reason)
+        return StoreUnavailableError(str(address), reason)
     if isinstance(error, asyncpg.InterfaceError) and not isinstance(error, ValueError):
-        return StoreUnavailableError(str(place), reason)  # The connection was closed before anything was sent.
-    return StoreError(f"{place}: {type(error).__name__}: {reason}")
+        return StoreUnavailableError(str(address), reason)  # The connection was closed before anything was sent.
+    return StoreError(f"{address}: {type(error).__name__}: {reason}")
 
 
-def translate_connect(error: BaseException, place: Place) -> StoreError:
+def translate_connect(error: BaseException, address: PostgresAddress) -> StoreError:
     """What to tell whoever wanted a new connection: nothing was sent."""
-    return StoreUnavailableError(str(place), _reason(error))
+    return StoreUnavailableError(str(address), _reason(error))
 
 
 def _reason(error: BaseException) -> str:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.fault import DISK_FULL, ERRORS, is_last_word, sqlstate_of
-from outlive._store.postgres.place import Place
 from outlive.errors import StoreUnavailableError, TransactionRefusedError
 
 _OPAQUE = re.compile(
@@ -32,9 +32,9 @@ _ALTERING = re.compile(r"role|authorization|set_config|synchronous_commit|reset|
 class StepHandle:
     """The transaction of an async step; see `outlive._store.contract.Transaction`."""
 
-    def __init__(self, connection: Callable[[], Any], place: Place) -> None:
+    def __init__(self, connection: Callable[[], Any], address: PostgresAddress) -> None:
         self._get = connection
-        self._place = place
+        self._address = address
         self._loop = asyncio.get_running_loop()
         self.is_altered = False
         """Whether the session may not be what it was."""
@@ -73,7 +73,7 @@ class StepHandle:
             # there are behind a pooler, the driver then stumbles over a protocol that is gone (AttributeError).
             self._get()
             if connection.is_closed() or is_last_word(error) or sqlstate_of(error) == DISK_FULL:
-                raise StoreUnavailableError(str(self._place), str(error)) from error
+                raise StoreUnavailableError(str(self._address), str(error)) from error
             raise
 
 

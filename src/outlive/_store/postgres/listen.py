@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.connection import CONNECT_SECONDS, Connection, connect
 from outlive._store.postgres.fault import ERRORS
-from outlive._store.postgres.place import Place
 from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS
 from outlive._tasks import own_task
 from outlive.errors import StoreError
@@ -24,8 +24,8 @@ PAUSE_MAX_SECONDS = 5.0
 class Listener:
     """Rings for everybody who watches, when another process has said something."""
 
-    def __init__(self, place: Place, *, is_own: Callable[[int], bool]) -> None:
-        self._place = place
+    def __init__(self, address: PostgresAddress, *, is_own: Callable[[int], bool]) -> None:
+        self._address = address
         self._is_own = is_own
         self._ringers: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
@@ -65,11 +65,11 @@ class Listener:
 
     async def _listen(self) -> None:
         """Listen until the connection is lost."""
-        connection = await connect(self._place, settings={"application_name": "outlive listener"})
+        connection = await connect(self._address, settings={"application_name": "outlive listener"})
         try:
             lost = asyncio.Event()
             connection.add_termination_listener(lambda _: lost.set())
-            await connection.add_listener(self._place.schema, self._hear)
+            await connection.add_listener(self._address.schema, self._hear)
             # Something may have been said while nobody listened.
             self._ring()
             await _until_lost(connection, lost)

@@ -32,19 +32,19 @@ async def open_database(session: Session) -> None:
         if await _read_version(session) < len(migrations()) or not await _has_functions(session):
             await _migrate(session)
     except asyncpg.InsufficientPrivilegeError as error:
-        ((exists, _, _),) = await session.fetch("read_identity", session.place.schema)
+        ((exists, _, _),) = await session.fetch("read_identity", session.address.schema)
         raise _lack_of_rights(session, database=database, user=user, exists=exists) from error
 
 
 def _lack_of_rights(session: Session, *, database: str, user: str, exists: bool) -> UnfitServerError:
     """What its owner has to do, ready to be pasted."""
-    place, schema = str(session.place), quoted(session.place.schema)
+    address, schema = str(session.address), quoted(session.address.schema)
     if not exists:
         grant = f"GRANT CREATE ON DATABASE {database} TO {user}"
-        return UnfitServerError(place, f"user {user} may not create the schema", f"let the owner run: {grant}")
+        return UnfitServerError(address, f"user {user} may not create the schema", f"let the owner run: {grant}")
     things = ("SCHEMA", "ALL TABLES IN SCHEMA", "ALL SEQUENCES IN SCHEMA")
     grants = "; ".join(f"GRANT ALL ON {thing} {schema} TO {user}" for thing in things)
-    return UnfitServerError(place, f"user {user} may not use the schema", f"let its owner run: {grants}")
+    return UnfitServerError(address, f"user {user} may not use the schema", f"let its owner run: {grants}")
 
 
 async def check_server(session: Session) -> tuple[str, str]:
@@ -52,31 +52,31 @@ async def check_server(session: Session) -> tuple[str, str]:
 
     Both are names as SQL has them.
     """
-    place = session.place
+    address = session.address
     (server,) = await session.fetch("read_server")
     if server["version"] < VERSION_MIN * 10_000:
         found = server["version"] // 10_000
-        raise UnfitServerError(str(place), f"it is PostgreSQL {found}", f"use PostgreSQL {VERSION_MIN} or later")
+        raise UnfitServerError(str(address), f"it is PostgreSQL {found}", f"use PostgreSQL {VERSION_MIN} or later")
     if server["is_replica"]:
-        raise UnfitServerError(str(place), "it is a replica and takes no writes", "name the primary")
+        raise UnfitServerError(str(address), "it is a replica and takes no writes", "name the primary")
     if server["is_read_only"]:
         raise UnfitServerError(
-            str(place), "its transactions are read-only", "set default_transaction_read_only=off for this user"
+            str(address), "its transactions are read-only", "set default_transaction_read_only=off for this user"
         )
     if server["encoding"] != "UTF8":
         raise UnfitServerError(
-            str(place), f"its encoding is {server['encoding']}", "create a database with ENCODING 'UTF8'"
+            str(address), f"its encoding is {server['encoding']}", "create a database with ENCODING 'UTF8'"
         )
     if server["isolation"] != "read committed":
         raise UnfitServerError(
-            str(place),
+            str(address),
             f"its transactions are {server['isolation']}",
             "set default_transaction_isolation='read committed' for this user",
         )
     for name in ("fsync", "synchronous_commit", "full_page_writes"):
-        if server[name] == "off" and not place.allow_unsafe:
+        if server[name] == "off" and not address.allow_unsafe:
             raise UnfitServerError(
-                str(place),
+                str(address),
                 f"{name} is off, so it forgets what it has confirmed when the power fails",
                 f"set {name}=on, or add ?allow_unsafe=true to the address where that does not matter",
             )
@@ -85,21 +85,21 @@ async def check_server(session: Session) -> tuple[str, str]:
 
 async def _read_version(session: Session) -> int:
     """The version of the schema; 0 for none."""
-    schema = session.place.schema
+    schema = session.address.schema
     ((exists, tables, is_ours),) = await session.fetch("read_identity", schema)
     if not exists or not tables:
         return 0
     if not is_ours:
-        raise NotADatabaseError(str(session.place), "the schema holds tables of another program")
+        raise NotADatabaseError(str(session.address), "the schema holds tables of another program")
     ((version,),) = await session.fetch("read_version")
     if version > len(migrations()):
-        raise SchemaTooNewError(str(session.place), version, len(migrations()))
+        raise SchemaTooNewError(str(session.address), version, len(migrations()))
     assert isinstance(version, int)
     return version
 
 
 async def _migrate(session: Session) -> None:
-    schema = session.place.schema
+    schema = session.address.schema
     async with session.transaction():
         await session.fetch("lock_migrations", schema)
         version = await _read_version(session)
@@ -116,5 +116,5 @@ async def _migrate(session: Session) -> None:
 
 async def _has_functions(session: Session) -> bool:
     """Whether the functions of this release are there; they are made together."""
-    ((has_functions,),) = await session.fetch("find_functions", session.place.schema)
+    ((has_functions,),) = await session.fetch("find_functions", session.address.schema)
     return bool(has_functions)

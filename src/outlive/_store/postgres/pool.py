@@ -19,9 +19,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from outlive._store.contract import CLOSE_SECONDS
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.connection import Session, connect
 from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_useless, translate
-from outlive._store.postgres.place import Place
 from outlive._tasks import own_task
 from outlive.errors import StoreUnavailableError
 
@@ -42,8 +42,10 @@ class Pool:
     Of those that are free `kept` stay open, even if another pool has none.
     """
 
-    def __init__(self, place: Place, *, size: int, settings: dict[str, str] | None = None, kept: int = 1) -> None:
-        self._place = place
+    def __init__(
+        self, address: PostgresAddress, *, size: int, settings: dict[str, str] | None = None, kept: int = 1
+    ) -> None:
+        self._address = address
         self._kept = kept
         self._settings = settings
         self._free: list[Session] = []
@@ -117,7 +119,7 @@ class Pool:
 
     def wash(self, session: Session) -> None:
         """Let others have it, once nothing is left in it of what a user has set; nobody waits for that."""
-        if self._place.pgbouncer or not session.is_open:
+        if self._address.pgbouncer or not session.is_open:
             self.give(session)  # A pooler's sessions are the pooler's to wash.
             return
         task = own_task(self._wash(session), name="outlive-postgres-wash")
@@ -147,7 +149,7 @@ class Pool:
                 self.drop(session)
             else:
                 self.give(session)
-            raise translate(error, self._place, is_write=is_write and session.is_doubtful) from error
+            raise translate(error, self._address, is_write=is_write and session.is_doubtful) from error
         except BaseException:
             self.give(session)
             raise
@@ -189,7 +191,7 @@ class Pool:
             if (given := self._pop()) is not None:
                 return given
         try:
-            connection = await connect(self._place, settings=self._settings)
+            connection = await connect(self._address, settings=self._settings)
         except BaseException:
             # Spread by the process, so that the workers of a fleet do not come back in step.
             spread = 1 + os.getpid() % SPREAD_STEPS * SPREAD_STEP
@@ -197,7 +199,7 @@ class Pool:
             self._pause = min(BACKOFF_MAX_SECONDS, self._pause * 2)
             raise
         self._pause, self._not_before = BACKOFF_FIRST_SECONDS, 0.0
-        session = Session(connection, self._place)
+        session = Session(connection, self._address)
         self.pids.add(session.pid)
         return session
 

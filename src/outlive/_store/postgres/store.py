@@ -21,10 +21,10 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
-from outlive._store.cell import CellChange
 from outlive._store.contract import (
     CLOSE_SECONDS,
     PAGE_SIZE_MAX,
+    CellChange,
     Change,
     Claims,
     Delivery,
@@ -35,13 +35,13 @@ from outlive._store.contract import (
     WorkerInfo,
 )
 from outlive._store.postgres import checkpoints, claim, commit, read, requests
+from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.cells import CellQueue
 from outlive._store.postgres.connection import USER_SETTINGS, Session
 from outlive._store.postgres.examine import PostgresExaminer
 from outlive._store.postgres.listen import Listener
 from outlive._store.postgres.migrate import open_database
-from outlive._store.postgres.place import place_of
 from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
@@ -63,7 +63,7 @@ class PostgresStore:
     What each verb promises is written in `outlive._store.contract` and not repeated here.
 
     Args:
-        url: `postgresql://user@host/database?schema=outlive`, see `outlive._store.postgres.place`.
+        url: `postgresql://user@host/database?schema=outlive`, see `outlive._store.postgres.address`.
         schema: the schema, if the address does not name it.
         clock: for tests: the only clock that counts. Else the server's clock does, and `local_clock` is corrected by
         it.
@@ -79,9 +79,9 @@ class PostgresStore:
     ) -> None:
         local = clock or local_clock
         assert local is not None, "a store needs a clock"
-        self._place = place_of(url, schema=schema)
+        self._address = parse_address(url, schema=schema)
         self._time = StoreTime(local, is_given=clock is not None)
-        channel = None if self._place.pgbouncer else self._place.schema
+        channel = None if self._address.pgbouncer else self._address.schema
         self._writing = commit.Writing(self._time.given, channel, [])
         self._cells = CellQueue(self._write, self._time.given)
         self._verbs: set[asyncio.Task[Any]] = set()
@@ -102,7 +102,7 @@ class PostgresStore:
         if self._writer is not None:
             return
         self._process = os.getpid()
-        writer = Pool(self._place, size=1)
+        writer = Pool(self._address, size=1)
         try:
             async with writer.session(is_write=False) as session:
                 await open_database(session)
@@ -111,13 +111,13 @@ class PostgresStore:
             await writer.close()
             raise
         self._writer = writer
-        self._shared = Pool(self._place, size=SHARED_SESSIONS_MAX)
-        steps_max = POOLED_STEP_SESSIONS_MAX if self._place.pgbouncer else STEP_SESSIONS_MAX
-        self._steps = Pool(self._place, size=steps_max, settings=USER_SETTINGS, kept=0)
+        self._shared = Pool(self._address, size=SHARED_SESSIONS_MAX)
+        steps_max = POOLED_STEP_SESSIONS_MAX if self._address.pgbouncer else STEP_SESSIONS_MAX
+        self._steps = Pool(self._address, size=steps_max, settings=USER_SETTINGS, kept=0)
         pools = [self._writer, self._shared, self._steps]
         for pool in pools:
             pool.others = [other for other in pools if other is not pool]
-        self._listener = Listener(self._place, is_own=self._is_own)
+        self._listener = Listener(self._address, is_own=self._is_own)
 
     async def close(self) -> None:
         """See `Store`."""
@@ -147,7 +147,7 @@ class PostgresStore:
     def _check_process(self) -> None:
         if self._process and self._process != os.getpid():
             raise StoreError(
-                f"{self._place} was opened by process {self._process} and is used by its fork {os.getpid()}; "
+                f"{self._address} was opened by process {self._process} and is used by its fork {os.getpid()}; "
                 f"open it after the fork only, or start the process another way (spawn)"
             )
 
@@ -166,7 +166,7 @@ class PostgresStore:
     def _pool(self, pool: Pool | None) -> Pool:
         self._check_process()
         if pool is None:
-            raise StoreError(f"{self._place} is not open")
+            raise StoreError(f"{self._address} is not open")
         return pool
 
     async def _write(self, verb: Verb[T], *arguments: Any) -> T:
@@ -190,7 +190,7 @@ class PostgresStore:
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""
         transaction = PostgresTransaction(
-            self._place, self._pool(self._steps), self._writing, flush=self._flush, end=self._end_backend
+            self._address, self._pool(self._steps), self._writing, flush=self._flush, end=self._end_backend
         )
         return await transaction.begin(seconds_max=seconds_max)
 
@@ -201,7 +201,7 @@ class PostgresStore:
 
     def _end_backend(self, pid: int) -> None:
         """Let the server end a session that is lost to us, and may be in the middle of a statement."""
-        if self._shared is not None and not self._place.pgbouncer:
+        if self._shared is not None and not self._address.pgbouncer:
             self._spawn(self._shared.do_repeatable(_end_backend, pid, is_write=False))
 
     async def request_start(self, connection: Any, change: Change) -> Outcome:
@@ -211,7 +211,7 @@ class PostgresStore:
         await self.put_blobs(change.blobs)
         change = replace(change, blobs=[])
         return await requests.request_start(
-            connection, change, schema=self._place.schema, channel=self._writing.channel
+            connection, change, schema=self._address.schema, channel=self._writing.channel
         )
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
@@ -281,11 +281,11 @@ class PostgresStore:
     def open_beat(self, worker_id: str) -> PostgresBeat:
         """See `Store`."""
         self._check_process()
-        return PostgresBeat(self._place, worker_id, time=self._time)
+        return PostgresBeat(self._address, worker_id, time=self._time)
 
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Store`."""
-        if self._listener is not None and not self._place.pgbouncer:
+        if self._listener is not None and not self._address.pgbouncer:
             self._listener.watch(ring)
 
     @property

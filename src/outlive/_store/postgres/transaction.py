@@ -18,11 +18,11 @@ import asyncpg
 
 from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome
+from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, is_useless, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
-from outlive._store.postgres.place import Place
 from outlive._store.postgres.pool import Pool
 from outlive._store.postgres.read import read_journal
 from outlive._store.tables.order import names_in
@@ -40,14 +40,14 @@ class PostgresTransaction:
 
     def __init__(
         self,
-        place: Place,
+        address: PostgresAddress,
         pool: Pool,
         writing: Writing,
         *,
         flush: Callable[[float | None], Awaitable[bool]],
         end: Callable[[int], None],
     ) -> None:
-        self._place = place
+        self._address = address
         self._pool = pool
         self._writing = writing
         self._flush = flush
@@ -55,7 +55,7 @@ class PostgresTransaction:
         self._session: Session | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._over = "it has not begun"
-        self.handle = StepHandle(self._connection, place)
+        self.handle = StepHandle(self._connection, address)
 
     async def begin(self, *, seconds_max: float) -> PostgresTransaction:
         """Begin; waits for a connection if all are in use."""
@@ -69,7 +69,9 @@ class PostgresTransaction:
             )
         except ERRORS as error:
             self._pool.drop(session)
-            raise StoreUnavailableError(str(self._place), str(translate(error, self._place, is_write=False))) from error
+            raise StoreUnavailableError(
+                str(self._address), str(translate(error, self._address, is_write=False))
+            ) from error
         except BaseException:
             self._pool.drop(session)
             raise
@@ -130,9 +132,9 @@ class PostgresTransaction:
             StoreUnavailableError: behind a pooler, all of its connections are taken, maybe by transactions that wait
             as this one does. Whoever makes way lets the others go on.
         """
-        if not await self._flush(FLUSH_SECONDS_MAX if self._place.pgbouncer else None):
+        if not await self._flush(FLUSH_SECONDS_MAX if self._address.pgbouncer else None):
             reason = "the pooler has no connection left for the commits before this one; raise its default_pool_size"
-            raise StoreUnavailableError(str(self._place), reason)
+            raise StoreUnavailableError(str(self._address), reason)
 
     def _take(self, over: str) -> Session:
         """The session, which from now on is nobody else's."""
@@ -163,8 +165,8 @@ class PostgresTransaction:
         if sqlstate_of(error) == _FAILED:
             return TransactionOverError("one of its statements failed; let the step raise what the statement raised")
         if is_committing and (is_lost(error) or isinstance(error, asyncpg.InterfaceError)):
-            return CommitUnknownError(str(self._place), f"{error!r} (while committing)")
-        return translate(error, self._place, is_write=False)
+            return CommitUnknownError(str(self._address), f"{error!r} (while committing)")
+        return translate(error, self._address, is_write=False)
 
     async def rollback(self) -> None:
         """See `Transaction`."""

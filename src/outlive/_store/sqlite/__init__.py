@@ -2,7 +2,7 @@
 
 Theory, from the bottom up
 --------------------------
-* `place`: where the file is, and whether a database can be there.
+* `file`: where the file is, and whether a database can be there.
 * `connection`: how a connection is opened, what its errors mean, and why a fork may not use it.
 * `migrate`: the schema, brought up to date by numbered files.
 * `thread`, `writer`: one thread writes, another reads. Everything that is queued while a commit is under way goes
@@ -12,7 +12,7 @@ Theory, from the bottom up
   statements would wait a hundred times for their turn (5 ms each), one statement for a hundred rows waits
   once. For the same reason most reads come as one row of JSON.
 * `transaction`: a step that writes in the same file, in the transaction of its journal.
-* `commit`, `message`, `claim`, `read`, `beat`, `checkpoints`: the verbs of the contract.
+* `commit`, `inbox`, `claim`, `read`, `beat`, `cells`, `checkpoints`: the verbs of the contract.
 * `lock`: who is alive, seen by the kernel.
 """
 

@@ -21,7 +21,7 @@ from outlive._journal.codec import Row
 from outlive._model import Run
 from outlive._store.contract import Change, Forgotten, Message, Outcome
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.message import NO_LIMIT, inherit, put_messages, wake_for_mail
+from outlive._store.sqlite.inbox import NO_LIMIT, inherit, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
 from outlive._store.sqlite.rows import birth_of, decode_strings, state_of
 from outlive._store.sqlite.writer import Conflict

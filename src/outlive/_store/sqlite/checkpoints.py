@@ -6,19 +6,16 @@ from typing import Any
 
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.writer import WriteVerb
+from outlive._store.sqlite.writer import each
 
 
-def _append(session: Session, calls: list[tuple[str, CheckpointRow]], *, careful: bool) -> list[bool]:
-    del careful  # The statement itself finds out who is first.
-    return [session.fetch("append_checkpoint", run_id, *row) is not None for run_id, row in calls]
+def _append(session: Session, call: tuple[str, CheckpointRow]) -> bool:
+    run_id, row = call
+    return session.fetch("append_checkpoint", run_id, *row) is not None
 
 
-def _clear(session: Session, run_ids: list[str], *, careful: bool) -> list[None]:
-    del careful
-    for run_id in run_ids:
-        session.execute("clear_checkpoints", run_id)
-    return [None] * len(run_ids)
+def _clear(session: Session, run_id: str) -> None:
+    session.execute("clear_checkpoints", run_id)
 
 
 def read_checkpoints(session: Session, run_id: str) -> list[CheckpointRow]:
@@ -33,5 +30,5 @@ def list_checkpoints(session: Session, argument: tuple[bytes, int]) -> list[byte
     return [run_id for (run_id,) in rows]
 
 
-APPEND_CHECKPOINT = WriteVerb(_append)
-CLEAR_CHECKPOINTS = WriteVerb(_clear)
+APPEND_CHECKPOINT = each(_append)
+CLEAR_CHECKPOINTS = each(_clear)

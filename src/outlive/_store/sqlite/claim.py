@@ -26,7 +26,7 @@ from outlive._store.sqlite.rows import (
     decode_streams,
     decode_workers,
 )
-from outlive._store.sqlite.writer import WriteVerb
+from outlive._store.sqlite.writer import each
 from outlive._store.tables.picking import Ripe, pick, wanted_of
 from outlive._store.tables.rows import to_json
 
@@ -50,18 +50,14 @@ class Workers:
 
     def __init__(self, locks: WorkerLocks) -> None:
         self._locks = locks
-        self.claim_runs = WriteVerb(self._claim_runs)
-        self.register = WriteVerb(self._register)
-        self.retire = WriteVerb(self._retire)
-        self.forget_locks = WriteVerb(self._forget_locks)
+        self.claim_runs = each(self._claim_runs)
+        self.register = each(self._register)
+        self.retire = each(self._retire)
+        self.forget_locks = each(self._forget_locks)
 
     # -- Claiming ------------------------------------------------------------------------------------------
 
-    def _claim_runs(self, session: Session, claimings: list[Claiming], *, careful: bool) -> list[Claims]:
-        del careful  # Nobody else writes in this transaction, and everything is read in it.
-        return [self._claim_some(session, claiming) for claiming in claimings]
-
-    def _claim_some(self, session: Session, wanted: Claiming) -> Claims:
+    def _claim_runs(self, session: Session, wanted: Claiming) -> Claims:
         now = session.clock()
         owners = decode_leases(session.fetch_json("find_owners", wanted.worker_id))
         dead = [owner for owner in owners if not self._is_live(owner, now)]
@@ -94,36 +90,29 @@ class Workers:
 
     # -- Sessions ------------------------------------------------------------------------------------------
 
-    def _register(self, session: Session, hirings: list[tuple[WorkerInfo, float]], *, careful: bool) -> list[None]:
-        del careful
+    def _register(self, session: Session, call: tuple[WorkerInfo, float]) -> None:
+        worker, lease_seconds = call
         now = session.clock()
-        for worker, lease_seconds in hirings:
-            session.execute(
-                "register_worker",
-                worker.id,
-                worker.name,
-                to_json(worker.definitions),
-                worker.started_at,
-                expiry(now, lease_seconds),
-                self._locks.take(worker.id),
-                worker.process,
-                worker.lease,
-            )
+        session.execute(
+            "register_worker",
+            worker.id,
+            worker.name,
+            to_json(worker.definitions),
+            worker.started_at,
+            expiry(now, lease_seconds),
+            self._locks.take(worker.id),
+            worker.process,
+            worker.lease,
+        )
         session.execute("prune_workers", now - SESSION_KEPT_MICROSECONDS)
-        return [None] * len(hirings)
 
-    def _retire(self, session: Session, worker_ids: list[str], *, careful: bool) -> list[None]:
-        del careful
-        for worker_id in worker_ids:
-            session.execute("retire_worker", worker_id, session.clock())
-            self._locks.drop(worker_id)
-        return [None] * len(worker_ids)
+    def _retire(self, session: Session, worker_id: str) -> None:
+        session.execute("retire_worker", worker_id, session.clock())
+        self._locks.drop(worker_id)
 
-    def _forget_locks(self, session: Session, calls: list[None], *, careful: bool) -> list[None]:
+    def _forget_locks(self, session: Session, _: None) -> None:
         """Before the locks go with a store that is closed: its sessions live as long as their leases, as promised."""
-        del careful
         session.execute("forget_locks", to_json(sorted(self._locks.held)))
-        return calls
 
     def list_workers(self, session: Session, _: None, *, with_runs: bool) -> list[WorkerInfo]:
         """All sessions that live or own runs."""

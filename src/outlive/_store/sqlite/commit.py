@@ -19,9 +19,9 @@ from outlive._model.payload import Blob
 from outlive._store.contract import Change, Delivery, Message, Outcome
 from outlive._store.sqlite.batch import Batch, Rows, rename
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.message import NO_LIMIT, put_messages
+from outlive._store.sqlite.inbox import NO_LIMIT, put_messages
 from outlive._store.sqlite.query import RELEASE_SAVEPOINT, ROLLBACK_TO_SAVEPOINT, SAVEPOINT, Value, bulk
-from outlive._store.sqlite.writer import Conflict, WriteVerb
+from outlive._store.sqlite.writer import Conflict, WriteVerb, each
 
 Outcomes = list[tuple[Outcome, int]]
 
@@ -97,14 +97,11 @@ def _deliver(session: Session, postings: list[Posting], *, careful: bool) -> lis
     return [put_messages(session, messages, inbox_messages_max=most) for messages, _, most in postings]
 
 
-def _put_blobs(session: Session, calls: list[Sequence[Blob]], *, careful: bool) -> list[None]:
-    del careful  # Equal content is stored once: nothing can be in the way.
-    for blobs in calls:
-        for blob in blobs:
-            session.execute("put_blob", blob.id, blob.data)
-    return [None] * len(calls)
+def _put_blobs(session: Session, blobs: Sequence[Blob]) -> None:
+    for blob in blobs:
+        session.execute("put_blob", blob.id, blob.data)
 
 
 COMMIT_CHANGES = WriteVerb(_commit, _plan_commit)
 DELIVER = WriteVerb(_deliver)
-PUT_BLOBS = WriteVerb(_put_blobs)
+PUT_BLOBS = each(_put_blobs)

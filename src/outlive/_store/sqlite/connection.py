@@ -30,7 +30,7 @@ from weakref import WeakSet
 import apsw
 
 from outlive._platform import after_fork, pause
-from outlive._store.sqlite.place import file_of, find_file, opening
+from outlive._store.sqlite.file import file_of, find_file, opening
 from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, as_bytes, sql
 from outlive.errors import (
     CommitUnknownError,
@@ -277,26 +277,26 @@ def translate(error: apsw.Error | StoreMovedError, path: Path, *, is_committing:
     `is_committing`: it happened in a statement that ends a transaction. An I/O error there leaves open whether the
     transaction is in the WAL; a full disk does not, because the record that makes it valid is written last.
     """
-    place, reason = str(path), str(error)
+    file, reason = str(path), str(error)
     match error:
         case StoreMovedError():
-            return StoreMovedError(place)
+            return StoreMovedError(file)
         case apsw.IOError() if is_committing:
-            return CommitUnknownError(place, f"{reason} (while committing)")
+            return CommitUnknownError(file, f"{reason} (while committing)")
         case apsw.FullError():
-            return StoreUnavailableError(place, f"{reason}; make room on its disk")
+            return StoreUnavailableError(file, f"{reason}; make room on its disk")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
             return StoreUnavailableError(
-                place, f"{reason}; this user needs the right to write to the file and to its folder"
+                file, f"{reason}; this user needs the right to write to the file and to its folder"
             )
         case apsw.BusyError() | apsw.LockedError():
-            return StoreUnavailableError(place, f"{reason}; another process has been writing for {BUSY_SECONDS:g} s")
+            return StoreUnavailableError(file, f"{reason}; another process has been writing for {BUSY_SECONDS:g} s")
         case apsw.IOError() | apsw.ProtocolError() | apsw.NoMemError():
-            return StoreUnavailableError(place, reason)
+            return StoreUnavailableError(file, reason)
         case apsw.CorruptError() | apsw.NotADBError():
-            return StoreError(f"{place} is damaged ({reason}); stop every process that uses it and restore a backup")
+            return StoreError(f"{file} is damaged ({reason}); stop every process that uses it and restore a backup")
         case _:
-            return StoreError(f"{place}: {type(error).__name__}: {reason}")
+            return StoreError(f"{file}: {type(error).__name__}: {reason}")
 
 
 def is_connection_lost(error: Exception) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import apsw
 import msgspec
@@ -12,44 +12,52 @@ from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow
 from outlive._store.sqlite.checkpoints import list_checkpoints
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.rows import birth_of, decode_run
-from outlive._store.sqlite.thread import ReadVerb
-from outlive._store.sqlite.writer import WriteVerb
+from outlive._store.sqlite.writer import WriteVerb, each
 from outlive._store.tables.rows import to_json
 
 FAULTS_MAX = 100
 """Of each kind, that are told of the file as a whole."""
 
 
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+class Threads(Protocol):
+    """The two threads of a store."""
+
+    def read(self, verb: Callable[[Session, A], T], argument: A) -> Awaitable[T]:
+        """What a verb answers."""
+
+    def write(self, verb: WriteVerb[A, T], argument: A) -> Awaitable[T]:
+        """What a verb answers."""
+
+
 class SqliteExaminer:
     """Looks at one file, on the threads of its store."""
 
-    def __init__(self, read: Callable[[ReadVerb, Any], Any], write: Callable[[WriteVerb, Any], Any]) -> None:
-        self._read, self._write = read, write
+    def __init__(self, threads: Threads) -> None:
+        self._read, self._write = threads.read, threads.write
 
     async def check_database(self) -> list[str]:
         """See `Examiner`."""
-        faults: list[str] = await self._read(_check_database, None)
-        return faults
+        return await self._read(_check_database, None)
 
     async def list_journals(self, *, after: int = HANDLE_MIN, limit: int) -> list[int]:
         """See `Examiner`."""
-        journals: list[int] = await self._read(_list_journals, (after, limit))
-        return journals
+        return await self._read(_list_journals, (after, limit))
 
     async def examine(self, journals: Sequence[int]) -> list[TreeRows]:
         """See `Examiner`."""
-        trees: list[TreeRows] = await self._read(_examine, journals)
-        return trees
+        return await self._read(_examine, journals)
 
     async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
         """See `Examiner`."""
-        run_ids: list[bytes] = await self._read(list_checkpoints, (after, limit))
-        return run_ids
+        return await self._read(list_checkpoints, (after, limit))
 
     async def repair(self, repair: Repair) -> bool:
         """See `Examiner`."""
-        is_done: bool = await self._write(_REPAIR, repair)
-        return is_done
+        return await self._write(_REPAIR, repair)
 
 
 def _check_database(session: Session, _: None) -> list[str]:
@@ -104,12 +112,7 @@ def _text(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _repair(session: Session, repairs: list[Repair], *, careful: bool) -> list[bool]:
-    del careful
-    return [_repair_tree(session, repair) for repair in repairs]
-
-
-def _repair_tree(session: Session, repair: Repair) -> bool:
+def _repair(session: Session, repair: Repair) -> bool:
     tail = session.fetch("find_tail", repair.journal)
     if tail is None or tail[0] != repair.after:
         return False
@@ -135,4 +138,4 @@ def _repair_tree(session: Session, repair: Repair) -> bool:
     return True
 
 
-_REPAIR = WriteVerb(_repair)
+_REPAIR = each(_repair)

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 from outlive._store.sqlite.connection import APPLICATION_ID, Session, read_identity
-from outlive._store.sqlite.place import create_file
+from outlive._store.sqlite.file import create_file
 from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, ROLLBACK, sql
 from outlive.errors import NotADatabaseError, SchemaTooNewError, StoreUnavailableError
 

@@ -32,10 +32,10 @@ Value = int | str | bytes | None
 
 _WORDS = WORDS | {
     "run_row": "({})".format(listed(RUN_COLUMNS, "?")),
-    "run_places": listed((str(place) for place, _ in enumerate(RUN_COLUMNS, 1)), "new.column{}"),
-    "child_places": listed((str(place) for place, _ in enumerate(CHILD_COLUMNS, 2)), "new.column{}"),
+    "run_places": listed((str(number) for number, _ in enumerate(RUN_COLUMNS, 1)), "new.column{}"),
+    "child_places": listed((str(number) for number, _ in enumerate(CHILD_COLUMNS, 2)), "new.column{}"),
     "state_row": "(?, {})".format(listed(STATE_COLUMNS, "?")),
-    "state_places": ", ".join(f"{name} = new.column{place}" for place, name in enumerate(STATE_COLUMNS, 2)),
+    "state_places": ", ".join(f"{name} = new.column{number}" for number, name in enumerate(STATE_COLUMNS, 2)),
 }
 _WORD = re.compile(r"\{(\w+)\}")
 _ROW = re.compile(r"VALUES (\([?, ]+\))")

@@ -14,11 +14,11 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
-from outlive._store.cell import CellChange
 from outlive._store.contract import (
     CLOSE_SECONDS,
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
+    CellChange,
     Change,
     Claims,
     Delivery,
@@ -30,7 +30,7 @@ from outlive._store.contract import (
 )
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
-from outlive._store.sqlite.cell import CHANGE_CELL
+from outlive._store.sqlite.cells import CHANGE_CELL
 from outlive._store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOINTS, read_checkpoints
 from outlive._store.sqlite.claim import Claiming, Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
@@ -38,11 +38,12 @@ from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.examine import SqliteExaminer
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
-from outlive._store.sqlite.thread import Reader, ReadVerb
+from outlive._store.sqlite.thread import Reader
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.writer import Writer, WriteVerb
 from outlive.errors import ConfigurationError, StoreError
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -101,7 +102,7 @@ class SqliteStore:
         if self._locks.held:
             # A store that cannot even write this down has workers that look dead, and that is true enough.
             with suppress(StoreError):
-                await self._write(self._workers.forget_locks, None)
+                await self.write(self._workers.forget_locks, None)
         self._writer = self._reader = None
         # The writer is the last to close: it takes the WAL with it if no other process is there.
         await reader.stop()
@@ -114,13 +115,15 @@ class SqliteStore:
         """See `Store`."""
         return self._clock()
 
-    def _write(self, verb: WriteVerb, argument: Any) -> Any:
+    def write(self, verb: WriteVerb[A, T], argument: A) -> asyncio.Future[T]:
+        """What a verb answers, done by the thread that writes."""
         self._check_process()
         if self._writer is None:
             raise StoreError(f"{self._path} is not open")
         return self._writer.submit(verb, argument)
 
-    def _read(self, verb: ReadVerb, argument: Any) -> Any:
+    def read(self, verb: Callable[[Session, A], T], argument: A) -> asyncio.Future[T]:
+        """What a verb answers, done by the thread that reads."""
         self._check_process()
         if self._reader is None:
             raise StoreError(f"{self._path} is not open")
@@ -137,19 +140,17 @@ class SqliteStore:
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """See `Store`."""
-        outcomes: list[tuple[Outcome, int]] = await self._write(COMMIT_CHANGES, changes) if changes else []
-        return outcomes
+        return await self.write(COMMIT_CHANGES, changes) if changes else []
 
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`."""
-        deliveries: list[Delivery] = await self._write(DELIVER, (messages, start, inbox_messages_max))
-        return deliveries
+        return await self.write(DELIVER, (messages, start, inbox_messages_max))
 
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> SqliteTransaction:
         """See `Store`. At most `transaction.SECONDS_MAX`, because nobody else can write meanwhile."""
-        beginning: asyncio.Future[SqliteTransaction] = self._write(BEGIN, seconds_max)
+        beginning: asyncio.Future[SqliteTransaction] = self.write(BEGIN, seconds_max)
         try:
             return await asyncio.shield(beginning)
         except asyncio.CancelledError:
@@ -168,21 +169,19 @@ class SqliteStore:
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """See `Store`."""
         if blobs:
-            await self._write(PUT_BLOBS, blobs)
+            await self.write(PUT_BLOBS, blobs)
 
     async def change_cell(self, name: str, change: CellChange[T]) -> T:
         """See `Store`. On the thread of the writer."""
-        answer: T = await self._write(CHANGE_CELL, (name, change))
-        return answer
+        return await self.write(CHANGE_CELL, (name, change))
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""
-        is_there: bool = await self._write(APPEND_CHECKPOINT, (run_id, row))
-        return is_there
+        return await self.write(APPEND_CHECKPOINT, (run_id, row))
 
     async def clear_checkpoints(self, run_id: str) -> None:
         """See `CheckpointTable`."""
-        await self._write(CLEAR_CHECKPOINTS, run_id)
+        await self.write(CLEAR_CHECKPOINTS, run_id)
 
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Store`. Never rings: SQLite tells no process what another one wrote, and looking is one short query."""
@@ -200,16 +199,15 @@ class SqliteStore:
         """See `Store`."""
         most = limit + 1 if orphans_max is None else orphans_max
         claiming = Claiming(worker_id, definitions, limit, most, stale_seconds, declined)
-        claims: Claims = await self._write(self._workers.claim_runs, claiming)
-        return claims
+        return await self.write(self._workers.claim_runs, claiming)
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """See `Store`."""
-        await self._write(self._workers.register, (worker, lease_seconds))
+        await self.write(self._workers.register, (worker, lease_seconds))
 
     async def retire_worker(self, worker_id: str) -> None:
         """See `Store`."""
-        await self._write(self._workers.retire, worker_id)
+        await self.write(self._workers.retire, worker_id)
 
     def open_beat(self, worker_id: str) -> SqliteBeat:
         """See `Store`."""
@@ -221,39 +219,33 @@ class SqliteStore:
     @property
     def examiner(self) -> SqliteExaminer:
         """See `Store`."""
-        return SqliteExaminer(self._read, self._write)
+        return SqliteExaminer(self)
 
     # -- Reading -------------------------------------------------------------------------------------------
 
     async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
         """See `Store`."""
-        rows: list[Row] = await self._read(read.read_journal, (journal, after, limit))
-        return rows
+        return await self.read(read.read_journal, (journal, after, limit))
 
     async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:
         """See `Store`."""
-        rows: dict[int, list[Row]] = await self._read(read.read_journals, journals)
-        return rows
+        return await self.read(read.read_journals, journals)
 
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
         """See `Store`."""
-        mail: dict[int, list[Inbound]] = await self._read(read.read_inbox, journals)
-        return mail
+        return await self.read(read.read_inbox, journals)
 
     async def find_mail(self, worker_id: str) -> list[int]:
         """See `Store`."""
-        journals: list[int] = await self._read(read.find_mail, worker_id)
-        return journals
+        return await self.read(read.find_mail, worker_id)
 
     async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
         """See `Store`."""
-        blobs: dict[str, bytes] = await self._read(read.get_blobs, ids)
-        return blobs
+        return await self.read(read.get_blobs, ids)
 
     async def read_checkpoints(self, run_id: str) -> list[CheckpointRow]:
         """See `CheckpointTable`."""
-        rows: list[CheckpointRow] = await self._read(read_checkpoints, run_id)
-        return rows
+        return await self.read(read_checkpoints, run_id)
 
     async def find_run(self, run_id: str) -> Run | None:
         """See `Store`."""
@@ -261,8 +253,7 @@ class SqliteStore:
 
     async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
         """See `Store`."""
-        runs: dict[str, Run] = await self._read(read.find_runs, run_ids)
-        return runs
+        return await self.read(read.find_runs, run_ids)
 
     async def list_runs(
         self,
@@ -272,18 +263,15 @@ class SqliteStore:
         before: tuple[int, str] | None = None,
     ) -> list[Run]:
         """See `Store`."""
-        runs: list[Run] = await self._read(read.list_runs, (filter, min(limit, PAGE_SIZE_MAX), before))
-        return runs
+        return await self.read(read.list_runs, (filter, min(limit, PAGE_SIZE_MAX), before))
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""
-        items: list[ItemResult] = await self._read(read.read_items, (run_id, after, min(limit, PAGE_SIZE_MAX)))
-        return items
+        return await self.read(read.read_items, (run_id, after, min(limit, PAGE_SIZE_MAX)))
 
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """See `Store`."""
-        workers: list[WorkerInfo] = await self._read(partial(self._workers.list_workers, with_runs=with_runs), None)
-        return workers
+        return await self.read(partial(self._workers.list_workers, with_runs=with_runs), None)
 
 
 def _abandon(beginning: asyncio.Future[SqliteTransaction]) -> None:

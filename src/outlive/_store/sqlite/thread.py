@@ -24,8 +24,6 @@ from outlive.telemetry import log
 JOBS_MAX = 1_000
 """Jobs that are taken at once."""
 
-ReadVerb = Callable[[Session, Any], Any]
-
 
 @dataclass(slots=True, eq=False)
 class Job:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import apsw
 
@@ -39,6 +39,9 @@ from outlive._store.sqlite.thread import Job, Lane, explain, recover
 from outlive.errors import InternalError, StoreError, StoreMovedError
 from outlive.telemetry import log
 
+A = TypeVar("A")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 CHECKPOINT_PAGES = 1_000
 """Pages written before the writer makes a checkpoint, if nobody waits."""
 CHECKPOINT_PAGES_MAX = 8_000
@@ -49,22 +52,32 @@ class Conflict(Exception):
     """What was tried for many at once has to be tried again for each, carefully."""
 
 
-class WriteRun(Protocol):
+class WriteRun(Protocol[A, T_co]):
     """What a verb does in a transaction: answers for all arguments, in order."""
 
-    def __call__(self, session: Session, arguments: list[Any], /, *, careful: bool) -> Sequence[Any]:
+    def __call__(self, session: Session, arguments: list[A], /, *, careful: bool) -> Sequence[T_co]:
         """Raises `Conflict` unless `careful`; then it finds out for whom."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WriteVerb:
+class WriteVerb(Generic[A, T]):
     """Something that the writer can do."""
 
-    run: WriteRun
-    plan: Callable[[list[Any]], tuple[list[tuple[str, list[Value]]], Sequence[Any]] | None] = lambda _: None
+    run: WriteRun[A, T]
+    plan: Callable[[list[A]], tuple[list[tuple[str, list[Value]]], Sequence[T]] | None] = lambda _: None
     """All statements, and the answers if none of them fails; None if that cannot be known beforehand."""
     serve: Callable[[Writer, Job], None] | None = None
     """For a verb that is no part of a group and keeps the thread for as long as it takes."""
+
+
+def each(do: Callable[[Session, A], T]) -> WriteVerb[A, T]:
+    """A verb that answers one call after the other, and has nothing to be careful about."""
+
+    def run(session: Session, arguments: list[A], *, careful: bool) -> list[T]:
+        del careful
+        return [do(session, argument) for argument in arguments]
+
+    return WriteVerb(run)
 
 
 class Writer(Lane):
@@ -177,11 +190,11 @@ class Writer(Lane):
             self.session.roll_back()
             raise
 
-    def _run_groups(self, groups: dict[WriteVerb, list[Job]], *, careful: bool) -> None:
+    def _run_groups(self, groups: dict[WriteVerb[Any, Any], list[Job]], *, careful: bool) -> None:
         for verb, group in groups.items():
             _note(group, verb.run(self.session, [job.argument for job in group], careful=careful))
 
-    def _write_plan(self, groups: dict[WriteVerb, list[Job]]) -> bool:
+    def _write_plan(self, groups: dict[WriteVerb[Any, Any], list[Job]]) -> bool:
         """Write a group that needs no answers from the database; False if it does."""
         if len(groups) > 1:
             return False
@@ -245,8 +258,8 @@ class Refused(Exception):
         return explained
 
 
-def _group(jobs: list[Job]) -> dict[WriteVerb, list[Job]]:
-    groups: dict[WriteVerb, list[Job]] = {}
+def _group(jobs: list[Job]) -> dict[WriteVerb[Any, Any], list[Job]]:
+    groups: dict[WriteVerb[Any, Any], list[Job]] = {}
     for job in jobs:
         groups.setdefault(job.verb, []).append(job)
     return groups

@@ -1,15 +1,16 @@
-"""A user's own tables in a SQLite database, written in the transaction of a step.
+"""What the stores do alike.
 
-The SQLite store keeps them in its file, the in-memory store in a database of its own that nobody else sees. Both give
-the same handle, so a step that is tested on "memory:" runs as it is on "sqlite:".
+A user's own tables in a SQLite database, written in the transaction of a step. The SQLite store keeps them in its file,
+the in-memory store in a database of its own that nobody else sees. Both give the same handle, so a step that is tested
+on "memory:" runs as it is on "sqlite:".
 
-* `record`: a row, as asyncpg gives it.
 * `guard`: what a step may not do to the database that its journal lies in.
-* `statement`: one statement, with its parameters by number.
+* `statement`: one statement, with its parameters by number, and its rows.
 * `handle`: the verbs for a task and for a thread.
 
-What the stores with tables of ours do alike is here too.
+Rules and columns of Outlive's own tables:
 
-* `rows`: columns to values of the model, and back.
+* `columns`, `rows`: the columns of a run, named once; columns to values of the model, and back.
 * `order`: which changes may be written at once.
+* `picking`: which of the runs that are due one claim takes.
 """

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from outlive._store.tables.record import TableRecord
-from outlive._store.tables.statement import Answer
+from outlive._store.tables.statement import Answer, TableRecord
 
 Ask = Callable[[str, tuple[Any, ...]], "Future[Answer]"]
 

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from outlive._journal.codec import Row
-from outlive._store.cell import CellChange
-from outlive._store.contract import Change, Claims, Message, Outcome, Store, Transaction, WorkerInfo
+from outlive._store.contract import CellChange, Change, Claims, Message, Outcome, Store, Transaction, WorkerInfo
 from outlive.testing.crash.journal import event_of, title
 from outlive.testing.watched_store import LIFE, SYNC_VERBS
 

@@ -28,26 +28,26 @@ def opening() -> threading.Lock:
 
 
 def create_file(path: Path) -> None:
-    """Make the file if there is none, for its owner only; refuse a place that cannot hold a database.
+    """Make the file if there is none, for its owner only; refuse a path that cannot hold a database.
 
     Raises:
         StoreUnavailableError: no database can be here.
     """
-    place, folder = str(path), path.parent
+    file, folder = str(path), path.parent
     try:
         if path.is_dir():
-            raise StoreUnavailableError(place, "it is a folder; name a file in it")
+            raise StoreUnavailableError(file, "it is a folder; name a file in it")
         if not folder.is_dir():
-            raise StoreUnavailableError(place, f"there is no folder {folder}; create it first: mkdir -p {folder}")
+            raise StoreUnavailableError(file, f"there is no folder {folder}; create it first: mkdir -p {folder}")
         if (network := find_network(folder)) is not None:
             raise StoreUnavailableError(
-                place, f"it is on a network file system ({network}), and SQLite's locks need a local one"
+                file, f"it is on a network file system ({network}), and SQLite's locks need a local one"
             )
         with opening(), suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
     except OSError as error:
         raise StoreUnavailableError(
-            place, f"{error.strerror}; this user needs the right to write to the folder {folder}"
+            file, f"{error.strerror}; this user needs the right to write to the folder {folder}"
         ) from error
 
 
@@ -57,7 +57,7 @@ def find_network(folder: Path, *, mounts: str | None = None) -> str | None:
     for line in (read_mounts() if mounts is None else mounts).splitlines():
         mount, _, kind = line.partition(" - ")
         kinds[Path(mount.split()[4])] = kind.split()[0]
-    nearest = next((place for place in (folder, *folder.parents) if place in kinds), None)
+    nearest = next((each for each in (folder, *folder.parents) if each in kinds), None)
     return kinds[nearest] if nearest is not None and kinds[nearest] in NETWORKS else None
 
 

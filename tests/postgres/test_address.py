@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.address import PostgresAddress, parse_address
 from outlive._store.postgres.connection import connect
-from outlive._store.postgres.place import Place, place_of
 from outlive.engine.url import store_for
 from outlive.errors import MissingExtraError, StoreUrlError
 from outlive.testing.clock import ManualClock
@@ -22,14 +22,16 @@ WEIRD = """we"ird'; DROP {schema} $$ %s :x \\ é"""
 
 def test_our_parameters_are_taken_out() -> None:
     """The driver would not know them."""
-    place = place_of("postgres://me@host:5433/db?sslmode=require&schema=x&pgbouncer=true&allow_unsafe=1")
+    place = parse_address("postgres://me@host:5433/db?sslmode=require&schema=x&pgbouncer=true&allow_unsafe=1")
 
-    assert place == Place("postgresql://me@host:5433/db?sslmode=require", "x", pgbouncer=True, allow_unsafe=True)
+    assert place == PostgresAddress(
+        "postgresql://me@host:5433/db?sslmode=require", "x", pgbouncer=True, allow_unsafe=True
+    )
 
 
 def test_defaults_are_safe() -> None:
     """A plain address means a plain server."""
-    assert place_of("postgresql:///db") == Place("postgresql:///db", "outlive")
+    assert parse_address("postgresql:///db") == PostgresAddress("postgresql:///db", "outlive")
 
 
 @pytest.mark.parametrize(
@@ -44,14 +46,14 @@ def test_defaults_are_safe() -> None:
 def test_a_parameter_that_makes_no_sense_is_refused(query: str, reason: str) -> None:
     """With what is wrong, and without the password."""
     with pytest.raises(StoreUrlError, match=reason) as caught:
-        place_of(f"postgresql://me:secret@host/db?{query}")
+        parse_address(f"postgresql://me:secret@host/db?{query}")
 
     assert "secret" not in str(caught.value)
 
 
 def test_no_error_shows_the_password() -> None:
     """Errors end up in logs."""
-    assert "secret" not in str(place_of("postgresql://me:secret@host/db"))
+    assert "secret" not in str(parse_address("postgresql://me:secret@host/db"))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_no_error_shows_the_password() -> None:
 def test_no_address_that_is_refused_shows_a_password(url: str) -> None:
     """Also one that was not written as it must be; silently connecting to somewhere else would show it, too."""
     with pytest.raises(StoreUrlError) as caught:
-        place_of(url)
+        parse_address(url)
 
     assert "s3cret" not in str(caught.value)
 
@@ -86,7 +88,7 @@ def test_no_address_that_is_refused_shows_a_password(url: str) -> None:
 )
 def test_what_the_driver_understands_is_given_to_it(url: str) -> None:
     """Character by character."""
-    assert place_of(url).dsn == url
+    assert parse_address(url).dsn == url
 
 
 def test_address_of_another_tool_does_not_show_its_password() -> None:
@@ -101,7 +103,7 @@ def test_address_of_another_tool_does_not_show_its_password() -> None:
 def test_address_of_another_database_is_refused() -> None:
     """It is named, and no password is shown."""
     with pytest.raises(StoreUrlError, match=r"has the scheme .mysql.") as caught:
-        place_of("mysql://user:secret@host/db")
+        parse_address("mysql://user:secret@host/db")
 
     assert "secret" not in str(caught.value)
 
@@ -148,14 +150,14 @@ def test_the_driver_is_not_loaded_without_a_server() -> None:
 
 def test_of_several_hosts_the_one_that_takes_writes_is_wanted() -> None:
     """After a failover the first one may be a replica, and the driver would be content with it."""
-    place = place_of("postgresql://one:5432,two:5433/db")
+    place = parse_address("postgresql://one:5432,two:5433/db")
 
     assert place.dsn == "postgresql://one:5432,two:5433/db?target_session_attrs=read-write"
 
 
 async def test_name_of_the_application_may_be_the_users(postgres_url: str) -> None:
     """It is what they look for in pg_stat_activity."""
-    connection = await connect(place_of(f"{postgres_url}&application_name=orders"))
+    connection = await connect(parse_address(f"{postgres_url}&application_name=orders"))
 
     assert await connection.fetchval("SHOW application_name") == "orders"
     assert await connection.fetchval("SHOW jit") == "off"

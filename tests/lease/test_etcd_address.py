@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive._lease.etcd.place import place_of
+from outlive._lease.etcd.address import parse_address
 from outlive.errors import LeaseUrlError
 
 
@@ -21,14 +21,14 @@ from outlive.errors import LeaseUrlError
 )
 def test_address_names_endpoints_and_a_prefix(url: str, endpoints: list[tuple[str, int]], prefix: str) -> None:
     """The port is etcd's own and the prefix ours, unless they are given."""
-    place = place_of(url)
+    place = parse_address(url)
 
     assert (list(place.endpoints), place.prefix, place.tls) == (endpoints, prefix, None)
 
 
 def test_user_and_password_may_be_percent_encoded() -> None:
     """And are not shown to anybody."""
-    place = place_of("etcd://us%40er:p%2Fa%3Ass@a,[::1]:7/orders")
+    place = parse_address("etcd://us%40er:p%2Fa%3Ass@a,[::1]:7/orders")
 
     assert (place.user, place.password) == ("us@er", "p/a:ss")
     assert str(place) == "etcd://a:2379,[::1]:7/orders"
@@ -37,7 +37,7 @@ def test_user_and_password_may_be_percent_encoded() -> None:
 
 def test_tls_checks_the_server_by_default() -> None:
     """By the authorities that the system trusts."""
-    place = place_of("etcds://a")
+    place = parse_address("etcds://a")
 
     assert place.tls is not None
     assert place.tls.check_hostname
@@ -67,7 +67,7 @@ def test_tls_checks_the_server_by_default() -> None:
 def test_bad_address_is_refused_with_what_to_do(url: str, reason: str) -> None:
     """Before anything is opened."""
     with pytest.raises(LeaseUrlError) as refused:
-        place_of(url)
+        parse_address(url)
 
     assert reason in str(refused.value)
     assert 'use "store", "none" or "etcd://' in str(refused.value)
@@ -89,7 +89,7 @@ def test_bad_address_is_refused_with_what_to_do(url: str, reason: str) -> None:
 def test_password_is_in_no_error(url: str) -> None:
     """Nor a part of it, nor in what led to the error."""
     with pytest.raises(LeaseUrlError) as refused:
-        place_of(url)
+        parse_address(url)
 
     told = f"{refused.value!r} {vars(refused.value)} {refused.value.__cause__!r}"
     assert "s3" not in told
@@ -100,7 +100,7 @@ def test_password_is_in_no_error(url: str) -> None:
 def test_user_needs_a_password(url: str) -> None:
     """etcd's gateway knows nobody by certificate."""
     with pytest.raises(LeaseUrlError, match="belong together"):
-        place_of(url)
+        parse_address(url)
 
 
 def test_encrypted_key_does_not_ask_at_the_terminal(tmp_path: Path) -> None:
@@ -120,4 +120,4 @@ def test_encrypted_key_does_not_ask_at_the_terminal(tmp_path: Path) -> None:
     )
 
     with pytest.raises(LeaseUrlError, match="cannot be used"):
-        place_of(f"etcds://a?ca={authority.ca}&cert={cert}&key={key}")
+        parse_address(f"etcds://a?ca={authority.ca}&cert={cert}&key={key}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from outlive._model import RunStatus
-from outlive._store.contract import Delivery, Message
+from outlive._store.change import Delivery, Message, judge
 from outlive._store.sqlite.connection import Session
 from outlive._store.tables.rows import to_json, to_json_or_null
 
@@ -40,13 +40,10 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
     journal, number, status, root_status, is_key_seen, waiting = found
     assert isinstance(journal, int)
     assert isinstance(waiting, int)
-    # A sender that asks again, because it never heard the answer, is told that all is well, also after the end.
-    if is_key_seen:
-        return Delivery.DUPLICATE
-    if status in ENDED or root_status in ENDED:
-        return Delivery.FINISHED
-    if waiting >= inbox_messages_max:
-        return Delivery.FULL
+    is_over = status in ENDED or root_status in ENDED
+    delivery = judge(is_key_seen=bool(is_key_seen), is_over=is_over, waiting=waiting, messages_max=inbox_messages_max)
+    if delivery is not Delivery.ACCEPTED:
+        return delivery
     session.execute(
         "put_message",
         journal,
@@ -63,4 +60,4 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
     if message.key:
         session.execute("put_message_key", journal, message.key)
     journals.add(journal)
-    return Delivery.ACCEPTED
+    return delivery

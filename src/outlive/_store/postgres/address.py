@@ -19,7 +19,7 @@ _SECRET = re.compile(r"((?:^|&)(?:ssl)?password=)[^&]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PostgresAddress:
     """One schema in one database."""
 
     dsn: str
@@ -37,7 +37,7 @@ class Place:
         return f"postgresql://{host}{parts.path} (schema {self.schema})"
 
 
-def place_of(url: str, *, schema: str | None = None) -> Place:
+def parse_address(url: str, *, schema: str | None = None) -> PostgresAddress:
     """Read an address.
 
     Raises:
@@ -70,7 +70,7 @@ def place_of(url: str, *, schema: str | None = None) -> Place:
         theirs.append(("target_session_attrs", "read-write"))
     # Put together by hand: urlunsplit drops the slashes before an empty host.
     dsn = f"postgresql://{parts.netloc}{parts.path}{'?' if theirs else ''}{urlencode(theirs)}"
-    return Place(dsn, name, _flag(url, "pgbouncer", ours), _flag(url, "allow_unsafe", ours))
+    return PostgresAddress(dsn, name, _flag(url, "pgbouncer", ours), _flag(url, "allow_unsafe", ours))
 
 
 def _split(url: str) -> SplitResult:

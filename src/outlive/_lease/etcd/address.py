@@ -17,7 +17,7 @@ _ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:@/?#,]+)(:(?P<port
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EtcdAddress:
     """One prefix in one cluster."""
 
     endpoints: tuple[tuple[str, int], ...]
@@ -38,7 +38,7 @@ def name_of(endpoint: tuple[str, int]) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def place_of(url: str) -> Place:
+def parse_address(url: str) -> EtcdAddress:
     """Read an address, and the files that it names.
 
     Raises:
@@ -59,7 +59,7 @@ def place_of(url: str) -> Place:
     prefix = unquote(path).strip("/") or PREFIX
     if not prefix.isprintable():
         raise LeaseUrlError(_hidden(url), f"{prefix!r} is no prefix for keys")
-    return Place(
+    return EtcdAddress(
         endpoints=tuple(_endpoint(url, text) for text in hosts.split(",")),
         prefix=prefix,
         user=unquote(user),

@@ -1,0 +1,23 @@
+"""Cells: small things that all workers of a store share, changed in the writer's transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from outlive._store.contract import CellChange
+from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.writer import each
+
+
+def _change_cell(session: Session, call: tuple[str, CellChange[Any]]) -> Any:
+    name, change = call
+    row = session.fetch("read_cell", name)
+    before = None if row is None else bytes(row[0])
+    after, answer = change(before, session.clock())
+    if after != before:
+        session.execute("put_cell", name, after)
+    return answer
+
+
+CHANGE_CELL = each(_change_cell)
+"""A change that raises fails its group, and each is then made alone."""
