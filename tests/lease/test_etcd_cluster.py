@@ -92,8 +92,7 @@ async def test_dead_session_is_replaced_and_cannot_write(
     await enlist(dying, "dying", lease_seconds=SHORT_SECONDS)
     await enlist(rescuer, "rescuer")
     beat = dying.open_beat("dying")
-    await begin(store)
-    await dying.acquire("run-1", "dying")
+    await begin(store, worker="dying")
     zombie = await follow(store, "run-1")
 
     fault(etcd_cluster)
@@ -107,7 +106,7 @@ async def test_dead_session_is_replaced_and_cannot_write(
     assert not await renew(beat)
     successor = await follow(store, "run-1")
     assert await successor.try_write(stepped(store)) is Outcome.COMMITTED
-    assert await dying.acquire("run-1", "dying") is None
+    assert await claim(store, "dying") == []
     beat.close()
 
 

@@ -30,12 +30,11 @@ class TestNoLeases(LeasesConformance):
     async def test_it_lives_for_ever_without_a_beat(self, store: Store, leases: Leases, clock: ManualClock) -> None:
         """Nobody is there who could wait for its end."""
         await enlist(leases, "worker-a")
-        await begin(store)
-        await leases.acquire("run-1", "worker-a")
+        await begin(store, worker="worker-a")
 
         clock.advance(seconds=CENTURY_SECONDS)
 
-        assert await leases.get("run-1") is not None
+        assert [worker.runs for worker in await leases.list_workers()] == [1]
 
     async def test_everybody_else_is_lost(self, leases: Leases) -> None:
         """A session that is found at the start is one of a process that is not there any more."""

@@ -1,9 +1,9 @@
 """What a keeper of leases must do. Not stable: do not implement it outside Outlive before 1.0.
 
 A worker is a session with one lease, and the trees that it owns hang on that lease: keeping 10,000 of them alive costs
-one write a beat. Who owns a tree is a fact of its journal (`RunClaimed`), so every answer given here about ownership is
-read from the store and every change of it is a compare-and-swap there. Leases only say who is alive, and therefore who
-may try: an answer that comes too late or too early costs a moment or a replay, never a journal.
+one write a beat. Who owns a tree is a fact of its journal (`RunClaimed`), which the store writes by compare-and-swap.
+Leases only say who is alive, and therefore who may try: an answer that comes too late or too early costs a moment or a
+replay, never a journal.
 
     none    one process and nobody else: there is nothing to renew, and whoever was there before has died
     store   the default: a row with an expiry by the store's clock, and an eye on the processes of this machine
@@ -17,22 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
-from outlive._store.contract import Beat, Claim, WorkerInfo
-
-
-class OwnedBy(msgspec.Struct, frozen=True):
-    """Somebody owns a tree."""
-
-    owner: str
-    """The session that does."""
-    expires_at: int
-    """When its lease runs out, unless it is renewed."""
+from outlive._store.contract import Beat, WorkerInfo
 
 
 class Leases(Protocol):
-    """Sessions, and who owns what. Used from one event loop, but for the beats."""
+    """Sessions of workers. Used from one event loop, but for the beats."""
 
     async def open(self) -> None:
         """Connect. The store is open already.
@@ -53,26 +42,8 @@ class Leases(Protocol):
         Where a lease is for ever there is nothing to renew, and a beat says nothing about the session.
         """
 
-    async def acquire(self, run_id: str, worker_id: str) -> Claim | OwnedBy | None:
-        """Own a tree: one that nobody owns, or whose owner is not alive.
-
-        If it is this worker's already, nothing changes. If another live worker owns it, the answer says who, and until
-        when. None if there is nothing to own: no such run, not a root, ended, or parked; or if this worker's own
-        session is over.
-        """
-
-    async def release(self, run_id: str, worker_id: str) -> None:
-        """Own a tree no longer; it is due at once for others.
-
-        Raises:
-            NotOwnerError: this worker does not own it; nothing was changed.
-        """
-
     async def release_all(self, worker_id: str) -> None:
         """End a session: everything that it owns is due for others at once, however much that is. Twice is fine."""
-
-    async def get(self, run_id: str) -> OwnedBy | None:
-        """Who owns a tree; None if nobody does, or nobody who is alive."""
 
     async def list_workers(self) -> list[WorkerInfo]:
         """All sessions that are live or still own trees, with the number of trees they own."""

@@ -264,7 +264,7 @@ class ClaimsConformance(Facet):
         assert await store.find_run("never") is None
 
     async def test_former_owner_cannot_release_the_run(self, store: Store) -> None:
-        """Letting go is a write like any other: the run stays with its new owner. [AK-L6]"""
+        """Letting go is a write like any other: the run stays with its new owner. [AK-L5 AK-L6 SF-L9]"""
         await hire(store, "worker-b")
         former = await begin(store, worker="worker-a")
         await claim(store, "worker-b")

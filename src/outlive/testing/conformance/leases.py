@@ -1,16 +1,15 @@
-"""Leases: a session is alive while it is renewed, and a tree is owned by one live session at most."""
+"""Leases: a session is alive while it is renewed, and only a live session owns and claims trees."""
 
 from __future__ import annotations
 
 import pytest
 
-from outlive._lease.contract import Leases, OwnedBy
+from outlive._lease.contract import Leases
 from outlive._lease.process import this_process
 from outlive._lease.sessions import StoreLeases
-from outlive._store.contract import Claim, Store, WorkerInfo
-from outlive.errors import NotOwnerError, RunNotFoundError
+from outlive._store.contract import Store, WorkerInfo
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import DEFINITION, LEASE_SECONDS, begin
+from outlive.testing.conformance.builders import DEFINITION, LEASE_SECONDS, begin, claim, get_run
 from outlive.testing.conformance.facet import Facet
 
 
@@ -22,121 +21,54 @@ class LeasesConformance(Facet):
         """The leases under test, on the store under test."""
         return StoreLeases(store)
 
-    async def test_free_run_is_acquired(self, store: Store, leases: Leases) -> None:
-        """By a claim like any other: its epoch rises. [SF-L1 AK-L1]"""
+    async def test_session_claims_what_is_free(self, store: Store, leases: Leases) -> None:
+        """The epoch rises, and the run shows whose it is. [SF-L1 SF-L2 SF-L3 AK-L1]"""
         await enlist(leases, "worker-a")
         await begin(store)
+        assert (await get_run(store, "run-1")).owner == ""
 
-        claim = await leases.acquire("run-1", "worker-a")
+        assert await claim(store, "worker-a") == ["run-1"]
 
-        assert isinstance(claim, Claim)
-        assert (claim.run.owner, claim.run.epoch, claim.seq) == ("worker-a", 1, 1)
-
-    async def test_owner_is_shown_after_acquiring(self, store: Store, leases: Leases) -> None:
-        """With the end of its lease. [SF-L2]"""
-        await enlist(leases, "worker-a")
-        await begin(store)
-        await leases.acquire("run-1", "worker-a")
-
-        owned = await leases.get("run-1")
-
-        assert owned is not None
-        assert owned.owner == "worker-a"
-        assert owned.expires_at > store.now()
-
-    async def test_nobody_is_shown_before(self, store: Store, leases: Leases) -> None:
-        """Nor for a run that does not exist. [SF-L3]"""
-        await begin(store)
-
-        assert await leases.get("run-1") is None
-        assert await leases.get("unknown") is None
+        run = await get_run(store, "run-1")
+        assert (run.owner, run.epoch) == ("worker-a", 1)
+        (worker,) = await leases.list_workers()
+        assert worker.expires_at > store.now()
 
     async def test_released_run_is_nobodys(self, store: Store, leases: Leases) -> None:
         """And due at once for others. [SF-L4 AK-L6]"""
         await enlist(leases, "worker-a")
         await enlist(leases, "worker-b")
-        await begin(store)
-        await leases.acquire("run-1", "worker-a")
+        tree = await begin(store, worker="worker-a")
 
-        await leases.release("run-1", "worker-a")
+        await tree.release()
 
-        assert await leases.get("run-1") is None
-        claims = await store.claim_runs("worker-b", [DEFINITION], limit=10)
-        assert [claim.run.id for claim in claims.claims] == ["run-1"]
+        assert (await get_run(store, "run-1")).owner == ""
+        assert await claim(store, "worker-b") == ["run-1"]
 
-    async def test_second_worker_hears_who_owns_it(self, store: Store, leases: Leases) -> None:
-        """And until when; nothing changes. [SF-L7 AK-L2 TS-S3]"""
+    async def test_run_of_a_living_session_is_not_claimed(self, store: Store, leases: Leases) -> None:
+        """Neither by another one nor by itself. [SF-L7 SF-L8 AK-L2 TS-S3]"""
         await enlist(leases, "worker-a")
         await enlist(leases, "worker-b")
-        await begin(store)
-        await leases.acquire("run-1", "worker-a")
+        await begin(store, worker="worker-a")
 
-        answer = await leases.acquire("run-1", "worker-b")
-
-        assert isinstance(answer, OwnedBy)
-        assert answer == await leases.get("run-1")
-        assert answer.owner == "worker-a"
-
-    async def test_owner_acquires_its_own_run_again(self, store: Store, leases: Leases) -> None:
-        """As often as it likes, and nothing is written for it. [SF-L8]"""
-        await enlist(leases, "worker-a")
-        await begin(store)
-
-        first = await leases.acquire("run-1", "worker-a")
-
-        assert await leases.acquire("run-1", "worker-a") == first
-
-    async def test_only_the_owner_releases(self, store: Store, leases: Leases) -> None:
-        """Others are told whose it is, and nothing changes. [SF-L9 AK-L5]"""
-        await enlist(leases, "worker-a")
-        await enlist(leases, "worker-b")
-        await begin(store)
-        with pytest.raises(NotOwnerError, match="nobody does"):
-            await leases.release("run-1", "worker-a")
-        await leases.acquire("run-1", "worker-a")
-
-        with pytest.raises(NotOwnerError, match="worker worker-a does"):
-            await leases.release("run-1", "worker-b")
-
-        owned = await leases.get("run-1")
-        assert owned is not None
-        assert owned.owner == "worker-a"
-
-    async def test_releasing_an_unknown_run_is_an_error(self, leases: Leases) -> None:
-        """It was never anybody's."""
-        await enlist(leases, "worker-a")
-
-        with pytest.raises(RunNotFoundError):
-            await leases.release("unknown", "worker-a")
+        assert await claim(store, "worker-b") == await claim(store, "worker-a") == []
+        assert (await get_run(store, "run-1")).owner == "worker-a"
 
     async def test_workers_are_listed_with_their_counts(self, store: Store, leases: Leases) -> None:
         """Each with what it owns. [SF-L6 SF-L10]"""
-        await enlist(leases, "worker-a")
-        await enlist(leases, "worker-b")
-        for run_id, worker_id in (("first", "worker-a"), ("second", "worker-a"), ("third", "worker-b")):
-            await begin(store, run_id)
-            await leases.acquire(run_id, worker_id)
+        await share_three(store, leases)
 
         assert {worker.id: worker.runs for worker in await leases.list_workers()} == {"worker-a": 2, "worker-b": 1}
 
     async def test_release_all_frees_everything_of_one_session(self, store: Store, leases: Leases) -> None:
         """And nothing of another one; twice is fine. [SF-L11]"""
-        await enlist(leases, "worker-a")
-        await enlist(leases, "worker-b")
-        for run_id, worker_id in (("first", "worker-a"), ("second", "worker-a"), ("third", "worker-b")):
-            await begin(store, run_id)
-            await leases.acquire(run_id, worker_id)
+        await share_three(store, leases)
 
         await leases.release_all("worker-a")
         await leases.release_all("worker-a")
 
-        assert await leases.get("first") is None
-        assert await leases.get("second") is None
-        owned = await leases.get("third")
-        assert owned is not None
-        assert owned.owner == "worker-b"
-        claims = await store.claim_runs("worker-b", [DEFINITION], limit=10)
-        assert sorted(claim.run.id for claim in claims.claims) == ["first", "second"]
+        assert (await get_run(store, "third")).owner == "worker-b"
+        assert sorted(await claim(store, "worker-b")) == ["first", "second"]
 
     async def test_beat_succeeds_while_the_session_lives(self, leases: Leases) -> None:
         """As often as it likes; letting go of it twice is fine. [SF-L5]"""
@@ -148,24 +80,13 @@ class LeasesConformance(Facet):
         beat.close()
         beat.close()
 
-    async def test_session_that_is_over_acquires_nothing(self, store: Store, leases: Leases) -> None:
-        """Whoever was ended by others hears it here at the latest."""
+    async def test_session_that_is_over_claims_nothing(self, store: Store, leases: Leases) -> None:
+        """A worker that was ended by others learns it here at the latest."""
         await enlist(leases, "worker-a")
         await begin(store)
         await leases.release_all("worker-a")
 
-        assert await leases.acquire("run-1", "worker-a") is None
-        assert await leases.acquire("run-1", "nobody") is None
-
-    async def test_what_cannot_be_owned_is_not_acquired(self, store: Store, leases: Leases) -> None:
-        """An ended run, a parked one, a child, and one that does not exist."""
-        await enlist(leases, "worker-a")
-        await (await begin(store, "ended", worker="worker-a")).succeed()
-        await (await begin(store, "parked", worker="worker-a")).park("look at this")
-        child = await (await begin(store, "parent", worker="worker-a")).spawn(1)
-
-        for run_id in ("ended", "parked", child, "unknown"):
-            assert await leases.acquire(run_id, "worker-a") is None
+        assert await claim(store, "worker-a") == []
 
     async def test_nobody_alive_is_taken_for_lost(self, leases: Leases) -> None:
         """One's own session never is."""
@@ -177,41 +98,31 @@ class LeasesConformance(Facet):
 class StoreLeasesConformance(LeasesConformance):
     """What only leases keep that the store judges by its own clock, with an eye on the processes of this machine."""
 
-    async def test_run_of_an_expired_session_is_acquired(
-        self, store: Store, leases: Leases, clock: ManualClock
-    ) -> None:
-        """Not before, and as an interruption; the former owner releases nothing of it. [AK-L3 TS-S3 TS-S4]"""
+    async def test_run_of_an_expired_session_is_claimed(self, store: Store, leases: Leases, clock: ManualClock) -> None:
+        """Not before, and as an interruption. [AK-L3 TS-S3 TS-S4]"""
         await enlist(leases, "worker-a")
-        await begin(store)
-        await leases.acquire("run-1", "worker-a")
+        await begin(store, worker="worker-a")
         clock.advance(seconds=LEASE_SECONDS - 1)
         await enlist(leases, "worker-b")
-        assert isinstance(await leases.acquire("run-1", "worker-b"), OwnedBy)
+        assert await claim(store, "worker-b") == []
         clock.advance(seconds=2)
-        assert await leases.get("run-1") is None
 
-        claim = await leases.acquire("run-1", "worker-b")
+        assert await claim(store, "worker-b") == ["run-1"]
 
-        assert isinstance(claim, Claim)
-        assert (claim.run.owner, claim.run.epoch, claim.run.attempts) == ("worker-b", 2, 1)
-        assert claim.interrupted
-        with pytest.raises(NotOwnerError, match="worker worker-b does"):
-            await leases.release("run-1", "worker-a")
+        run = await get_run(store, "run-1")
+        assert (run.owner, run.attempts) == ("worker-b", 1)
 
-    async def test_beat_moves_the_expiry_that_others_see(
-        self, store: Store, leases: Leases, clock: ManualClock
-    ) -> None:
+    async def test_beat_moves_the_expiry_that_others_see(self, leases: Leases, clock: ManualClock) -> None:
         """By the store's clock. [TS-S5 AK-L4]"""
         await enlist(leases, "worker-a")
-        await begin(store)
-        await leases.acquire("run-1", "worker-a")
         clock.advance(seconds=10)
         beat = leases.open_beat("worker-a")
 
         beat.renew(lease_seconds=LEASE_SECONDS)
 
         beat.close()
-        assert await leases.get("run-1") == OwnedBy("worker-a", clock.now() + round(LEASE_SECONDS * 1_000_000))
+        (worker,) = await leases.list_workers()
+        assert worker.expires_at == clock.now() + round(LEASE_SECONDS * 1_000_000)
 
     async def test_beat_of_an_ended_session_is_refused(self, leases: Leases) -> None:
         """So a worker that others have ended hears of it, and fences itself."""
@@ -232,6 +143,14 @@ class StoreLeasesConformance(LeasesConformance):
         await enlist(leases, "unknown")
 
         assert [worker.id for worker in await leases.find_lost("worker-a")] == ["recycled"]
+
+
+async def share_three(store: Store, leases: Leases) -> None:
+    """Two sessions; one owns two runs, the other one a third."""
+    for worker_id, run_ids in (("worker-a", ("first", "second")), ("worker-b", ("third",))):
+        await enlist(leases, worker_id)
+        for run_id in run_ids:
+            await begin(store, run_id, worker=worker_id)
 
 
 async def enlist(leases: Leases, worker_id: str, *, process: str = "") -> None:
