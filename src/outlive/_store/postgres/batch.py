@@ -12,15 +12,13 @@ from typing import Any
 
 from outlive._model import Run
 from outlive._store.contract import Change, Message, Outcome
-from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.query import BLOB_COLUMNS, EVENT_COLUMNS
 from outlive._store.postgres.rows import birth_of, state_of, to_text
 from outlive._store.tables.columns import RUN_COLUMNS, STATE_COLUMNS
+from outlive._store.tables.journal_rows import Conflict, JournalRows, plain_rows
 from outlive._store.tables.rows import to_json, to_json_or_null
 
 NO_LIMIT = 2**62
-_ENDED = -2
-"""In place of the last seq of a tree that ends within the batch: no `after` is equal to it."""
 
 Values = list[Any]
 
@@ -30,52 +28,12 @@ def columns_of(rows: Sequence[Sequence[Any]], count: int) -> Values:
     return [list(column) for column in zip(*rows, strict=True)] if rows else [None] * count
 
 
-class Rows:
-    """Journal rows of a batch."""
-
-    __slots__ = ("_tails", "rows")
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[Any, ...]] = []
-        self._tails: dict[int, tuple[int, int]] = {}
-
-    def add(self, change: Change, journal: int, *, is_last: bool = False) -> None:
-        """Append the rows of a change; a second change of a tree must build on the first one."""
-        assert change.rows, "a change without a row proves nothing"
-        if change.journal and change.after < 0:
-            raise Conflict("every journal that has a handle has an event")
-        fence, tail = self._tails.get(journal, (change.after, change.after))
-        if tail != change.after:
-            raise Conflict("two changes of one tree that do not follow each other")
-        last = change.rows[-1][0]
-        for seq, format_, crc, body in change.rows:
-            tail += 1
-            assert seq == tail, "a gap in the rows of a change"
-            # All rows of a tree have one fence: the last event from before the batch.
-            self.rows.append((journal, seq, fence, format_, crc, is_last and seq == last, body))
-        self._tails[journal] = fence, _ENDED if is_last else tail
-
-
 def plan_rows(changes: Sequence[Change]) -> Values | None:
     """The parameters of commit_rows.sql, if there is nothing but rows."""
-    for change in changes:
-        if (
-            not change.journal
-            or change.runs
-            or change.renames
-            or change.consumed
-            or change.blobs
-            or change.items
-            or change.starts
-            or change.messages
-            or change.forgets
-            or change.is_guarded
-        ):
-            return None
-    rows = Rows()
-    for change in changes:
-        rows.add(change, change.journal)
-    journal, seq, after, format_, crc, _, body = columns_of(sorted(rows.rows, key=_journal_and_seq), len(EVENT_COLUMNS))
+    rows = plain_rows(changes, with_guarded=False)
+    if rows is None:
+        return None
+    journal, seq, after, format_, crc, _, body = columns_of(sorted(rows, key=_journal_and_seq), len(EVENT_COLUMNS))
     return [journal, seq, after, format_, crc, body]
 
 
@@ -88,7 +46,7 @@ class Batch:
 
     def __init__(self, handles: Iterable[int]) -> None:
         self._handles = iter(handles)
-        self._rows = Rows()
+        self._rows = JournalRows()
         self._roots: dict[int, Run] = {}
         self._births: list[tuple[Any, ...]] = []
         self._children: dict[tuple[int, int], Run] = {}

@@ -18,8 +18,8 @@ from outlive._store.contract import Change, Claim, Claims, WorkerInfo
 from outlive._store.postgres.batch import Batch
 from outlive._store.postgres.commit import Writing, start_requested
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.rows import to_run, to_text, to_worker
+from outlive._store.tables.journal_rows import Conflict
 from outlive._store.tables.picking import Ripe, pick, wanted_of
 from outlive._store.tables.rows import to_json
 

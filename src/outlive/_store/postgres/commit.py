@@ -28,8 +28,9 @@ from outlive._model.payload import Blob
 from outlive._store.contract import Change, Delivery, Message, Outcome
 from outlive._store.postgres.batch import NO_LIMIT, Batch, plan_rows
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import RETRIED, Conflict, sqlstate_of
+from outlive._store.postgres.fault import RETRIED, sqlstate_of
 from outlive._store.postgres.rows import to_text
+from outlive._store.tables.journal_rows import Conflict
 from outlive._store.tables.order import all_of, can_write_at_once, names_in
 from outlive.telemetry import damaged_rows, log
 

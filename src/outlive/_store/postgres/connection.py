@@ -17,11 +17,11 @@ from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.fault import (
     CONFLICTS,
     ERRORS,
-    Conflict,
     sqlstate_of,
     translate_connect,
 )
 from outlive._store.postgres.query import statements
+from outlive._store.tables.journal_rows import Conflict
 
 CONNECT_SECONDS = 5.0
 STATEMENT_SECONDS = 30.0

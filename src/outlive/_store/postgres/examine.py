@@ -15,8 +15,8 @@ from outlive._model import Run
 from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows, row_of
 from outlive._store.postgres.checkpoints import list_checkpoints
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import Conflict
 from outlive._store.postgres.rows import birth_of, from_text, to_run, to_text
+from outlive._store.tables.journal_rows import Conflict
 
 FAULTS_MAX = 100
 """Of each kind, that are told of the database as a whole."""

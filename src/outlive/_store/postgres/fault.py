@@ -44,10 +44,6 @@ ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientE
 """Everything that a connection raises."""
 
 
-class Conflict(Exception):
-    """What was tried for many at once has to be tried again for each, carefully."""
-
-
 def sqlstate_of(error: BaseException) -> str:
     """The five letters by which the server names an error; empty for an error that is not the server's."""
     return (error.sqlstate or "") if isinstance(error, asyncpg.PostgresError) else ""

@@ -21,10 +21,11 @@ from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import ERRORS, Conflict, is_lost, is_useless, sqlstate_of, translate
+from outlive._store.postgres.fault import ERRORS, is_lost, is_useless, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.pool import Pool
 from outlive._store.postgres.read import read_journal
+from outlive._store.tables.journal_rows import Conflict
 from outlive._store.tables.order import names_in
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
 

@@ -17,47 +17,15 @@ from itertools import chain
 import apsw
 from msgspec.structs import replace
 
-from outlive._journal.codec import Row
 from outlive._model import Run
 from outlive._store.contract import Change, Forgotten, Message, Outcome
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.inbox import NO_LIMIT, inherit, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
 from outlive._store.sqlite.rows import birth_of, decode_strings, state_of
-from outlive._store.sqlite.writer import Conflict
+from outlive._store.tables.journal_rows import Conflict, JournalRows
 from outlive._store.tables.order import all_of, can_write_at_once
 from outlive._store.tables.rows import to_json, to_json_or_null
-
-_ENDED = -2
-"""In place of the last seq of a tree that ends within the batch: no `after` is equal to it."""
-
-
-class Rows:
-    """Journal rows of a batch, as the values of commit_rows.sql."""
-
-    __slots__ = ("_tails", "values")
-
-    def __init__(self) -> None:
-        self.values: list[Value] = []
-        self._tails: dict[int, tuple[int, int]] = {}
-
-    def add(self, journal: int, after: int, rows: Sequence[Row], *, is_last: bool = False) -> None:
-        """Append these rows; a second change of a tree must build on the first one."""
-        assert rows, "a change without a row proves nothing"
-        fence, tail = self._tails.get(journal, (after, after))
-        if tail != after:
-            raise Conflict
-        values = self.values
-        for row in rows:
-            seq, format_, crc, body = row
-            tail += 1
-            assert seq == tail, "a gap in the rows of a change"
-            # All rows of a tree have one fence: the last event from before the batch.
-            values += (journal, seq, fence, format_, crc, 0, body)
-        if is_last:
-            values[-2] = 1
-            tail = _ENDED
-        self._tails[journal] = fence, tail
 
 
 class Batch:
@@ -65,7 +33,7 @@ class Batch:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._rows = Rows()
+        self._rows = JournalRows()
         self._births: list[Value] = []
         self._roots: dict[int, Run] = {}
         self._children: dict[tuple[int, int], Run] = {}
@@ -103,8 +71,6 @@ class Batch:
             if change.heir_of:
                 raise Conflict  # Nobody ends without the heir: the change that starts it conflicts, too.
             return Outcome.CONFLICT, 0
-        if change.journal and change.after < 0:
-            raise Conflict  # Every journal that has a handle has an event.
         is_last = False
         root: Run | None = None
         for run in change.runs:
@@ -116,7 +82,7 @@ class Batch:
                     self._roots[journal] = run
             if run.tags and (run.number or not change.journal):
                 self._tagged.append(run.id)
-        self._rows.add(journal, change.after, change.rows, is_last=is_last)
+        self._rows.add(change, journal, is_last=is_last)
         if change.consumed:
             self._consumed += [(id, journal) for id in change.consumed]
         for blob in change.blobs:
@@ -163,7 +129,7 @@ class Batch:
                 self._put_tree_rows()
                 self._rename()
             self._put("create_runs", self._births)
-            self._put("commit_rows", self._rows.values)
+            self._put("commit_rows", list(chain.from_iterable(self._rows.rows)))
         except apsw.ConstraintError as error:
             raise Conflict from error
         if self._renames:

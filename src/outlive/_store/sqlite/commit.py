@@ -11,41 +11,29 @@ Three ways, each for what the one before cannot do:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import apsw
 from msgspec.structs import replace
 
 from outlive._model.payload import Blob
 from outlive._store.contract import Change, Delivery, Message, Outcome
-from outlive._store.sqlite.batch import Batch, Rows, rename
+from outlive._store.sqlite.batch import Batch, rename
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.inbox import NO_LIMIT, put_messages
 from outlive._store.sqlite.query import RELEASE_SAVEPOINT, ROLLBACK_TO_SAVEPOINT, SAVEPOINT, Value, bulk
-from outlive._store.sqlite.writer import Conflict, WriteVerb, each
+from outlive._store.sqlite.writer import WriteVerb, each
+from outlive._store.tables.journal_rows import Conflict, plain_rows
 
 Outcomes = list[tuple[Outcome, int]]
 
 
 def _plan_commit(calls: list[Sequence[Change]]) -> tuple[list[tuple[str, list[Value]]], list[Outcomes]] | None:
-    rows = Rows()
-    for changes in calls:
-        for change in changes:
-            if (
-                not change.journal
-                or change.after < 0
-                or change.runs
-                or change.renames
-                or change.consumed
-                or change.blobs
-                or change.items
-                or change.starts
-                or change.messages
-                or change.forgets
-            ):
-                return None
-            rows.add(change.journal, change.after, change.rows)
+    rows = plain_rows(chain.from_iterable(calls), with_guarded=True)
+    if rows is None:
+        return None
     outcomes = [[(Outcome.COMMITTED, change.journal) for change in changes] for changes in calls]
-    return list(bulk("commit_rows", rows.values)), outcomes
+    return list(bulk("commit_rows", list(chain.from_iterable(rows)))), outcomes
 
 
 def _commit(session: Session, calls: list[Sequence[Change]], *, careful: bool) -> list[Outcomes]:

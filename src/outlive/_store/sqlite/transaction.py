@@ -38,8 +38,9 @@ from outlive._store.sqlite.query import (
     SAVEPOINT,
 )
 from outlive._store.sqlite.thread import Job, explain, recover
-from outlive._store.sqlite.writer import Conflict, Refused, Writer, WriteVerb
+from outlive._store.sqlite.writer import Refused, Writer, WriteVerb
 from outlive._store.tables.handle import TaskHandle
+from outlive._store.tables.journal_rows import Conflict
 from outlive._store.tables.statement import Answer, run
 from outlive.errors import TransactionOverError
 from outlive.telemetry import log

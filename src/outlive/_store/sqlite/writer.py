@@ -36,6 +36,7 @@ from outlive._store.sqlite.query import (
     Value,
 )
 from outlive._store.sqlite.thread import Job, Lane, explain, recover
+from outlive._store.tables.journal_rows import Conflict
 from outlive.errors import InternalError, StoreError, StoreMovedError
 from outlive.telemetry import log
 
@@ -46,10 +47,6 @@ CHECKPOINT_PAGES = 1_000
 """Pages written before the writer makes a checkpoint, if nobody waits."""
 CHECKPOINT_PAGES_MAX = 8_000
 """Pages written before it makes one in any case."""
-
-
-class Conflict(Exception):
-    """What was tried for many at once has to be tried again for each, carefully."""
 
 
 class WriteRun(Protocol[A, T_co]):

@@ -1,0 +1,77 @@
+"""The rows that a batch of changes appends to journals, each with its fence.
+
+A batch is written as if nothing conflicted; the fence in commit_rows.sql makes the whole of it fail if something does.
+All rows of a tree have one fence: the last event from before the batch, which must be there and must not have ended the
+tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from outlive._store.contract import Change
+
+_ENDED = -2
+"""Instead of the last seq of a tree that ends within the batch: no `after` is equal to it."""
+
+FencedRow = tuple[int, int, int, int, int, bool, bytes]
+"""Journal, seq, the seq of the fence, format, checksum, whether the tree ends with it, and the event."""
+
+
+class Conflict(Exception):
+    """What was tried for many changes at once has to be tried again for each, carefully."""
+
+
+class JournalRows:
+    """Collects the rows of a batch."""
+
+    __slots__ = ("_tails", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[FencedRow] = []
+        self._tails: dict[int, tuple[int, int]] = {}
+
+    def add(self, change: Change, journal: int, *, is_last: bool = False) -> None:
+        """Append the rows of a change; a second change of a tree must build on the first one.
+
+        Raises:
+            Conflict: it does not.
+        """
+        assert change.rows, "a change without a row proves nothing"
+        if change.journal and change.after < 0:
+            raise Conflict("every journal that has a handle has an event")
+        fence, tail = self._tails.get(journal, (change.after, change.after))
+        if tail != change.after:
+            raise Conflict("two changes of one tree that do not follow each other")
+        last = change.rows[-1][0]
+        for seq, format_, crc, body in change.rows:
+            tail += 1
+            assert seq == tail, "a gap in the rows of a change"
+            self.rows.append((journal, seq, fence, format_, crc, is_last and seq == last, body))
+        self._tails[journal] = fence, _ENDED if is_last else tail
+
+
+def plain_rows(changes: Iterable[Change], *, with_guarded: bool) -> list[FencedRow] | None:
+    """The rows of changes that only append to journals that are there: steps have ended, and that is all. None if one
+    of them does more.
+
+    Raises:
+        Conflict: two changes of one tree do not follow each other.
+    """
+    rows = JournalRows()
+    for change in changes:
+        if (
+            not change.journal
+            or change.runs
+            or change.renames
+            or change.consumed
+            or change.blobs
+            or change.items
+            or change.starts
+            or change.messages
+            or change.forgets
+            or (change.is_guarded and not with_guarded)
+        ):
+            return None
+        rows.add(change, change.journal)
+    return rows.rows
