@@ -1,4 +1,4 @@
-"""What the client was told, written down the moment it was told: after any kill, all of it must be true."""
+"""What the client was answered, written down at that moment: after any kill, all of it must be true."""
 
 from __future__ import annotations
 

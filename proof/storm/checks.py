@@ -79,11 +79,11 @@ def nothing_was_invented(it: Evidence) -> Iterator[str]:
     for planned in tried_jobs(it):
         asked |= {planned.id, *planned.detached, *planned.generations, *planned.chunks}
     for run_id in it.runs.keys() - asked:
-        yield f"{run_id} exists and nobody asked for it"
+        yield f"{run_id} exists and was not asked for"
 
 
 def clients_saw_the_truth(it: Evidence) -> Iterator[str]:
-    """What a client was told about an end is what the store says for ever after."""
+    """What a client was answered about an end is what the store says for ever after."""
     for ack in it.acks:
         if ack.op == "ended":
             planned = job(it.seed, ack.number)
@@ -96,7 +96,7 @@ def clients_saw_the_truth(it: Evidence) -> Iterator[str]:
 
 
 def completed_steps_never_ran_again(it: Evidence) -> Iterator[str]:
-    """Nobody who claimed a run after a step's completion began that step, and nobody began one attempt twice."""
+    """No claim after a step's completion began that step, and no attempt was begun twice."""
     done = {completion.key: completion for completion in all_completions(it)}
     begun: set[tuple[str, int, int]] = set()
     for line in it.effects:
@@ -154,7 +154,7 @@ def signals_arrived_once(it: Evidence) -> Iterator[str]:
     lost = (signal for signal in acked - received.keys() if signal[0] in it.journals)
     yield from (f"signal {signal} was acknowledged and is lost" for signal in sorted(lost))
     yield from (f"signal {signal} was consumed {count} times" for signal, count in received.items() if count > 1)
-    yield from (f"signal {signal} was sent by nobody" for signal in received.keys() - planned)
+    yield from (f"signal {signal} was never sent" for signal in received.keys() - planned)
 
 
 def retries_were_as_planned(it: Evidence) -> Iterator[str]:
@@ -180,7 +180,7 @@ def cancelled_runs_cleaned_up(it: Evidence) -> Iterator[str]:
         events = it.journals.get(run_id)
         if events is None:
             continue
-        facts = (CancelRequested, RunCancelled)  # A parked run is ended by whoever cancels it.
+        facts = (CancelRequested, RunCancelled)  # A parked run is ended by the client that cancels it.
         at = next((n for n, event in enumerate(events) if isinstance(event, facts)), None)
         if at is None:
             yield f"{run_id}: the cancel was acknowledged and is lost"

@@ -3,7 +3,7 @@
     python -m proof.storm.client URL ACKS SEED OPEN_MAX [--drain] [--work=SECONDS]
 
 It starts one job after the other, sends and decides what the plan says, waits for results, and writes down every
-answer it gets. It may be killed at any moment; the next client reads what the last one was told and goes on from there.
+answer it gets. It may be killed at any moment; the next client reads what the last one knew and goes on from there.
 What was asked and not answered is asked again: the ids of runs and the keys of signals make that safe, which is part of
 what is tried here. With `--drain` it starts nothing new and ends when everything has; with `--work` it has a worker of
 its own, whose lease is so long.
@@ -39,7 +39,7 @@ BATCHES: dict[str, Any] = {"runs": program, "writes": steps.write_item, "steps":
 
 
 class Client:
-    """Drives jobs; knows what earlier clients were told."""
+    """Drives jobs; knows what earlier clients were answered."""
 
     def __init__(
         self, engine: outlive.Engine, log: AckLog, seed: int, known: list[Ack], other: outlive.Engine | None = None
@@ -47,7 +47,7 @@ class Client:
         self._engine, self._log, self._seed = engine, log, seed
         self._other = other or engine
         """A second client, which decides against the first."""
-        self._told = {(ack.number, ack.op, ack.key) for ack in known}
+        self._answered = {(ack.number, ack.op, ack.key) for ack in known}
         tried = {ack.number for ack in known if ack.op == "trying"}
         self._open = sorted(tried - {ack.number for ack in known if ack.op == "ended"})
         self._next = max(tried, default=0) + 1
@@ -63,7 +63,7 @@ class Client:
                 task.add_done_callback(lambda _: slots.release())
 
     async def _drive(self, it: Job) -> None:
-        if not self._was_told(it, "started"):
+        if not self._was_answered(it, "started"):
             await self._start(it)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send_signals(it))
@@ -90,7 +90,7 @@ class Client:
 
     async def _send_signals(self, it: Job) -> None:
         for signal in it.signals:
-            if not self._was_told(it, "signalled", signal.key):
+            if not self._was_answered(it, "signalled", signal.key):
                 await asyncio.sleep(SIGNAL_SECONDS)
                 if await self._send(it, signal):
                     self._log.write("signalled", it.number, key=signal.key, value=signal.value)
@@ -108,8 +108,8 @@ class Client:
         return is_accepted
 
     async def _decide(self, it: Job, name: str) -> None:
-        """Two clients decide at once, and differently: one of them is first, and both are told so."""
-        if self._was_told(it, "decided", name):
+        """Two clients decide at once, and differently: one of them is first, and both hear which."""
+        if self._was_answered(it, "decided", name):
             return
         async with asyncio.TaskGroup() as group:
             group.create_task(self._answer(it, name, self._engine.approve, by=f"ann-{os.getpid()}"))
@@ -118,17 +118,17 @@ class Client:
     async def _answer(
         self, it: Job, name: str, decide: Callable[..., Awaitable[outlive.Approval[Any]]], *, by: str
     ) -> None:
-        told: outlive.Approval[Any] | None = None
-        while told is None:
+        answer: outlive.Approval[Any] | None = None
+        while answer is None:
             try:
-                told = await insist(lambda: decide(it.id, name, by=by))
+                answer = await insist(lambda: decide(it.id, name, by=by))
             except errors.ApprovalNotFoundError:
                 await asyncio.sleep(ASKED_SECONDS)  # The run has not come so far.
-        status = "approved" if told.approved else "rejected"
-        self._log.write("decided", it.number, key=name, status=status, by=told.by, is_first=told.is_first)
+        status = "approved" if answer.approved else "rejected"
+        self._log.write("decided", it.number, key=name, status=status, by=answer.by, is_first=answer.is_first)
 
     async def _cancel(self, it: Job) -> None:
-        if it.cancel_seconds is None or self._was_told(it, "cancelled"):
+        if it.cancel_seconds is None or self._was_answered(it, "cancelled"):
             return
         await asyncio.sleep(it.cancel_seconds)
         try:
@@ -156,14 +156,14 @@ class Client:
             assert isinstance(result, ValueError) if op.kind == "item" and op.fails else isinstance(result, int), result
         return sum(result for result in results if isinstance(result, int))
 
-    def _was_told(self, it: Job, op: str, key: str = "") -> bool:
-        return (it.number, op, key) in self._told
+    def _was_answered(self, it: Job, op: str, key: str = "") -> bool:
+        return (it.number, op, key) in self._answered
 
 
 async def main(
     url: str, acks: Path, seed: int, open_max: int, *, is_draining: bool, lease_seconds: float | None
 ) -> None:
-    """Be a client until told to stop, killed, or, draining, done."""
+    """Be a client until asked to stop, killed, or, draining, done."""
     known = read(acks, Ack)
     work: dict[str, Any] = {"worker": False} if lease_seconds is None else {"lease_seconds": lease_seconds}
     async with entered(url, **work) as engine, entered(url, worker=False) as other:

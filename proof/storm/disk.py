@@ -1,8 +1,8 @@
 """A disk that can be made full, and empty again.
 
-As root it is a small file system of its own, in memory: full means that its size is set to what is used. Everybody who
-writes there hears ENOSPC, the server of a store too. Others can only limit the size of the files that their own
-processes write (`RLIMIT_FSIZE`): good enough for SQLite, where the workers are those who write.
+As root it is a small file system of its own, in memory: full means that its size is set to what is used. Every process
+that writes there hears ENOSPC, the server of a store too. Other users can only limit the size of the files that
+their own processes write (`RLIMIT_FSIZE`): good enough for SQLite, where the workers are those who write.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class OwnDisk:
         self._folder = folder
 
     def fill(self, pids: Iterable[int]) -> bool:
-        """See `Disk`: for everybody, whoever asks."""
+        """See `Disk`: for all processes."""
         del pids
         for _ in range(TRIES_MAX):
             found = os.statvfs(self._folder)
             used = (found.f_blocks - found.f_bfree) * found.f_frsize
-            # Refused if somebody has written since we looked.
+            # Refused if a process has written since we looked.
             if _run("mount", "-o", f"remount,size={used}", str(self._folder)):
                 return True
         return False
@@ -92,7 +92,7 @@ def own_disk() -> Iterator[tuple[OwnDisk | None, Path]]:
         yield OwnDisk(folder) if is_mounted else None, folder
     finally:
         if is_mounted:
-            # Lazily: whoever still has a file open there keeps it until he is gone.
+            # Lazily: a process that still has a file open there keeps it until it is gone.
             _run("umount", "--lazy", str(folder))
         shutil.rmtree(folder, ignore_errors=True)
 

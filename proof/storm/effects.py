@@ -1,7 +1,7 @@
 """What steps really did: a line when an attempt begins and a line when it ends.
 
 The engine knows nothing of this file. It is compared with the journals: what a journal says is done must have been
-done, and must not have been begun by anybody who could know that it was.
+done, and must not have been begun by a worker that could know that it was.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def once_steps_were_called_once(it: Evidence) -> Iterator[str]:
             yield f"{key}: attempt {attempt} was begun and its journal has no intent of it"
     for completion in all_completions(it):
         if completion.is_interrupted and (completion.key, completion.attempt) not in intents:
-            yield f"{completion.key}: attempt {completion.attempt} was interrupted and nobody intended it"
+            yield f"{completion.key}: attempt {completion.attempt} was interrupted and not intended"
 
 
 def written_rows_are_there_once(it: Evidence) -> Iterator[str]:
@@ -133,16 +133,16 @@ def _compare_items(items: list[ItemResult], planned: Job, number: int) -> Iterat
 
 
 def decisions_were_the_first(it: Evidence) -> Iterator[str]:
-    """Each approval has one decision, that is what everybody was told, and it is what the run went on with."""
+    """Each approval has one decision, that is what all clients were answered, and it is what the run went on with."""
     noted = {
         (done.run_id, line.place): number_in(done.result)
         for done, line in _with_effects(it)
         if line.step == "storm.note" and done.is_success
     }
-    told = defaultdict(list)
+    answered = defaultdict(list)
     for ack in it.acks:
         if ack.op == "decided":
-            told[ack.number, ack.key].append(ack)
+            answered[ack.number, ack.key].append(ack)
     for planned in tried_jobs(it):
         events = it.journals.get(planned.id, [])
         calls = {event.call: event.name for event in events if isinstance(event, ApprovalRequested)}
@@ -152,7 +152,7 @@ def decisions_were_the_first(it: Evidence) -> Iterator[str]:
                 decided = msgspec.json.decode(bytes(event.payload.v or b""), type=Decision)
                 decisions[calls[event.approval]].append(decided)
         for name in planned.approvals:
-            acks = told[planned.number, name]
+            acks = answered[planned.number, name]
             if len(decisions[name]) != 1:
                 if acks or decisions[name]:
                     yield f"{planned.id}: {name} has {len(decisions[name])} decisions"
@@ -160,12 +160,12 @@ def decisions_were_the_first(it: Evidence) -> Iterator[str]:
             (decision,) = decisions[name]
             status = "approved" if decision.approved else "rejected"
             yield from (
-                f"{planned.id}: {name} was {status} by {decision.by}, and a client was told {ack}"
+                f"{planned.id}: {name} was {status} by {decision.by}, and a client was answered {ack}"
                 for ack in acks
                 if (ack.by, ack.status) != (decision.by, status)
             )
             if sum(ack.is_first for ack in acks) > 1:
-                yield f"{planned.id}: several clients were told that they decided {name} first"
+                yield f"{planned.id}: several clients heard that they decided {name} first"
             place = int(name.rpartition("-")[2])
             if noted.get((planned.id, place), int(decision.approved)) != int(decision.approved):
                 yield f"{planned.id}: {name} was {status}, and the run went on with something else"
@@ -201,7 +201,7 @@ def _check_lineage(it: Evidence, run_id: str, roots: list[str], count: int | Non
 
 
 def what_was_published_is_shown(it: Evidence) -> Iterator[str]:
-    """What a run and its steps published last is what everybody sees of it."""
+    """What a run and its steps published last is what its row shows."""
     for planned in started_jobs(it):
         run = it.runs.get(planned.id)
         wanted: dict[str, int] = {}

@@ -24,7 +24,7 @@ SIMPLE = PLAIN + KINDLY * 3 + ("process",)
 """Processes are slow to start, so there are few of them."""
 NESTED = ("gather", "gather", "race", "child", "saga", "saga", "map", "map_runs")
 WORLDLY = ("signal", "patience", "detached", "orphan", "lineage", "approval")
-"""Only in programs that run to their end and outside races: elsewhere nobody knows whether they happen."""
+"""Only in programs that run to their end and outside races: elsewhere it is not known whether they happen."""
 DETACHED = ("detached", "orphan", "lineage")
 FLAVOURS = ("relay", "batch_of_steps", "batch_of_runs", "batch_of_writes")
 KINDS = frozenset((*SIMPLE, *NESTED, *WORLDLY, *FLAVOURS))

@@ -171,7 +171,7 @@ async def expire(op: Op) -> int:
 
 
 async def lapse(op: Op) -> int:
-    """Ask people for something that nobody decides."""
+    """Ask people for something that is never decided."""
     try:
         await outlive.wait_for_approval(f"nobody-{op.place}", deadline=EXPIRE_SECONDS)
     except outlive.ApprovalExpired:
@@ -189,7 +189,7 @@ async def patience() -> int:
 
 
 async def race(op: Op) -> int:
-    """The first of the parts wins; a step is told which, so a replay with another winner contradicts the journal."""
+    """The first of the parts wins; a step is given which, so a replay with another winner contradicts the journal."""
     tasks = [asyncio.create_task(perform(part)) for part in op.parts]
     done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     winner = min(tasks.index(task) for task in done)

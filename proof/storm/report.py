@@ -38,9 +38,9 @@ def counts(it: Evidence) -> Iterator[str]:
     phases = Counter(kill.phase for kill in it.kills)
     yield f"  runs        {len(it.runs):,} trees, {sum(isinstance(e, RunCreated) for e in events):,} runs in them"
     yield f"  steps       {steps:,} completed, {sum(e.mark == 'begin' for e in it.effects):,} attempts begun"
-    yield f"  told        {', '.join(f'{op} {n:,}' for op, n in sorted(Counter(a.op for a in it.acks).items()))}"
-    told = ", ".join(f"{count} {phase}" for phase, count in phases.most_common())
-    yield f"  kills       {len(it.kills)} in {it.seconds:.0f} s: {told}"
+    yield f"  answers     {', '.join(f'{op} {n:,}' for op, n in sorted(Counter(a.op for a in it.acks).items()))}"
+    doing = ", ".join(f"{count} {phase}" for phase, count in phases.most_common())
+    yield f"  kills       {len(it.kills)} in {it.seconds:.0f} s: {doing}"
     waits = sorted(recovery_seconds(it))
     if len(waits) > 1:
         shares = statistics.quantiles(waits, n=100)
@@ -60,7 +60,7 @@ def tables(it: Evidence) -> Iterator[str]:
 def recovery_seconds(it: Evidence) -> Iterator[float]:
     """For each take-over, the time from the kill of the former owner to the claim.
 
-    A worker that is frozen in the middle of a transaction keeps everybody waiting; that time says nothing of recovery.
+    A worker that is frozen in the middle of a transaction keeps writers waiting; that time says nothing of recovery.
     """
     killed_at = {kill.pid: kill.at for kill in it.kills}
     # A key ends with the nonce of its tree. A step in a process has a pid of its own, and is no worker.

@@ -75,7 +75,7 @@ def curiosities(it: Evidence) -> dict[str, int]:
 
 
 def _zombies(it: Evidence, claimed: dict[tuple[str, int], Claim]) -> int:
-    """Freezes in which somebody else claimed a run that the frozen worker had begun a step of."""
+    """Freezes in which another worker claimed a run that the frozen worker had begun a step of."""
     lost: defaultdict[int, set[float]] = defaultdict(set)
     for line in it.effects:
         claim = claimed.get((line.key.rpartition(":")[2], line.epoch)) if line.mark == "begin" else None

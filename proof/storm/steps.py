@@ -87,7 +87,7 @@ async def broken(place: int) -> int:
 
 @outlive.step(name="storm.note")
 async def note(place: int, fact: int) -> int:
-    """Know who won a race, or what somebody decided: a replay that thinks otherwise contradicts the journal."""
+    """Know who won a race, or what a person decided: a replay that thinks otherwise contradicts the journal."""
     with effect(place):
         return fact
 

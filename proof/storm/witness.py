@@ -4,7 +4,7 @@
 
 Steps can write what they do to a file of their own; but then the record of an effect hangs on the process, the disk and
 the limits of the very worker that is tormented. A witness shares none of that. It takes lines on a Unix socket, appends
-each to its file, and says so: when `write` returns, the line is there, whatever happens to whoever wrote it.
+each to its file, and says so: when `write` returns, the line is there, whatever happens to the process that wrote it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def write(place: str, line: msgspec.Struct) -> None:
 
 
 async def serve(path: str, file: Path) -> None:
-    """Hear everybody until told to stop."""
+    """Hear all processes until asked to stop."""
     out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +50,7 @@ async def serve(path: str, file: Path) -> None:
                 os.write(out, line)
                 writer.write(_HEARD)
         except ConnectionError:
-            """Whoever spoke was killed before he was answered."""
+            """The process that spoke was killed before it was answered."""
         finally:
             writer.close()
 

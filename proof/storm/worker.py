@@ -17,7 +17,7 @@ WORKFLOWS = [program, relay]
 
 
 async def work(url: str, *, lease_seconds: float) -> None:
-    """Run whatever is due until told to stop, or killed. One whose store is away stops while it waits for it."""
+    """Run whatever is due until asked to stop, or killed. One whose store is away stops while it waits for it."""
     asking = asyncio.create_task(until_asked_to_stop())
     is_ready = asyncio.Event()
     working = asyncio.create_task(_work(url, lease_seconds, is_ready, asking))

@@ -1,7 +1,7 @@
 """One of several workers is lost: when does each of its runs go on elsewhere?
 
 Three ways to lose one. `kill` is -9; those who share its machine can see that its process is gone. `freeze` is a
-machine that is gone: nobody sees anything, and its lease has to run out. `term` is an orderly stop.
+machine that is gone: no neighbour sees anything, and its lease has to run out. `term` is an orderly stop.
 """
 
 from __future__ import annotations

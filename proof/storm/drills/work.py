@@ -2,7 +2,7 @@
 
     python -m proof.storm.drills.work URL LEASE_SECONDS NAME RUNS KIND
 
-It starts so many runs, which makes them its own, says when all of them are under way, and works until told to stop.
+It starts RUNS runs, which makes them its own, says when all of them are under way, and works until asked to stop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIMITS = outlive.Limits(runs_active_max=50_000, steps_running_max=50_000, attemp
 
 @outlive.step(name="drill.stay")
 async def stay() -> None:
-    """Last for as long as anybody measures."""
+    """Last for as long as is measured."""
     with effect(0):
         await asyncio.sleep(HOLD_SECONDS)
 
@@ -64,7 +64,7 @@ KINDS: dict[str, outlive.Workflow[[], Any]] = {"held": held, "orphan": orphan}
 
 
 async def work(url: str, *, lease_seconds: float, name: str, runs: int, kind: str) -> None:
-    """Own so many runs, and go on until told to stop."""
+    """Own so many runs, and go on until asked to stop."""
     asking = asyncio.create_task(until_asked_to_stop())
     limits = LIMITS if runs or kind == "held" else outlive.Limits(attempts_max=1_000)
     async with outlive.Engine(url, lease_seconds=lease_seconds, limits=limits, grace_seconds=0) as engine:

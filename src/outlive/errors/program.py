@@ -38,7 +38,7 @@ class LocalDefinitionError(DefinitionError):
 
 
 class UnstorableTypeError(DefinitionError, TypeError):
-    """An annotation whose values could not be told apart when they are read back."""
+    """An annotation whose values could not be distinguished when they are read back."""
 
     def __init__(self, what: str, type_name: str, reason: str) -> None:
         self.what, self.type_name, self.reason = what, type_name, reason
@@ -110,7 +110,7 @@ class MachineError(DefinitionError):
 
     def __init__(self, machine: str, problems: Sequence[str]) -> None:
         self.machine, self.problems = machine, list(problems)
-        super().__init__(f"machine {machine} cannot run: {'; '.join(problems)}; mend it and start again")
+        super().__init__(f"machine {machine} cannot run: {'; '.join(problems)}; correct it and start again")
 
 
 class UnknownStateError(OutliveError):
@@ -155,7 +155,7 @@ class SplitFailedError(OutliveError):
         self.succeeded, self.is_late = list(succeeded), is_late
         self.errors = {name: f"{type(error).__qualname__}: {error}" for name, error in errors.items()}
         why = "its time is over" if is_late else "the others cannot make up for it"
-        failed = "; ".join(f"{name} failed with {told}" for name, told in self.errors.items()) or "none failed"
+        failed = "; ".join(f"{name} failed with {error}" for name, error in self.errors.items()) or "none failed"
         super().__init__(
             f"split {state} of machine {machine} wants {join}, and {len(self.succeeded)} succeeded "
             f"({', '.join(self.succeeded) or 'none'}); {why}: {failed}"
@@ -292,7 +292,7 @@ class StuckError(OutliveError):
         self.where = where
         super().__init__(
             f"the workflow waits at {where} for something that no journal event can bring (an Event that "
-            f"nobody sets, a future of another loop, ...); wait for a step, a timer or a signal instead"
+            f"is never set, a future of another loop, ...); wait for a step, a timer or a signal instead"
         )
 
 

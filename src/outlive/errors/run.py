@@ -154,14 +154,14 @@ class ApprovalNotFoundError(OutliveError, LookupError):
         self.run_id, self.name, self.pending = run_id, name, pending
         waiting = f"decide one that waits, by the id of its run and its name: {', '.join(pending)}"
         if are_several:
-            told = f"several runs below {run_id!r} ask for approval {name!r}"
+            what = f"several runs below {run_id!r} ask for approval {name!r}"
         else:
-            told = f"run {run_id!r} has not asked for approval {name!r}"
-        super().__init__(f"{told}; {waiting if pending else 'it waits for none now: look at engine.approvals(run_id)'}")
+            what = f"run {run_id!r} has not asked for approval {name!r}"
+        super().__init__(f"{what}; {waiting if pending else 'it waits for none now: look at engine.approvals(run_id)'}")
 
 
 class ApprovalClosedError(OutliveError):
-    """Nobody waits for this decision any more."""
+    """The run waits for this decision no longer."""
 
     def __init__(self, run_id: str, name: str, reason: str) -> None:
         self.run_id, self.name, self.reason = run_id, name, reason
@@ -182,7 +182,7 @@ class ApprovalFormError(OutliveError, ValueError):
 
 
 class ApprovalExpired(OutliveError, TimeoutError):
-    """Nobody decided before the deadline of the approval."""
+    """No person decided before the deadline of the approval."""
 
     def __init__(self, name: str, assignees: tuple[str, ...] = ()) -> None:
         self.name, self.assignees = name, assignees

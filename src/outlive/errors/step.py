@@ -48,7 +48,7 @@ class SagaClosedError(OutliveError, RuntimeError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(
-            f"{what} cannot be begun: the saga around it is rolled back or was left, so nobody would undo it; "
+            f"{what} cannot be begun: the saga around it is rolled back or was left, so it would not be undone; "
             f"let the task end when it is cancelled, or begin a saga of its own"
         )
 
@@ -75,7 +75,7 @@ class UndoFailedError(OutliveError):
         super().__init__(
             f"{UNDO_FAILED}{undo} of {step}{tried}: {error}\n"
             f"{self._how_far()}"
-            f"mend the cause, then resume the run: {resuming}; cancelling it leaves the rest as it is"
+            f"remove the cause, then resume the run: {resuming}; cancelling it leaves the rest as it is"
         )
 
     def _how_far(self) -> str:
@@ -103,7 +103,7 @@ class UndoTimeoutError(UndoFailedError):
             self,
             f"{UNDO_FAILED}{self.error}; {busy}\n"
             f"{self._how_far()}"
-            f"mend the cause, then resume the run: it goes on with what is left, and has as much time again; "
+            f"remove the cause, then resume the run: it goes on with what is left, and has as much time again; "
             f"cancelling it leaves the rest as it is",
         )
 
@@ -122,7 +122,7 @@ class ToleranceExceededError(OutliveError):
 
 
 class StepInterrupted(OutliveError):
-    """A step that may be called only once was begun, and nobody knows how it ended; it is not called again."""
+    """A step that may be called only once was begun, and it is not known how it ended; it is not called again."""
 
     def __init__(self, step: str, reason: str, idempotency_key: str) -> None:
         self.step, self.reason, self.idempotency_key = step, reason, idempotency_key
@@ -141,7 +141,7 @@ class StepSkipped(OutliveError):
 
 
 class ProcessDiedError(OutliveError):
-    """The process of a step ended in the middle of it, or could not begin; nobody else was hurt."""
+    """The process of a step ended in the middle of it, or could not begin; no other step is concerned."""
 
     def __init__(self, step: str, reason: str) -> None:
         self.step, self.reason = step, reason

@@ -175,7 +175,7 @@ class InvalidCheckpointError(OutliveError, ValueError):
 
     def __init__(self, field: str, value: object, reason: str) -> None:
         self.field, self.value, self.reason = field, value, reason
-        # Shortened: it may be of any size, and nobody knows what is in it.
+        # Shortened: it may be of any size, and hold anything.
         super().__init__(f"{field}={reprlib.repr(value)} cannot be part of a checkpoint: {reason}")
 
 
@@ -185,7 +185,7 @@ class DuplicateCheckpointError(OutliveError):
     def __init__(self, run_id: str, sequence: int) -> None:
         self.run_id, self.sequence = run_id, sequence
         super().__init__(
-            f"run {run_id!r} has a checkpoint {sequence} already; somebody else writes for this run, or it was not "
+            f"run {run_id!r} has a checkpoint {sequence} already; another process writes for this run, or it was not "
             f"loaded before going on: load_run({run_id!r}) and take the next number"
         )
 
@@ -196,6 +196,6 @@ class CorruptCheckpointError(OutliveError):
     def __init__(self, run_id: str, sequence: int, reason: str) -> None:
         self.run_id, self.sequence, self.reason = run_id, sequence, reason
         super().__init__(
-            f"checkpoint {sequence} of run {run_id!r} is damaged: {reason}; restore it from a backup, or begin anew "
+            f"checkpoint {sequence} of run {run_id!r} is damaged: {reason}; restore it from a backup, or begin again "
             f"after clear({run_id!r})"
         )
