@@ -109,6 +109,20 @@ async def test_a_stalled_worker_still_hears_the_second_signal(url: str, command:
     assert worker.ends() in {128 + signal.SIGTERM, 128 + signal.SIGINT}, "whichever came second"
 
 
+async def test_a_stalled_worker_that_is_to_exit_ends_with_its_own_code(
+    url: str, command: Begin, ledger: Ledger
+) -> None:
+    """A supervisor starts another one; the log says why."""
+    async with outlive.Engine(url, worker=False) as client:
+        await client.start(shop.stall, id="s")
+    worker = command("worker", APP, "--store", url, "--lease-seconds", "1", "--exit-when-stalled")
+    worker.ready()
+    ledger.hears("begin block")
+
+    assert 70 == worker.ends()
+    assert "this process ends, and others go on with its runs" in worker.log
+
+
 async def test_a_thread_that_never_ends_does_not_keep_the_process(url: str, command: Begin, ledger: Ledger) -> None:
     """What a step left in a thread of a library is given up after everything was released."""
     async with outlive.Engine(url, worker=False) as client:
