@@ -105,7 +105,8 @@ def preload(url: str) -> None:
         child = os.fork()
         if not child:
             with engine.sync as sync:
-                say(name, sync.start(task, name, id=name).result(timeout=PATIENCE_SECONDS))
+                run = sync.start(task, name)
+                say(name, run.result(timeout=PATIENCE_SECONDS), run.id[-18:])
             os._exit(0)
         children.append(child)
     say("parent", *[wait_for(child) for child in children])

@@ -63,10 +63,12 @@ async def test_a_forked_child_is_told_at_once_and_harms_nobody(run: Run, tmp_pat
 
 
 async def test_an_engine_that_is_made_before_a_fork_can_be_entered_after_it(run: Run, tmp_path: Path) -> None:
-    """As web servers do that load the application first: each child has an engine of its own."""
+    """As web servers do that load the application first: each child has an engine of its own, with other numbers."""
     lines = await lines_of(await run("preload", f"sqlite:{tmp_path}/fork.db"))
 
-    assert sorted(lines) == ["first first", "parent 0 0", "second second"]
+    (*first, one), parent, (*second, other) = sorted(line.split() for line in lines)
+    assert (first, parent, second) == (["first", "first"], ["parent", "0", "0"], ["second", "second"])
+    assert one != other
 
 
 async def test_an_engine_that_was_left_before_a_fork_can_be_entered_after_it(run: Run, tmp_path: Path) -> None:
