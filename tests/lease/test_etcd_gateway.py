@@ -20,7 +20,7 @@ from outlive._lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, Refu
 from outlive._lease.etcd.keys import ENLIST_TRIES, enlist
 from outlive._lease.etcd.leases import ASK_SECONDS, EtcdLeases
 from outlive._lease.etcd.watch import PAUSE_SECONDS_MAX, Watch
-from outlive._lease.etcd.wire import Decided, Found, Granted, Heard
+from outlive._lease.etcd.wire import LeaseAnswer, RangeAnswer, TransactionAnswer, WatchAnswer
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import WorkerInfo
 from outlive._store.memory import MemoryStore
@@ -102,7 +102,7 @@ def test_server_without_a_gateway_is_told_apart(stub: Stub, gateway: Gateway) ->
     stub.status, stub.kind, stub.body = 404, "text/plain", b"404 page not found"
 
     with pytest.raises(StoreUnavailableError, match=r"no JSON gateway; etcd 3\.4 or later is needed"):
-        gateway.ask("kv/range", {}, Found, seconds=5)
+        gateway.ask("kv/range", {}, RangeAnswer, seconds=5)
 
 
 @pytest.mark.parametrize("body", [b"<html>Welcome</html>", b"", b"[]", b'{"ID":"many"}', b'{"error":[]}', b'{"no":1}'])
@@ -111,14 +111,14 @@ def test_answer_of_something_else_is_no_answer(stub: Stub, gateway: Gateway, bod
     stub.body = body
 
     with pytest.raises(StoreUnavailableError, match="no answer of an etcd"):
-        gateway.ask("lease/grant", {}, Granted, seconds=5)
+        gateway.ask("lease/grant", {}, LeaseAnswer, seconds=5)
 
 
 def test_fields_that_we_do_not_know_are_passed_over(stub: Stub, gateway: Gateway) -> None:
     """Later versions of etcd say more."""
     stub.body = b'{"ID":"9223372036854775807","TTL":"2","news":{"a":[1]}}'
 
-    assert gateway.ask("lease/grant", {}, Granted, seconds=5).id == 2**63 - 1
+    assert gateway.ask("lease/grant", {}, LeaseAnswer, seconds=5).id == 2**63 - 1
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_code_says_what_an_error_means(stub: Stub, gateway: Gateway, code: int, 
     stub.status, stub.body = 500, b'{"error":"etcdserver: so it is","message":"","code":%d}' % code
 
     with pytest.raises(error, match="so it is"):
-        gateway.ask("lease/revoke", {}, Found, seconds=5)
+        gateway.ask("lease/revoke", {}, RangeAnswer, seconds=5)
 
 
 def test_token_that_a_stream_refuses_is_forgotten(stub: Stub) -> None:
@@ -139,7 +139,7 @@ def test_token_that_a_stream_refuses_is_forgotten(stub: Stub) -> None:
     gateway = Gateway(parse_address(stub.url.replace("://", "://me:secret@")), monotonic=time.monotonic)
 
     with pytest.raises(AwayError, match="invalid auth token"):
-        list(gateway.listen("watch", {}, Heard, seconds=5, silence=5))
+        list(gateway.listen("watch", {}, WatchAnswer, seconds=5, silence=5))
 
     assert stub.tokens == ["abc"]
     assert gateway._token == ""
@@ -151,7 +151,7 @@ def test_token_that_is_refused_again_is_not_asked_for_for_ever(stub: Stub) -> No
     gateway = Gateway(parse_address(stub.url.replace("://", "://me:secret@")), monotonic=time.monotonic)
 
     with pytest.raises(StoreUnavailableError, match="invalid auth token"):
-        gateway.ask("kv/range", {}, Found, seconds=5)
+        gateway.ask("kv/range", {}, RangeAnswer, seconds=5)
 
     assert stub.tokens == ["abc", "abc"]
     gateway.close()
@@ -165,7 +165,7 @@ def test_endpoint_that_refuses_every_token_is_left_for_the_next_one(stub: Stub) 
         place = parse_address(f"etcd://me:secret@127.0.0.1:{stub.server_port},127.0.0.1:{other.server_port}")
         gateway = Gateway(place, monotonic=time.monotonic)
 
-        assert gateway.ask("lease/grant", {}, Granted, seconds=5).id == 7
+        assert gateway.ask("lease/grant", {}, LeaseAnswer, seconds=5).id == 7
 
         gateway.close()
 
@@ -175,7 +175,7 @@ def test_answer_that_is_cut_off_is_none(stub: Stub, gateway: Gateway) -> None:
     stub.body, stub.missing = b'{"ID":"1"}', 10
 
     with pytest.raises(StoreUnavailableError, match="is unavailable"):
-        gateway.ask("lease/grant", {}, Granted, seconds=5)
+        gateway.ask("lease/grant", {}, LeaseAnswer, seconds=5)
 
 
 def test_stream_that_breaks_says_how(stub: Stub, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_stream_that_breaks_says_how(stub: Stub, gateway: Gateway, monkeypatch: 
     monkeypatch.setattr(http.client.HTTPResponse, "readline", fail)
 
     with pytest.raises(AwayError, match="reset by peer"):
-        list(gateway.listen("watch", {}, Heard, seconds=5, silence=5))
+        list(gateway.listen("watch", {}, WatchAnswer, seconds=5, silence=5))
 
 
 def test_gateway_that_was_interrupted_asks_nobody(stub: Stub, gateway: Gateway) -> None:
@@ -197,7 +197,7 @@ def test_gateway_that_was_interrupted_asks_nobody(stub: Stub, gateway: Gateway) 
     gateway.interrupt()
 
     with pytest.raises(StoreUnavailableError, match="interrupted"):
-        gateway.ask("lease/grant", {}, Granted, seconds=5)
+        gateway.ask("lease/grant", {}, LeaseAnswer, seconds=5)
 
     assert stub.tokens == []
 
@@ -209,14 +209,14 @@ def test_lease_that_runs_out_before_it_is_used_is_asked_for_again(
     asked: list[str] = []
     gone_leases = 1
 
-    def answer(path: str, _body: object, _kind: object, *, seconds: float) -> Granted | Decided:
+    def answer(path: str, _body: object, _kind: object, *, seconds: float) -> LeaseAnswer | TransactionAnswer:
         assert seconds == 5
         asked.append(path)
         if path == "lease/grant":
-            return Granted(id=len(asked))
+            return LeaseAnswer(id=len(asked))
         if len(asked) <= 2 * gone_leases:
             raise LeaseGoneError("requested lease not found")
-        return Decided(succeeded=True)
+        return TransactionAnswer(succeeded=True)
 
     monkeypatch.setattr(gateway, "ask", answer)
     assert enlist(gateway, "place", "worker-a", lease_seconds=10, seconds=5) == 3
@@ -343,7 +343,7 @@ def test_stream_that_is_refused_says_why(stub: Stub, gateway: Gateway) -> None:
     stub.body = b'{"error":{"grpc_code":7,"message":"etcdserver: permission denied"}}'
 
     with pytest.raises(RefusedError, match="permission denied; its user needs to read and write"):
-        list(gateway.listen("watch", {}, Heard, seconds=5, silence=5))
+        list(gateway.listen("watch", {}, WatchAnswer, seconds=5, silence=5))
 
 
 @pytest.mark.parametrize("host", ["x" * 64 + ".invalid", "a..b"])
@@ -352,7 +352,7 @@ def test_name_that_cannot_be_one_is_an_endpoint_that_is_away(host: str) -> None:
     gateway = Gateway(parse_address(f"etcd://{host}"), monotonic=time.monotonic)
 
     with pytest.raises(StoreUnavailableError, match="is unavailable"):
-        gateway.ask("kv/range", {}, Found, seconds=5)
+        gateway.ask("kv/range", {}, RangeAnswer, seconds=5)
     gateway.close()
 
 

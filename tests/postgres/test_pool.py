@@ -190,10 +190,10 @@ async def test_settings_are_asked_for(server: Server) -> None:
 # -- Washing -----------------------------------------------------------------------------------------------------------
 
 
-async def test_washed_session_is_used_again(pool: Pool) -> None:
+async def test_reset_session_is_used_again(pool: Pool) -> None:
     """And not before it is clean."""
     session = await pool.take()
-    pool.wash(session)
+    pool.reset(session)
     waiting = asyncio.ensure_future(pool.take())
 
     assert await in_time(waiting) is session
@@ -203,35 +203,35 @@ async def test_washed_session_is_used_again(pool: Pool) -> None:
 @pytest.mark.parametrize(
     "failure", [ConnectionResetError("cut"), TimeoutError(), asyncio.CancelledError()], ids=["cut", "late", "cancelled"]
 )
-async def test_session_that_cannot_be_washed_is_thrown_away(pool: Pool, failure: BaseException) -> None:
+async def test_session_that_cannot_be_reset_is_thrown_away(pool: Pool, failure: BaseException) -> None:
     """The next step must not find what this one has set."""
     session = await pool.take()
     line_of(session).failure = failure
 
-    pool.wash(session)
-    (washing,) = asyncio.all_tasks() - {asyncio.current_task()}
+    pool.reset(session)
+    (resetting,) = asyncio.all_tasks() - {asyncio.current_task()}
 
     await take_another(pool, session)
-    assert washing.cancelled() is isinstance(failure, asyncio.CancelledError)
+    assert resetting.cancelled() is isinstance(failure, asyncio.CancelledError)
 
 
-async def test_lost_session_is_not_washed(pool: Pool) -> None:
+async def test_lost_session_is_not_reset(pool: Pool) -> None:
     """It is replaced at once."""
     session = await pool.take()
     line_of(session).is_open = False
 
-    pool.wash(session)
+    pool.reset(session)
 
     await take_another(pool, session)
 
 
 async def test_session_of_a_pooler_is_left_as_it_is(server: Server) -> None:
-    """The pooler washes it; for us it may be another one at every statement."""
+    """The pooler resets it; for us it may be another one at every statement."""
     pool = Pool(PostgresAddress("postgresql://host/db", pgbouncer=True), size=1)
     session = await pool.take()
     line_of(session).failure = ConnectionResetError("a statement was sent")
 
-    pool.wash(session)
+    pool.reset(session)
 
     assert await in_time(pool.take()) is session
     assert len(server.lines) == 1
@@ -241,7 +241,7 @@ async def test_session_of_a_pooler_is_left_as_it_is(server: Server) -> None:
 async def test_pool_keeps_nothing_of_a_session_that_is_gone(pool: Pool) -> None:
     """A process that loses a connection every day for years does not grow."""
     session = await pool.take()
-    pool.wash(session)
+    pool.reset(session)
     session = await in_time(pool.take())
     await asyncio.sleep(0)
     kept = weakref.ref(session)
@@ -577,7 +577,7 @@ async def test_pool_that_is_closed_says_farewell_and_cuts_off_who_holds_on(serve
     held, idle, broken, dirty = [await pool.take() for _ in range(4)]
     for session in (broken, idle):
         pool.give(session)
-    pool.wash(dirty)
+    pool.reset(dirty)
     line_of(broken).failure = ConnectionResetError("cut")
 
     await in_time(pool.close())

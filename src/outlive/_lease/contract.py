@@ -5,7 +5,7 @@ one write a beat. Who owns a tree is a fact of its journal (`RunClaimed`), which
 Leases only say who is alive, and therefore who may try: an answer that comes too late or too early costs a moment or a
 replay, never a journal.
 
-    none    one process and nobody else: there is nothing to renew, and whoever was there before has died
+    none    one process alone: there is nothing to renew, and any earlier process has died
     store   the default: a row with an expiry by the store's clock, and an eye on the processes of this machine
     etcd    a key on an etcd lease says who is alive; the store keeps the sessions and a lease to fall back on
 
@@ -52,5 +52,5 @@ class Leases(Protocol):
         """Sessions of others that the store takes for live, and that have certainly died."""
 
     def watch(self, ring: Callable[[], None]) -> None:
-        """Call `ring`, and no longer the one before, on the event loop, when a session may have died. A hint: whoever
-        waits looks now and then all the same. Kinds that hear nothing never call."""
+        """Call `ring`, and no longer the one before, on the event loop, when a session may have died. A hint: the
+        caller looks now and then all the same. Kinds that hear nothing never call."""

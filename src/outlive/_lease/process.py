@@ -2,7 +2,7 @@
 
 A number alone is not enough: it is given to another process some day, and in another container it means another one.
 Together with the boot of the machine, the namespace of numbers and the moment of its start it names one process for
-ever. Whoever shares boot and namespace can look at it; everybody else waits for its lease. Linux only: elsewhere there
+ever. Processes that share boot and namespace can look at it; all others wait for its lease. Linux only: elsewhere there
 is no telling, and the lease decides.
 """
 
@@ -40,7 +40,7 @@ def is_gone(process: str) -> bool:
     except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
-        pass  # It lives, and is somebody else's; or its number is.
+        pass  # It lives, and belongs to another user; or its number does.
     except OSError:
         return False
     try:

@@ -53,9 +53,9 @@ class StoreLeases:
 
 
 class NoLeases(StoreLeases):
-    """One process and nobody else: what it owns is its own for ever, and whoever was there before has died.
+    """One process alone: what it owns is its own for ever, and any earlier process has died.
 
-    If there are two all the same, the later one goes on. They must not end each other: then nobody would.
+    If there are two all the same, the later one goes on. They must not end each other: then neither would.
     """
 
     def __init__(self, store: Store) -> None:

@@ -1,6 +1,6 @@
 """What is written: a change of one tree, with everything that it carries, and what the world says to a run.
 
-What a store makes of these is its contract (`outlive._store.contract`), which is where everybody else has them from.
+What a store makes of these is its contract (`outlive._store.contract`), from which all others import them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     before: int
     """The seq of the snapshot: events before it go."""
     below: int
-    """Child runs with a number below this one go, with their items, tags and mail, which wakes nobody any more. They
+    """Child runs with a number below this one go, with their items, tags and mail, which wakes no run any more. They
     have ended."""
 
 
@@ -137,7 +137,7 @@ class Change(msgspec.Struct, kw_only=True):
     items: list[ItemResult] = []
     starts: list[Change] = []
     """New trees that exist if and only if this change does; an id that is taken already is left as it is. But a change
-    conflicts if one of its starts is an heir (`heir_of`) that cannot be created: nobody ends without the heir."""
+    conflicts if one of its starts is an heir (`heir_of`) that cannot be created: no tree ends without its successor."""
     messages: list[Message] = []
     """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
     forgets: Forgotten | None = None

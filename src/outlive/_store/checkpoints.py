@@ -2,11 +2,11 @@
 
 Checkpoints are rows of users' own programs, kept by the id of a run and a sequence number. They have nothing to do with
 journals: a run that has checkpoints need not be one that an engine knows, and an engine never looks at them. A store
-keeps rows as they are; whoever writes seals them and whoever reads verifies them (`outlive._journal.checkpoint`).
+keeps rows as they are; the writer seals them and the reader verifies them (`outlive._journal.checkpoint`).
 
-An append whose answer was lost may be repeated with the very same row, and is then told that the row is there, however
-often that happens. So a store may do that by itself when its line is cut; it must not do so with a clear, because
-somebody may have appended meanwhile. A clear that is repeated by its caller is another clear.
+An append whose answer was lost may be repeated with the very same row, and is then answered that the row is there,
+however often that happens. So a store may do that by itself when its line is cut; it must not do so with a clear,
+because another process may have appended meanwhile. A clear that is repeated by its caller is another clear.
 
 Every sentence of a docstring is checked by `outlive.testing.conformance.checkpoints` on every backend.
 """

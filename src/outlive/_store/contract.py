@@ -14,7 +14,7 @@ no clock takes part in it. Leases only decide who tries.
 Three outcomes, never two
 -------------------------
 `COMMITTED`, `CONFLICT`, or an exception. `StoreUnavailableError` means that nothing of the call happened;
-`CommitUnknownError` that nobody can know without reading: the caller re-reads and compares before anyone moves. Every
+`CommitUnknownError` that only reading can tell: the caller reads and compares before it goes on. Every
 writing verb may raise both.
 
 All instants are microseconds since 1970 UTC. Whether a lease has run out is judged by the store's own clock.
@@ -167,8 +167,8 @@ class CellStore(Protocol):
     async def change_cell(self, name: str, change: CellChange[T]) -> T:
         """Change what a named cell holds, in one transaction; what `change` answers.
 
-        `change` is given what the cell holds (None for one that nobody has written yet) and the store's clock, and says
-        what it is to hold. Changes of one cell happen one after the other, whoever makes them, and each sees what the
+        `change` is given what the cell holds (None for one that was never written) and the store's clock, and says
+        what it is to hold. Changes of one cell happen one after the other, in all processes, and each sees what the
         one before has written. `change` must be quick and pure: it is called in the transaction, on whatever thread
         that is, and again if the transaction has to be. If it raises, the cell stays as it is and the error is raised.
 
@@ -229,9 +229,9 @@ class Store(CellStore, CheckpointTable, Protocol):
         """Ask for the tree of `change` in the transaction that is open on a user's own connection to this database.
 
         If and only if the user commits, the tree exists for every verb, and is due. Its blobs are there in any case.
-        `CONFLICT` if its id is taken, also by another request. Nobody waits for the user's transaction but another
-        request of the same id. Another start may take the id before the user commits: then that run stays, and the
-        request is dropped.
+        `CONFLICT` if its id is taken, also by another request. Only another request of the same id waits for the user's
+        transaction. Another start may take the id before the user commits: then that run stays, and the request is
+        dropped.
 
         Raises:
             ConfigurationError: this store has no transactions to share, or the connection is of no kind it knows.
@@ -242,7 +242,7 @@ class Store(CellStore, CheckpointTable, Protocol):
 
     def watch(self, ring: Callable[[], None]) -> None:
         """Call `ring`, on the event loop, when another process may have made something due. A hint that may be lost,
-        late or false: whoever waits must look now and then all the same. A store without such a thing never calls."""
+        late or false: the caller must look now and then all the same. A store without such a thing never calls."""
 
     async def claim_runs(
         self,
@@ -285,7 +285,7 @@ class Store(CellStore, CheckpointTable, Protocol):
     async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
         """The rows of a journal with seq > `after`, ascending; empty for an unknown journal.
 
-        Rows come as they lie in the store: whoever reads verifies them (`outlive._journal.codec`).
+        Rows come as they lie in the store: the caller verifies them (`outlive._journal.codec`).
         """
 
     async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:

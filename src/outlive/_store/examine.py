@@ -109,7 +109,7 @@ class Examiner(Protocol):
     async def examine(self, journals: Sequence[int]) -> list[TreeRows]:
         """Everything that hangs on these handles, in their order, all of it from one moment.
 
-        A row that cannot be read is given with its fault, and keeps nobody from reading the others.
+        A row that cannot be read is given with its fault, and does not keep the caller from reading the others.
         """
 
     async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
@@ -117,7 +117,7 @@ class Examiner(Protocol):
         happened to one may have made it no text any more."""
 
     async def repair(self, repair: Repair) -> bool:
-        """Write run rows anew, if the journal still ends at `after`; False if it does not, or if the id of a row is
+        """Write run rows again, if the journal still ends at `after`; False if it does not, or if the id of a row is
         taken by another tree: nothing was written then.
 
         No event is touched. A run can be found by its tags again. Messages that wait make the tree due as `commit`

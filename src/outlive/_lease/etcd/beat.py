@@ -1,9 +1,9 @@
 """Renewing a session in two places: its lease in etcd with every beat, its lease in the store now and then.
 
 The store's lease is the backstop: if etcd is lost for good it still ends sessions. It is long, so it costs a write
-every third of it, and it is asked as soon as etcd does not answer. Both ways it also says whether somebody has ended
-the session, which etcd alone would not know. The store may take long to answer, and the lease in etcd must not wait
-for it: it has a thread of its own. If it stays away, the beat fails in time for the worker to let go before the
+every third of it, and it is asked as soon as etcd does not answer. Both ways it also says whether another process has
+ended the session, which etcd alone would not know. The store may take long to answer, and the lease in etcd must not
+wait for it: it has a thread of its own. If it stays away, the beat fails in time for the worker to let go before the
 backstop has run out.
 """
 
@@ -68,7 +68,7 @@ class EtcdBeat:
         return True
 
     def close(self) -> None:
-        """See `Beat`. Waits for nobody: what hangs ends by itself."""
+        """See `Beat`. Does not wait: what hangs ends by itself."""
         self._gateway.close()
         thread, self._thread = self._thread, None
         if thread is None:
@@ -87,7 +87,7 @@ class EtcdBeat:
             self._asked = self._monotonic(), self._thread.submit(self._store_beat.renew, lease_seconds=backstop)
 
     def _hear_store(self, seconds: float) -> bool:
-        """Whether the session stands, as far as the store has told by now."""
+        """Whether the session stands, as far as the store has answered by now."""
         if self._asked is None:
             return True
         asked_at, answer = self._asked

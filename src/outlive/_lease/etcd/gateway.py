@@ -1,8 +1,8 @@
 """Requests to etcd: JSON over HTTP, blocking, on one connection, with a bound on time and on whom to ask next.
 
-What is asked here may be asked twice: a lease that was granted to nobody runs out, and everything else says what shall
-be, not what shall change. So whatever goes wrong with one endpoint is answered by asking the next one, and each gets
-its share of the time that is left. An endpoint that has answered stays the first to be asked.
+What is asked here may be asked twice: a lease that was granted and never used runs out, and everything else says what
+shall be, not what shall change. So whatever goes wrong with one endpoint is answered by asking the next one, and each
+gets its share of the time that is left. An endpoint that has answered stays the first to be asked.
 
 A member that has lost its leader would wait for one; the header `hasleader` makes it say so at once.
 """
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from outlive._lease.etcd.address import EtcdAddress, name_of
-from outlive._lease.etcd.wire import Failed, Token
+from outlive._lease.etcd.wire import ErrorAnswer, TokenAnswer
 from outlive.errors import StoreUnavailableError
 
 TRY_SECONDS_MIN = 0.05
@@ -46,7 +46,7 @@ class LeaseGoneError(Exception):
 
 
 class RefusedError(Exception):
-    """etcd will not do this, whoever is asked."""
+    """etcd will not do this, whichever member is asked."""
 
 
 class Gateway:
@@ -67,7 +67,7 @@ class Gateway:
 
         Raises:
             LeaseGoneError: it was about a lease that is gone.
-            StoreUnavailableError: nobody could do it, or nobody would.
+            StoreUnavailableError: no member could do it, or would.
         """
         deadline = self._monotonic() + seconds
         reasons = []
@@ -150,7 +150,7 @@ class Gateway:
                 self.forget_token()
             except AwayError as error:
                 self.close()
-                # A connection that was kept may have been closed while nobody looked: the next one is a new one.
+                # A connection that was kept may have been closed while it was idle: the next one is a new one.
                 if not is_reused or error.__cause__ is None or isinstance(error.__cause__, TimeoutError):
                     raise
 
@@ -160,7 +160,7 @@ class Gateway:
             who = {"name": self.address.user, "password": self.address.password}
             answer = self._receive(self._post("auth/authenticate", who, seconds))
             try:
-                self._token = _read(answer, Token).token
+                self._token = _read(answer, TokenAnswer).token
             except RefusedError as error:
                 if _NO_AUTH not in str(error):
                     raise
@@ -213,7 +213,7 @@ def _read(data: bytes, kind: type[T]) -> T:
     try:
         if b'"error"' not in data:
             return msgspec.json.decode(data, type=kind, strict=False)
-        code, reason = msgspec.json.decode(data, type=Failed, strict=False).reason
+        code, reason = msgspec.json.decode(data, type=ErrorAnswer, strict=False).reason
     except msgspec.MsgspecError:
         raise AwayError(f"no answer of an etcd: {data[:80]!r}") from None
     reason = reason.removeprefix("etcdserver: ")

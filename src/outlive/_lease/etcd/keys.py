@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from outlive._lease.etcd.gateway import Gateway, LeaseGoneError
-from outlive._lease.etcd.wire import Decided, Empty, Found, Granted, KeptAlive
+from outlive._lease.etcd.wire import Empty, KeepAliveAnswer, LeaseAnswer, RangeAnswer, TransactionAnswer
 from outlive.errors import StoreUnavailableError
 
 ENLIST_TRIES = 3
@@ -23,7 +23,7 @@ def identify(gateway: Gateway, suggestion: str, *, seconds: float) -> str:
         "success": [{"request_put": {"key": key, "value": suggestion.encode()}}],
         "failure": [{"request_range": {"key": key}}],
     }
-    decided = gateway.ask("kv/txn", request, Decided, seconds=seconds)
+    decided = gateway.ask("kv/txn", request, TransactionAnswer, seconds=seconds)
     if decided.succeeded:
         return suggestion
     return decided.responses[0].response_range.kvs[0].value.decode(errors="replace")
@@ -34,11 +34,11 @@ def enlist(gateway: Gateway, prefix_id: str, worker_id: str, *, lease_seconds: f
     for _ in range(ENLIST_TRIES):
         # etcd counts whole seconds, and may make them more.
         wanted = {"TTL": str(math.ceil(lease_seconds))}
-        lease = gateway.ask("lease/grant", wanted, Granted, seconds=seconds).id
+        lease = gateway.ask("lease/grant", wanted, LeaseAnswer, seconds=seconds).id
         put = {"key": _worker_key(gateway, worker_id), "value": b"", "lease": str(lease)}
         request = {"compare": [_has_id(gateway, prefix_id)], "success": [{"request_put": put}]}
         try:
-            decided = gateway.ask("kv/txn", request, Decided, seconds=seconds)
+            decided = gateway.ask("kv/txn", request, TransactionAnswer, seconds=seconds)
         except LeaseGoneError:
             continue  # This process stood still between the two, for longer than the lease.
         return lease if decided.succeeded else None
@@ -47,13 +47,13 @@ def enlist(gateway: Gateway, prefix_id: str, worker_id: str, *, lease_seconds: f
 
 def keep_alive(gateway: Gateway, lease: int, *, seconds: float) -> bool:
     """Renew a lease; False if it is gone."""
-    return gateway.ask("lease/keepalive", {"ID": str(lease)}, KeptAlive, seconds=seconds).result.seconds > 0
+    return gateway.ask("lease/keepalive", {"ID": str(lease)}, KeepAliveAnswer, seconds=seconds).result.seconds > 0
 
 
 def dismiss(gateway: Gateway, worker_id: str, *, seconds: float) -> None:
-    """End the lease of a session, whoever began it, and its key with it. If there is none, that is fine."""
+    """End the lease of a session, of any process, and its key with it. If there is none, that is fine."""
     key = {"key": _worker_key(gateway, worker_id)}
-    for found in gateway.ask("kv/range", key, Found, seconds=seconds).kvs:
+    for found in gateway.ask("kv/range", key, RangeAnswer, seconds=seconds).kvs:
         try:
             gateway.ask("lease/revoke", {"ID": str(found.lease)}, Empty, seconds=seconds)
         except LeaseGoneError:
@@ -67,7 +67,7 @@ def list_alive(gateway: Gateway, prefix_id: str, *, seconds: float) -> set[str] 
         "compare": [_has_id(gateway, prefix_id)],
         "success": [{"request_range": {"key": start, "range_end": after_all(start)}}],
     }
-    decided = gateway.ask("kv/txn", request, Decided, seconds=seconds)
+    decided = gateway.ask("kv/txn", request, TransactionAnswer, seconds=seconds)
     if not decided.succeeded:
         return None
     return {found.key.removeprefix(start).decode(errors="replace") for found in decided.responses[0].response_range.kvs}

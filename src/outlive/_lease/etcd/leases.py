@@ -25,7 +25,7 @@ ASK_SECONDS = 3.0
 HINT_SECONDS = 1.0
 """The same where an answer only saves time: a key that stays runs out, and the dead are found later."""
 AWAY_SECONDS = 5.0
-"""How long an etcd that does not answer is not asked who is alive: whoever asks has runs to claim meanwhile."""
+"""How long an etcd that does not answer is not asked who is alive: the worker has runs to claim meanwhile."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,7 +87,8 @@ class EtcdLeases(StoreLeases):
     # -- Sessions --------------------------------------------------------------------------------------------
 
     async def register(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
-        """See `Leases`. The key is there before the row, so that nobody sees a row without a key and is wrong."""
+        """See `Leases`. The key is there before the row, so that a row without a key always means a lease that has
+        ended."""
         lease = await self._enlist(worker.id, lease_seconds)
         if lease is None:
             # Its data were lost, and its prefix has another id now.
@@ -95,7 +96,7 @@ class EtcdLeases(StoreLeases):
             lease = await self._enlist(worker.id, lease_seconds)
         if lease is None:
             raise StoreUnavailableError(
-                str(self._address), "its id changes all the time; is somebody deleting its keys?"
+                str(self._address), "its id changes all the time; does another program delete its keys?"
             )
         worker = msgspec.structs.replace(worker, lease=self.name)
         await super().register(worker, lease_seconds=backstop_of(lease_seconds))
@@ -128,7 +129,7 @@ class EtcdLeases(StoreLeases):
         """See `Leases`. While etcd is away only those are found whose process is seen to be gone."""
         others = [it for it in await self._store.list_workers(with_runs=False) if it.id != worker_id]
         kept_here = {it.id for it in others if it.lease == self.name}
-        # Read after the rows: whoever had a row by then had a key before.
+        # Read after the rows: a session that had a row by then had a key before.
         alive = await self._list_alive() if kept_here else None
         dead = kept_here - alive if alive is not None else set()
         return [worker for worker in others if worker.id in dead or is_gone(worker.process)]
@@ -159,19 +160,19 @@ class EtcdLeases(StoreLeases):
             alive = await self._do(keys.list_alive, self._gateway, self._id, seconds=HINT_SECONDS)
         except StoreUnavailableError as error:
             if self._away_until is None:
-                log.warning("nobody can tell which workers are alive (%s); dead ones are noticed later", error)
+                log.warning("it is unknown which workers are alive (%s); dead ones are noticed later", error)
             self._away_until = self._clock.monotonic() + AWAY_SECONDS
             return None
         self._away_until = None
         return alive
 
     def _new_gateway(self) -> Gateway:
-        # Not everybody begins with the first: members share the work, and one that stands still holds up few.
+        # Not every worker begins with the first: members share the work, and one that stands still holds up few.
         turn = int(self._clock.random() * len(self._address.endpoints))
         return Gateway(self._address, monotonic=self._clock.monotonic, turn=turn)
 
     async def _do(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Ask on our own thread: the pool that everybody shares may be full of a user's work."""
+        """Ask on our own thread: the shared pool may be full of a user's work."""
         if self._thread is None:
             raise StoreUnavailableError(str(self._address), "it is not open")
         return await asyncio.wrap_future(self._thread.submit(verb, *args, **kwargs))

@@ -1,8 +1,8 @@
 """Hears of sessions whose key goes away, on a thread of its own, over whichever endpoint answers.
 
-What happens while nobody listens is not asked for later: whoever is rung looks at everything anyway, so it is enough to
-ring once more when listening has begun again. A member that stands still looks like one that has nothing to say; so
-after some silence another one is asked.
+What happens while no connection listens is not asked for later: the callback looks at everything anyway, so it is
+enough to ring once more when listening has begun again. A member that stands still looks like one that has nothing to
+say; so after some silence another one is asked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from outlive._lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
 from outlive._lease.etcd.keys import watch_request
-from outlive._lease.etcd.wire import Heard
+from outlive._lease.etcd.wire import WatchAnswer
 from outlive.telemetry import log
 
 CONNECT_SECONDS = 3.0
@@ -53,7 +53,7 @@ class Watch:
                 if not self._is_away and not self._stop.is_set():
                     self._is_away = True
                     log.warning("%s is not heard (%s); dead workers are noticed later", self._gateway.address, error)
-                # Whoever was told to wait, or not to listen, may be one who is not known any more.
+                # A refusal may mean that our token is not known any more.
                 self._gateway.forget_token()
                 # Not all at once, when a cluster comes back.
                 self._stop.wait(self._pause * (0.5 + self._random()))
@@ -70,7 +70,7 @@ class Watch:
 
     def _listen(self) -> None:
         lines = self._gateway.listen(
-            "watch", watch_request(self._gateway), Heard, seconds=CONNECT_SECONDS, silence=self._silence
+            "watch", watch_request(self._gateway), WatchAnswer, seconds=CONNECT_SECONDS, silence=self._silence
         )
         for line in lines:
             if line.result.canceled:

@@ -13,26 +13,26 @@ class KeyValue(msgspec.Struct):
     lease: int = 0
 
 
-class Found(msgspec.Struct):
+class RangeAnswer(msgspec.Struct):
     """Answer of `kv/range`."""
 
     kvs: list[KeyValue] = []
 
 
-class Done(msgspec.Struct):
+class OperationAnswer(msgspec.Struct):
     """What one operation of a transaction brought."""
 
-    response_range: Found = msgspec.field(default_factory=Found)
+    response_range: RangeAnswer = msgspec.field(default_factory=RangeAnswer)
 
 
-class Decided(msgspec.Struct):
+class TransactionAnswer(msgspec.Struct):
     """Answer of `kv/txn`."""
 
     succeeded: bool = False
-    responses: list[Done] = []
+    responses: list[OperationAnswer] = []
 
 
-class Granted(msgspec.Struct):
+class LeaseAnswer(msgspec.Struct):
     """Answer of `lease/grant`."""
 
     id: int = msgspec.field(name="ID")
@@ -43,7 +43,7 @@ class _Ttl(msgspec.Struct):
     """Absent if the lease is gone."""
 
 
-class KeptAlive(msgspec.Struct):
+class KeepAliveAnswer(msgspec.Struct):
     """Answer of `lease/keepalive`, which is a stream of one."""
 
     result: _Ttl
@@ -53,29 +53,29 @@ class Empty(msgspec.Struct):
     """An answer that says nothing but yes."""
 
 
-class Token(msgspec.Struct):
+class TokenAnswer(msgspec.Struct):
     """Answer of `auth/authenticate`."""
 
     token: str
 
 
-class Happening(msgspec.Struct):
+class WatchEvent(msgspec.Struct):
     """One event of a watch."""
 
     type: str = "PUT"
 
 
-class _Heard(msgspec.Struct):
+class _WatchResult(msgspec.Struct):
     created: bool = False
     canceled: bool = False
     cancel_reason: str = ""
-    events: list[Happening] = []
+    events: list[WatchEvent] = []
 
 
-class Heard(msgspec.Struct):
+class WatchAnswer(msgspec.Struct):
     """One line of `watch`."""
 
-    result: _Heard
+    result: _WatchResult
 
 
 class _StreamError(msgspec.Struct):
@@ -83,7 +83,7 @@ class _StreamError(msgspec.Struct):
     grpc_code: int = 2
 
 
-class Failed(msgspec.Struct):
+class ErrorAnswer(msgspec.Struct):
     """Why something was not done: a text and a code, or both in one for a stream."""
 
     error: str | _StreamError

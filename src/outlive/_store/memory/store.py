@@ -330,7 +330,7 @@ class MemoryStore:
             self._state.workers[worker_id] = replace(worker, expires_at=expires_at)
 
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
-        """The sessions that somebody may still ask for."""
+        """The sessions that are live or own runs."""
         owned = Counter(tree.root.owner for tree in self._state.active.values() if with_runs)
         workers = [replace(it, is_live=self._is_live(it.id), runs=owned[it.id]) for it in self._state.workers.values()]
         return [worker for worker in workers if worker.is_live or worker.runs]

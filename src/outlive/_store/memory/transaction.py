@@ -48,20 +48,20 @@ class Tables:
         return self._connection
 
     async def begin(self, commit: Commit, *, seconds_max: float) -> MemoryTransaction:
-        """Wait until nobody else writes, and begin."""
+        """Wait until no other transaction is open, and begin."""
         while self._holder is not None:
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
             try:
-                await turn
+                await waiter
             except asyncio.CancelledError:
-                if not turn.cancelled():
+                if not waiter.cancelled():
                     self._call_next()
                 raise
         self._holder = MemoryTransaction(self, commit, seconds_max=seconds_max)
         return self._holder
 
-    def release(self, transaction: MemoryTransaction) -> None:
+    def end(self, transaction: MemoryTransaction) -> None:
         """Let the next one begin."""
         if self._holder is transaction:
             self._holder = None
@@ -69,9 +69,9 @@ class Tables:
 
     def _call_next(self) -> None:
         while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done() and not turn.get_loop().is_closed():
-                turn.set_result(None)
+            waiter = self._waiting.popleft()
+            if not waiter.done() and not waiter.get_loop().is_closed():
+                waiter.set_result(None)
                 return
 
 
@@ -94,7 +94,7 @@ class MemoryTransaction:
         """See `Transaction`."""
         with self._lock:
             if self._over:
-                self._tables.release(self)
+                self._tables.end(self)
                 raise TransactionOverError(self._over)
             outcomes, go_back = self._commit(changes, behind)
             has_won = all(outcome is Outcome.COMMITTED for outcome, _ in outcomes)
@@ -114,7 +114,7 @@ class MemoryTransaction:
         """Roll back, if it is not over yet."""
         with self._lock:
             if self._over:
-                self._tables.release(self)
+                self._tables.end(self)
             else:
                 self._end(reason, "ROLLBACK")
 
@@ -133,7 +133,7 @@ class MemoryTransaction:
         self._tables.connection.set_progress_handler(None)
         if self._tables.connection.in_transaction:
             self._tables.connection.execute(statement)
-        self._tables.release(self)
+        self._tables.end(self)
 
     def _ask(self, query: str, args: tuple[Any, ...]) -> Future[Answer]:
         """Run a statement in the thread that asks; there is nothing to wait for."""

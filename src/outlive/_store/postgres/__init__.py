@@ -16,9 +16,9 @@ Theory, from the bottom up
 
 What may run at the same time
 -----------------------------
-A root row is locked by whoever lets go of its tree and by whoever sends it a message, before they look: so one of the
-two sees what the other wrote, and no wake-up is lost. Locks are taken in the order of keys, then ids, then events, then
-blobs. Claiming skips what is locked.
+A root row is locked by the worker that releases its tree and by the sender of a message, before they look: so one of
+the two sees what the other wrote, and no wake-up is lost. Locks are taken in the order of keys, then ids, then
+events, then blobs. Claiming skips what is locked.
 """
 
 from outlive._store.postgres.store import PostgresStore

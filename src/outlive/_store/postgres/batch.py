@@ -1,7 +1,7 @@
 """Changes of any number of trees, as the arrays that one statement takes.
 
 A batch is optimistic: it is written as if nothing conflicted, and the fence makes the whole of it fail if something
-does (`Conflict`). Only then somebody has to look at each change (`commit`). An id that is taken is not an accident but
+does (`Conflict`). Only then each change is looked at (`commit`). An id that is taken is not an accident but
 a normal answer to a start: the statement leaves such a tree out and says so.
 """
 

@@ -1,6 +1,6 @@
 """Renewing a lease: blocking, and on a connection of its own.
 
-The driver knows only event loops, so a beat has a small one of its own, on a thread of its own. Whoever renews waits
+The driver knows only event loops, so a beat has a small one of its own, on a thread of its own. The keeper waits
 for it, but never longer than a third of the lease.
 """
 
@@ -75,7 +75,7 @@ class PostgresBeat:
         if thread is None:
             return
         assert self._loop is not None
-        # Python ends the threads of pools before those that use them: then nobody is left to say farewell.
+        # Python ends the threads of pools before those that use them: then no thread is left to close it.
         with suppress(RuntimeError):
             thread.submit(_run, self._loop, self._close)
             thread.submit(self._loop.close)
@@ -89,5 +89,5 @@ class PostgresBeat:
 
 
 def _run(loop: asyncio.AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-    # The coroutine is made here: one that nobody runs any more would be complained about.
+    # The coroutine is made here: one that is never run is a warning.
     return loop.run_until_complete(work(*arguments))

@@ -20,7 +20,7 @@ async def append_checkpoint(pool: Pool, run_id: str, row: CheckpointRow) -> bool
         try:
             return await pool.do(_append, run_id, row, is_write=True)
         except StoreError as error:
-            # The second time nothing happened, perhaps; of the first nobody knows.
+            # The second time nothing happened, perhaps; the first is unknown.
             raise doubt from error
 
 

@@ -1,6 +1,6 @@
 """Workers: who lives, who owns what, and who takes over.
 
-A worker lives while its lease has not run out by the server's clock and nobody has ended its session. The clock only
+A worker lives while its lease has not run out by the server's clock and its session was not ended. The clock only
 decides who tries to claim: what fences a former owner is the next seq of the journal.
 """
 
@@ -50,7 +50,7 @@ def wanted(
     stale_seconds: float,
     declined: Collection[tuple[int, int]],
 ) -> Wanted:
-    """A wish in the words of the server."""
+    """A claim in the words of the server."""
     names = sorted({to_text(name) for name in definitions})
     return Wanted(worker_id, names, limit, orphans_max, microseconds(stale_seconds), declined)
 
@@ -86,7 +86,7 @@ async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Clai
                     claims = await _take_over(session, locked, worker_id=wanted.worker_id, now=now_at, writing=writing)
             except Conflict:
                 tries += 1
-                continue  # Somebody wrote between our looking and our locking.
+                continue  # Another process wrote between our looking and our locking.
             if locked and not claims:
                 damaged |= {row["key"] for row in locked}
                 continue  # They were the first in the line, and there may be others behind them.
@@ -102,7 +102,7 @@ async def _lock(
     now_at: int,
     skipped: set[int],
 ) -> list[asyncpg.Record]:
-    """Lock so many of each side, the oldest that nobody else has locked."""
+    """Lock so many of each side, the oldest that no other worker has locked."""
     locked: list[asyncpg.Record] = []
     for ripe, count, is_orphan in sides:
         if count:

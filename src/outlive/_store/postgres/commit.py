@@ -52,7 +52,7 @@ class Writing:
     channel: str | None
     """Where others listen."""
     handles: list[int]
-    """Handles of journals that nobody has used yet."""
+    """Handles of journals that are not used yet."""
 
     async def reserve(self, session: Session, count: int) -> list[int]:
         """Handles for so many new journals; asked for in bulk, so that a start is one statement as a rule."""
@@ -185,7 +185,7 @@ async def _write_carefully(session: Session, change: Change, writing: Writing) -
     for start in change.starts:
         outcome, _ = await _commit_one(session, start, writing)
         if outcome is Outcome.CONFLICT and start.heir_of:
-            raise Conflict("nobody ends without the heir")
+            raise Conflict("a tree does not end without its successor")
     await put_messages(session, change.messages, writing)
     return journal
 
@@ -219,7 +219,7 @@ async def deliver(
         _, verdicts = await _again(lambda: _write(session, batch, writing))
     except Conflict:
         # The tree cannot be created like this, or a run was born between our looking and our writing and has got the
-        # same message from somebody else; now it is there to be locked. Or it was only asked for.
+        # same message from another sender; now it is there to be locked. Or it was only asked for.
         return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
     return [Delivery(verdict) for verdict in verdicts or ()]
 

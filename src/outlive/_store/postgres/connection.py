@@ -1,7 +1,7 @@
 """Connections: how one is made, and what is done with it.
 
 Behind PgBouncer no session is ours: nothing is set, nothing is prepared under a name, and what would be a setting of
-the session is a timeout on our side. How connections are kept few, and what happens when one is lost, is told in
+the session is a timeout on our side. How connections are kept few, and what happens when one is lost, is described in
 `outlive._store.postgres.pool`.
 """
 
@@ -123,7 +123,7 @@ class Session:
 
     @asynccontextmanager
     async def transaction(self, *, begin: str = "BEGIN") -> AsyncIterator[None]:
-        """All statements in here, or none; only while it is being committed nobody knows."""
+        """All statements in here, or none; only while it is being committed its outcome is unknown."""
         self.is_doubtful = False
         await self.run(begin)
         try:

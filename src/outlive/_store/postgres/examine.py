@@ -1,7 +1,7 @@
 """The eyes of a checker on a server. What each verb promises is written in `outlive._store.examine`.
 
 Looking is a transaction of its own that only reads and sees one moment. Repairing locks the root's row first, as every
-writer does: whoever has written before is seen, and whoever writes later writes over it.
+writer does: earlier writes are seen, and later ones write over it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from outlive._store.postgres.rows import birth_of, from_text, to_run, to_text
 from outlive._store.tables.journal_rows import Conflict
 
 FAULTS_MAX = 100
-"""Of each kind, that are told of the database as a whole."""
+"""Of each kind, that are reported of the database as a whole."""
 ONE_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 T = TypeVar("T")

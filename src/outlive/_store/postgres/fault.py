@@ -3,8 +3,8 @@
 Three meanings, and the difference is whether a write may have happened:
 
 * The server answered that the statement failed: it was rolled back, and nothing happened.
-* The connection broke, or the answer did not come in time, while a write was on its way: nobody knows. A server that is
-  told to stop closes sessions in the same way, so its last words count as a broken connection.
+* The connection broke, or the answer did not come in time, while a write was on its way: that is unknown. A server that
+  shuts down closes sessions in the same way, so its last words count as a broken connection.
 * The same while nothing was on its way that writes: nothing happened.
 """
 
@@ -26,7 +26,7 @@ _USELESS = ("25006", "26000", "42P05")
 """A server that has become a replica, and a session that is not the one in which we prepared our statements."""
 _POOLER = "another program seems to share our sessions; if it is PgBouncer, add ?pgbouncer=true to the address"
 DISK_FULL = "53100"
-"""The server's trouble, whoever's statement meets it: with room it works. Not so what else its class holds."""
+"""The server's trouble, not that of the statement: with room it works. Not so what else its class holds."""
 _AWAY_CLASSES = ("08", "25", "40", "53", "55", "57", "58", "F0")
 """Not 54, a limit of the program: it is no state of the server, but something in the statement that never fits."""
 _HINTS = {
@@ -95,7 +95,7 @@ def translate(error: BaseException, address: PostgresAddress, *, is_write: bool)
 
 
 def translate_connect(error: BaseException, address: PostgresAddress) -> StoreError:
-    """What to tell whoever wanted a new connection: nothing was sent."""
+    """What to tell the caller who wanted a new connection: nothing was sent."""
     return StoreUnavailableError(str(address), _reason(error))
 
 

@@ -1,7 +1,7 @@
 """Hearing that something may be due: LISTEN, on a connection of its own.
 
-What another process makes due is told in the same transaction (`pg_notify` in the statements that write). Nothing
-depends on hearing it: a connection that is lost is made again after a while, and whoever waits is woken once then.
+What another process makes due is announced in the same transaction (`pg_notify` in the statements that write). Nothing
+depends on hearing it: a connection that is lost is made again after a while, and all watchers are woken once then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAUSE_MAX_SECONDS = 5.0
 
 
 class Listener:
-    """Rings for everybody who watches, when another process has said something."""
+    """Calls all watchers when another process has made something due."""
 
     def __init__(self, address: PostgresAddress, *, is_own: Callable[[int], bool]) -> None:
         self._address = address
@@ -45,7 +45,7 @@ class Listener:
             await asyncio.wait([task])
 
     def _hear(self, _connection: object, pid: int, _channel: str, _payload: object) -> None:
-        # What this process made due, it knows without being told.
+        # What this process made due, it knows already.
         if not self._is_own(pid):
             self._ring()
 
@@ -70,7 +70,7 @@ class Listener:
             lost = asyncio.Event()
             connection.add_termination_listener(lambda _: lost.set())
             await connection.add_listener(self._address.schema, self._hear)
-            # Something may have been said while nobody listened.
+            # Something may have been announced while no one listened.
             self._ring()
             await _until_lost(connection, lost)
         finally:

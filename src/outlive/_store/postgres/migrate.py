@@ -24,7 +24,7 @@ async def open_database(session: Session) -> None:
 
     Raises:
         UnfitServerError: this server cannot keep what we promise.
-        NotADatabaseError: the schema is somebody else's.
+        NotADatabaseError: the schema belongs to another program.
         SchemaTooNewError: a later release was here.
     """
     database, user = await check_server(session)

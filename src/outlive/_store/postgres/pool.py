@@ -3,10 +3,10 @@
 A pool holds at most so many connections and makes them when they are needed. A connection that failed in any way that
 is not the plain answer of a server is thrown away, and the next one who needs it makes another. A verb that may happen
 twice, such as one that only reads, does not hear of its first cut: it is asked again at once, over another connection.
-While the server is away, everybody waits a little longer before each try (up to `BACKOFF_MAX_SECONDS`), together: a
+While the server is away, all callers wait a little longer before each try (up to `BACKOFF_MAX_SECONDS`), together: a
 server that is starting is not met by a storm.
 
-A server may have no connection left for us. Then whoever wants one waits for his turn with those that his pool has; if
+A server may have no connection left for us. Then a caller waits for one of those that its pool has; if
 it has none, the other pools close what they can spare. A few connections are enough to get everything done.
 """
 
@@ -37,7 +37,7 @@ Verb = Callable[..., Coroutine[Any, Any, T]]
 
 
 class Pool:
-    """A few sessions, taken in turn; whoever finds none free waits.
+    """A few sessions, taken in turn; a caller that finds none free waits.
 
     Of those that are free `kept` stay open, even if another pool has none.
     """
@@ -54,7 +54,7 @@ class Pool:
         self._pause = BACKOFF_FIRST_SECONDS
         self._not_before = 0.0
         self._is_closed = False
-        self._washing: set[asyncio.Task[None]] = set()
+        self._resetting: set[asyncio.Task[None]] = set()
         self.pids: set[int] = set()
         """The server's processes that serve us."""
         self.others: list[Pool] = []
@@ -79,13 +79,13 @@ class Pool:
                     asyncio.get_running_loop().call_later(BACKOFF_MAX_SECONDS, self._slots.release)
                     continue
                 self._slots.release()
-                if not sum(other.spare() for other in self.others):
+                if not sum(other.close_idle() for other in self.others):
                     raise
             else:
                 self._taken.add(session)
                 return session
 
-    def spare(self) -> int:
+    def close_idle(self) -> int:
         """Close what is free and can be done without; how many that are."""
         spared, self._free = self._free[self._kept :], self._free[: self._kept]
         for session in spared:
@@ -117,18 +117,18 @@ class Pool:
         self.pids.discard(session.pid)
         self._slots.release()
 
-    def wash(self, session: Session) -> None:
-        """Let others have it, once nothing is left in it of what a user has set; nobody waits for that."""
+    def reset(self, session: Session) -> None:
+        """Let others have it, once nothing is left in it of what a user has set; no caller waits for that."""
         if self._address.pgbouncer or not session.is_open:
-            self.give(session)  # A pooler's sessions are the pooler's to wash.
+            self.give(session)  # The pooler resets its own sessions.
             return
-        task = own_task(self._wash(session), name="outlive-postgres-wash")
-        self._washing.add(task)
-        task.add_done_callback(self._washing.discard)
+        task = own_task(self._reset(session), name="outlive-postgres-reset")
+        self._resetting.add(task)
+        task.add_done_callback(self._resetting.discard)
 
-    async def _wash(self, session: Session) -> None:
+    async def _reset(self, session: Session) -> None:
         try:
-            await session.run(session.sql["wash_session"])
+            await session.run(session.sql["reset_session"])
         except ERRORS:
             self.drop(session)
         except BaseException:
@@ -173,13 +173,13 @@ class Pool:
         return await self.do(verb, *arguments, is_write=is_write)
 
     async def close(self, *, seconds: float = CLOSE_SECONDS) -> None:
-        """Close everything. What somebody still holds is cut off: a step that nobody waits for any more may have it,
+        """Close everything. What is still in use is cut off: a step that was given up may have it,
         and would keep what its transaction has locked for as long as it likes. So is what cannot be closed in time."""
         self._is_closed = True
         free, self._free = self._free, []
         closing = asyncio.gather(*(_close(session, seconds) for session in free))
-        if self._washing:
-            await asyncio.wait(self._washing, timeout=max(0.0, seconds))
+        if self._resetting:
+            await asyncio.wait(self._resetting, timeout=max(0.0, seconds))
         for session in self._taken:
             session.connection.terminate()
         await closing

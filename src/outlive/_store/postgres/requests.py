@@ -7,8 +7,8 @@ user is in no one's way.
 
 One statement with one JSON text writes the request, so that every driver can run it: asyncpg, psycopg (async and
 blocking) and SQLAlchemy (both, connections and sessions). None of them is imported: a connection is known by the module
-of its class, and whoever has one has imported its driver. Blocking ones are used on a thread, because their caller
-waits anyway.
+of its class, and a caller that has one has imported its driver. Blocking ones are used on a thread, because their
+caller waits anyway.
 """
 
 from __future__ import annotations

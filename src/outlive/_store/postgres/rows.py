@@ -2,7 +2,7 @@
 
 PostgreSQL has no text with a NUL in it, and Python has. The character U+0001 therefore begins an escape in every text
 that a user chooses: U+0001 b for a NUL, U+0001 a for itself. Texts without the two, which is to say all texts, lie in
-the database as they are. In JSON texts both are escaped by JSON. No id of a run has either of the two, but somebody may
+the database as they are. In JSON texts both are escaped by JSON. No id of a run has either of the two, but a caller may
 ask for one that has.
 """
 

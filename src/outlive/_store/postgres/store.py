@@ -2,7 +2,7 @@
 
 Commits go one after the other over a connection of their own, so that what is given to the store first is written
 first. Everything else shares a few connections; steps that write in a transaction of their own have others, because
-nobody knows how long they take.
+their time is not known.
 
 A verb that is cancelled goes on to its end: the caller stops waiting, the connection is not disturbed.
 """
@@ -51,7 +51,7 @@ from outlive.errors import StoreError
 SHARED_SESSIONS_MAX = 4
 STEP_SESSIONS_MAX = 16
 POOLED_STEP_SESSIONS_MAX = 4
-"""Behind a pooler, whose connections (20, if nobody says otherwise) are for all engines together."""
+"""Behind a pooler, whose connections (20 by default) are for all engines together."""
 TRANSACTION_SECONDS_MAX = 30.0
 
 T = TypeVar("T")
@@ -161,7 +161,7 @@ class PostgresStore:
         self._verbs.discard(task)
         self._commits.discard(task)
         if not task.cancelled():
-            task.exception()  # Nobody may be waiting for it any more.
+            task.exception()  # Its caller may have given up.
 
     def _pool(self, pool: Pool | None) -> Pool:
         self._check_process()
@@ -207,7 +207,7 @@ class PostgresStore:
     async def request_start(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""
         self._check_process()
-        # Not in the user's transaction: whoever writes an equal blob would have to wait for it.
+        # Not in the user's transaction: a writer of an equal blob would have to wait for it.
         await self.put_blobs(change.blobs)
         change = replace(change, blobs=[])
         return await requests.request_start(

@@ -2,7 +2,7 @@
 
 The step is given a handle (`handle`) that can do everything but end the transaction. A transaction that takes too long
 is ended for it, together with its connection. The server would not notice before the end of the statement that it is in
-the middle of, and keep all locks until then: so it is told (`end`).
+the middle of, and keep all locks until then: so the store ends its session (`end`).
 
 Whatever a step sets in its session (a role, a search path, a temporary table) is its own: the journal is written
 without it, and the next step does not find it.
@@ -106,7 +106,7 @@ class PostgresTransaction:
             if session.is_open and not session.is_in_transaction:
                 raise TransactionOverError("one of its statements has ended it")
             if self.handle.is_altered:
-                await session.run(session.sql["be_oneself"])
+                await session.run(session.sql["reset_role"])
             if behind is not None and [behind] != await read_journal(session, changes[0].journal, behind[0] - 1, 1):
                 return [(Outcome.CONFLICT, change.journal) for change in changes]
             outcomes = await self._append(session, changes)
@@ -131,14 +131,14 @@ class PostgresTransaction:
 
         Raises:
             StoreUnavailableError: behind a pooler, all of its connections are taken, maybe by transactions that wait
-            as this one does. Whoever makes way lets the others go on.
+            as this one does. One that gives up lets the others go on.
         """
         if not await self._flush(FLUSH_SECONDS_MAX if self._address.pgbouncer else None):
             reason = "the pooler has no connection left for the commits before this one; raise its default_pool_size"
             raise StoreUnavailableError(str(self._address), reason)
 
     def _take(self, over: str) -> Session:
-        """The session, which from now on is nobody else's."""
+        """The session, which from now on is the caller's alone."""
         session, self._session = self._session, None
         if session is None:
             raise TransactionOverError(self._over)
@@ -184,4 +184,4 @@ class PostgresTransaction:
             self._pool.drop(session)
             raise
         else:
-            self._pool.wash(session)
+            self._pool.reset(session)

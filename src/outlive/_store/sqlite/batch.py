@@ -1,7 +1,7 @@
 """Changes of any number of trees, written with a handful of statements.
 
 A batch is optimistic: it is written as if nothing conflicted, and the fence in commit_rows.sql makes the whole of
-it fail if something does (`Conflict`). Only then somebody has to look at each change (`commit`). An id that is taken
+it fail if something does (`Conflict`). Only then each change is looked at (`commit`). An id that is taken
 is not an accident but a normal answer to a start, so ids are looked up before.
 
 A tree that goes on as another one (it ends, and starts its heir under its own id) is part of a batch as well, because a
@@ -69,7 +69,7 @@ class Batch:
         journal = change.journal or self._plant(change)
         if not journal:
             if change.heir_of:
-                raise Conflict  # Nobody ends without the heir: the change that starts it conflicts, too.
+                raise Conflict  # A tree does not end without its successor: the change that starts it conflicts, too.
             return Outcome.CONFLICT, 0
         is_last = False
         root: Run | None = None

@@ -123,7 +123,7 @@ class Workers:
 
 
 def _is_stale(owner: Lease, now: int, stale_seconds: float) -> bool:
-    """Whether the lease of somebody who is not alive ended long enough ago."""
+    """Whether the lease of an owner that is not alive ended long enough ago."""
     return not stale_seconds or owner.expires_at is None or expiry(owner.expires_at, stale_seconds) <= now
 
 

@@ -228,7 +228,8 @@ class LockWait:
     """How a connection waits for the lock while another process writes.
 
     SQLite's own timeout looks ever more seldom, up to ten times a second, and between two commits of a busy process the
-    lock is free for microseconds: it can starve for seconds. Looking often makes it a lottery that everybody wins soon.
+    lock is free for microseconds: it can starve for seconds. Looking often makes it a lottery that each process wins
+    soon.
     """
 
     def __init__(self) -> None:
@@ -240,7 +241,8 @@ class LockWait:
         self._hurried_until = time.monotonic() + seconds
 
     def wait(self, tries: int) -> bool:
-        """Wait until the lock may be free; False when it is time to give up. SQLite asks when somebody else writes."""
+        """Wait until the lock may be free; False when it is time to give up. SQLite asks when another process
+        writes."""
         # By the clock and not by the tries: on a busy machine a short pause takes many times as long.
         now = time.monotonic()
         if not tries:

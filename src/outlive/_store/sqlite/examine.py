@@ -16,7 +16,7 @@ from outlive._store.sqlite.writer import WriteVerb, each
 from outlive._store.tables.rows import to_json
 
 FAULTS_MAX = 100
-"""Of each kind, that are told of the file as a whole."""
+"""Of each kind, that are reported of the file as a whole."""
 
 
 A = TypeVar("A")
@@ -102,7 +102,7 @@ def _rows(session: Session, name: str, wanted: str) -> Iterable[Any]:
 
 
 def _to_row(row: bytes) -> RunRow:
-    # A byte that is no text any more becomes a character that is none: whoever compares will see it.
+    # A byte that is no text any more becomes a character that is none: a comparison will show it.
     text = row.decode("utf-8", "replace")
     key, id, journal, number, root_id, *_ = msgspec.json.decode(text)
     return row_of(decode_run(row), key=key, journal=journal, number=number, id=id, root_id=root_id)

@@ -22,7 +22,7 @@ _locks: dict[int, threading.Lock] = {}
 
 
 def opening() -> threading.Lock:
-    """Held by whoever creates the file or opens a connection; a forked process has one of its own."""
+    """Held while the file is created or a connection is opened; a forked process has one of its own."""
     # Another thread of the parent may have held that of the parent at the moment of the fork.
     return _locks.setdefault(os.getpid(), threading.Lock())
 
@@ -52,7 +52,7 @@ def create_file(path: Path) -> None:
 
 
 def find_network(folder: Path, *, mounts: str | None = None) -> str | None:
-    """The kind of network file system that the folder is on; None if it is on a local one, or nobody can tell."""
+    """The kind of network file system that the folder is on; None if it is on a local one, or that is not known."""
     kinds = {}
     for line in (read_mounts() if mounts is None else mounts).splitlines():
         mount, _, kind = line.partition(" - ")

@@ -30,7 +30,7 @@ class WorkerLocks:
         self._path = path
         self._holding = self._asking = -1
         self.inode: int | None = None
-        """Which file the locks are in. Somebody may delete the file, and then there are two that know nothing of
+        """Which file the locks are in. A person may delete the file, and then there are two that know nothing of
         each other; a lock in the other one is not asked for."""
         self.held: set[str] = set()
         _everyone.add(self)
@@ -61,7 +61,7 @@ class WorkerLocks:
             set_byte_lock(self._holding, _byte_of(worker_id), is_held=False)
 
     def is_held(self, worker_id: str) -> bool:
-        """Whether somebody holds this worker's lock; also if there is no telling: then the lease decides."""
+        """Whether this worker's lock is held; also if there is no telling: then the lease decides."""
         return is_byte_locked(self._asking, _byte_of(worker_id))
 
     def close(self) -> None:

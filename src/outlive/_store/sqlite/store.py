@@ -97,8 +97,8 @@ class SqliteStore:
         if writer is None or reader is None or self._process != os.getpid():
             return
         # If another process keeps the file locked, all that is queued has so long together, not each for itself.
-        for lane in (writer, reader):
-            lane.session.lock_wait.hurry(CLOSE_SECONDS)
+        for thread in (writer, reader):
+            thread.session.lock_wait.hurry(CLOSE_SECONDS)
         if self._locks.held:
             # A store that cannot even write this down has workers that look dead, and that is true enough.
             with suppress(StoreError):
@@ -108,7 +108,7 @@ class SqliteStore:
         await reader.stop()
         await writer.stop()
         self._locks.close()
-        # Closed by whoever opened it: a fork may open it again as its own.
+        # Closed by the process that opened it: a fork may open it again as its own.
         self._process = 0
 
     def now(self) -> int:
@@ -149,7 +149,7 @@ class SqliteStore:
         return await self.write(DELIVER, (messages, start, inbox_messages_max))
 
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> SqliteTransaction:
-        """See `Store`. At most `transaction.SECONDS_MAX`, because nobody else can write meanwhile."""
+        """See `Store`. At most `transaction.SECONDS_MAX`, because no other process can write meanwhile."""
         beginning: asyncio.Future[SqliteTransaction] = self.write(BEGIN, seconds_max)
         try:
             return await asyncio.shield(beginning)
@@ -275,6 +275,6 @@ class SqliteStore:
 
 
 def _abandon(beginning: asyncio.Future[SqliteTransaction]) -> None:
-    """End a transaction that nobody waits for any more."""
+    """End a transaction whose caller has given up."""
     if not beginning.cancelled() and beginning.exception() is None:
         beginning.result().abandon()

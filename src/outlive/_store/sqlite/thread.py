@@ -1,7 +1,7 @@
 """One thread writes and another one reads; the event loop only queues and hears.
 
-A lane takes everything that is queued, does it, and answers all of it with one call back into the event loop.
-What a job does is a verb; what the verbs of a lane are given is up to the lane (`writer` has the other one).
+A thread takes everything that is queued, does it, and answers all of it with one call back into the event loop.
+What a job does is a verb; what its verbs are given is up to the thread (`writer` has the other one).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Job:
     error: BaseException | None = None
 
 
-class Lane(ABC):
+class StoreThread(ABC):
     """A thread with a connection of its own that works through a queue."""
 
     def __init__(self, session: Session, *, name: str) -> None:
@@ -64,7 +64,7 @@ class Lane(ABC):
         await asyncio.shield(self._ended)
 
     def settle(self, jobs: list[Job]) -> None:
-        """Tell the callers of these jobs now; nobody is told twice."""
+        """Answer the callers of these jobs now; no caller is answered twice."""
         self._call(_settle, jobs)
 
     def time(self) -> float:
@@ -108,7 +108,7 @@ class Lane(ABC):
                 log.exception("the store's thread %s failed between two jobs", self._name)
 
     def _take_jobs(self, *, at_once: bool = False) -> tuple[list[Job], bool]:
-        """Everything that is queued, waiting for the first; False when the lane is to end after it.
+        """Everything that is queued, waiting for the first; False when the thread is to end after it.
 
         `at_once`: all of it, however much, and without waiting.
         """
@@ -128,10 +128,10 @@ class Lane(ABC):
         try:
             self._loop.call_soon_threadsafe(callback, jobs)
         except RuntimeError:
-            """The loop has been closed: nobody waits for an answer."""
+            """The loop has been closed: no caller waits for an answer."""
 
 
-class Reader(Lane):
+class Reader(StoreThread):
     """Does one job after the other; never waits for a commit."""
 
     def work(self, jobs: list[Job]) -> None:

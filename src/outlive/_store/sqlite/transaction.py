@@ -1,15 +1,15 @@
 """The transaction of a step, on the writer's own connection.
 
-While it is open the writer thread serves nobody else: it runs the step's statements as they come, and the other write
-verbs wait in its queue. At the end everything that waits is written in the same transaction, then the step's own
+While it is open the writer thread serves no other caller: it runs the step's statements as they come, and the other
+write verbs wait in its queue. At the end everything that waits is written in the same transaction, then the step's own
 changes, and one COMMIT makes it all durable: the end of a transaction is one more member of a group commit. If the
 step's changes conflict, all of it is rolled back, and the others are written again without it.
 
 Time
 ----
-Nobody in any process can write while it is open, nor renew a lease. Others wait `BUSY_SECONDS` for their turn, so a
-transaction gets less than that, and whoever has waited gets a moment before the next one may begin. A transaction whose
-time is up is rolled back; its step hears of it with its next call.
+No process can write while it is open, or renew a lease. Others wait `BUSY_SECONDS` for their turn, so a transaction
+gets less than that, and a process that has waited gets a moment before the next one may begin. A
+transaction whose time is up is rolled back; its step hears of it with its next call.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ STEPS_PER_LOOK = 10_000
 
 
 def _running() -> Future[Any]:
-    """A future that nobody can cancel: what was asked for is done."""
+    """A future that cannot be cancelled: what was asked for is done."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
@@ -102,7 +102,7 @@ class SqliteTransaction:
             await asyncio.wrap_future(self._submit(End(())).future)
 
     def abandon(self) -> None:
-        """Roll back soon; nobody waits for it."""
+        """Roll back soon; no caller waits for it."""
         self._submit(End(()))
 
     def _ask(self, query: str, args: tuple[Any, ...]) -> Future[Answer]:
@@ -117,7 +117,7 @@ class SqliteTransaction:
         return request
 
     def close(self, reason: str) -> None:
-        """From now on every call is told the reason; so are those that came too late to be served."""
+        """From now on every call fails with the reason; so do those that came too late to be served."""
         with self._lock:
             self._over = self._over or reason
         while not self.requests.empty():
@@ -190,7 +190,7 @@ class _Sitting:
 
     def _lateness(self) -> str:
         return (
-            f"it was open for {self._seconds:g} s, while nobody else can write, and was rolled back; "
+            f"it was open for {self._seconds:g} s, while no other process can write, and was rolled back; "
             f"do what takes long in another step"
         )
 
@@ -249,7 +249,7 @@ class _Sitting:
 def _begin(writer: Writer, job: Job) -> None:
     """Serve one transaction from its beginning to its end."""
     if job.future.done():
-        return  # Nobody waits for it any more.
+        return  # Its caller has given up.
     try:
         writer.bound(BEGIN_WRITE)
     except Refused as refusal:

@@ -4,8 +4,8 @@ Group commit
 ------------
 Whatever is queued while a transaction is being committed goes into the next one, whichever verbs it is. The
 one wait for the disk and the one call back into the event loop are shared by all of it. If anything in a group
-fails, the group is rolled back and each job is done again in a transaction of its own, so that nobody suffers
-for somebody else.
+fails, the group is rolled back and each job is done again in a transaction of its own, so that no job fails
+because of another one.
 
 A verb is given the arguments of all its jobs in the group at once: `commit` makes a handful of statements of
 them. If one statement is all that a group needs, that statement is the transaction.
@@ -14,7 +14,7 @@ A transaction that a step has open (`transaction`) keeps the thread until it end
 connection would wait for ever for changes that are queued behind it. What is queued by then is written with its end.
 
 Checkpoints move pages from the WAL into the file, and wait for the disk too. They are made after the jobs have
-been answered and when nobody waits; only a WAL that has grown far too large makes somebody wait.
+been answered and when no job waits; only a WAL that has grown far too large makes jobs wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from outlive._store.sqlite.query import (
     SAVEPOINT,
     Value,
 )
-from outlive._store.sqlite.thread import Job, Lane, explain, recover
+from outlive._store.sqlite.thread import Job, StoreThread, explain, recover
 from outlive._store.tables.journal_rows import Conflict
 from outlive.errors import InternalError, StoreError, StoreMovedError
 from outlive.telemetry import log
@@ -44,7 +44,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 CHECKPOINT_PAGES = 1_000
-"""Pages written before the writer makes a checkpoint, if nobody waits."""
+"""Pages written before the writer makes a checkpoint, if no job waits."""
 CHECKPOINT_PAGES_MAX = 8_000
 """Pages written before it makes one in any case."""
 
@@ -77,7 +77,7 @@ def each(do: Callable[[Session, A], T]) -> WriteVerb[A, T]:
     return WriteVerb(run)
 
 
-class Writer(Lane):
+class Writer(StoreThread):
     """Does all jobs of a group in one transaction."""
 
     def __init__(self, session: Session, *, name: str) -> None:
@@ -149,7 +149,7 @@ class Writer(Lane):
                 return
 
     def write_within(self, jobs: list[Job]) -> None:
-        """Do all in the transaction that is open, and leave it open; nobody suffers for somebody else.
+        """Do all in the transaction that is open, and leave it open; no job fails because of another one.
 
         Raises:
             apsw.Error: the store refuses, and nothing of the transaction may be committed.
@@ -214,7 +214,7 @@ class Writer(Lane):
         return True
 
     def bound(self, statement: str, values: Sequence[Value] = ()) -> None:
-        """Run a statement that begins or ends a transaction: if the store refuses it, it refuses everybody."""
+        """Run a statement that begins or ends a transaction: if the store refuses it, all jobs of the group fail."""
         try:
             self.session.connection.execute(statement, values)
             self.session.check_file()

@@ -1,7 +1,7 @@
 """What the stores do alike.
 
 A user's own tables in a SQLite database, written in the transaction of a step. The SQLite store keeps them in its file,
-the in-memory store in a database of its own that nobody else sees. Both give the same handle, so a step that is tested
+the in-memory store in a database of its own that no one else sees. Both give the same handle, so a step that is tested
 on "memory:" runs as it is on "sqlite:".
 
 * `guard`: what a step may not do to the database that its journal lies in.

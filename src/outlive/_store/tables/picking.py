@@ -1,6 +1,6 @@
 """Which of the runs that are due one claim takes: oldest wake-up first, and not too many orphans.
 
-Both lists come from the index of claiming, each sorted by wake-up: runs that nobody owns, and orphans, whose owners are
+Both lists come from the index of claiming, each sorted by wake-up: runs without an owner, and orphans, whose owners are
 not live. However many orphans there are, what their own limit leaves of the claim goes to the others.
 """
 

@@ -1,10 +1,10 @@
 """Columns of Outlive's own tables to values of the model, and back: the same in every database.
 
-Columns hold what somebody searches or a person wants to read; waits, tags, results and failures are JSON texts. What a
+Columns hold what is searched or what a person wants to read; waits, tags, results and failures are JSON texts. What a
 database cannot hold as it is, a user's text or a message's, goes through a function of its store (`Text`).
 
-A row that somebody or something has damaged is a value too: it says what of it cannot be read, and everybody who reads
-many rows gets all the others. It is logged and counted once (`outlive.telemetry.damaged_rows`).
+A damaged row is a value too: it says what of it cannot be read, and a caller who reads many rows gets all the others.
+It is logged and counted once (`outlive.telemetry.damaged_rows`).
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ BEGIN
         END LOOP;
     ELSIF v_has_rest AND p_rest ? 'guarded' THEN
         -- Journals that forget. Where others have written and forgotten, while we look, what would stand in our way, the
-        -- fence below would let us pass: so nobody looks before those who came first are done.
+        -- fence below would let us pass: so no call looks before those that came first are done.
         PERFORM FROM {schema}.runs
         WHERE key = ANY (p_root_key || ARRAY(SELECT value::bigint FROM jsonb_array_elements(p_rest -> 'guarded')))
         ORDER BY key
@@ -162,7 +162,7 @@ BEGIN
             WHERE wanted.key IS NOT NULL AND wanted.key <> ALL (coalesce(v_found, '{}'));
         END IF;
         v_is_due := v_is_due OR v_is_planted;
-        -- A tree that brings more than itself takes all of that along when its id is taken: somebody has to look.
+        -- A tree that brings more than itself takes all of that along when its id is taken: the careful way has to look.
         IF lost IS NOT NULL AND v_has_rest AND p_rest ? 'must' AND EXISTS (
             SELECT FROM jsonb_array_elements(p_rest -> 'must') WHERE value::bigint = ANY (lost)
         ) THEN

@@ -30,7 +30,7 @@ BEGIN
                 RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'this run was requested and is not there yet';
             END IF;
             v_verdict := 'unknown run';
-        -- A sender that asks again, because it never heard the answer, is told that all is well, also after the end.
+        -- A sender that asks again, because it never heard the answer, learns that all is well, also after the end.
         ELSIF v_message ->> 'key' <> '' AND EXISTS (
             SELECT FROM {schema}.inbox_keys AS seen
             WHERE seen.journal = v_run.journal AND md5(seen.key) = md5(v_message ->> 'key')

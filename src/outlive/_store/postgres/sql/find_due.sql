@@ -1,6 +1,6 @@
--- What worker $2 could claim of the definitions $3: the first $4 of nobody's runs and the one after them, and the first
+-- What worker $2 could claim of the definitions $3: the first $4 without an owner and the one after them, and the first
 -- $5 orphans and the one after them. Orphans are runs of owners who have not been alive for $6 microseconds; with $5 = 0
--- nobody looks for any. And whether users have asked for runs that are not there yet.
+-- none are looked for. And whether users have asked for runs that are not there yet.
 --
 -- Each pair of an owner and a definition is one short walk in the
 -- index, however many runs are due, asleep or ended; owners are found by steps from one to the next.

@@ -1,4 +1,4 @@
--- What these cells hold, and the instant; nobody else changes them until the end of the transaction. All lock them in
+-- What these cells hold, and the instant; no other transaction changes them until the end of the transaction. All lock them in
 -- the same order.
 SELECT cell.name, cell.data, {instant}($1) AS now
 FROM {schema}.cells AS cell

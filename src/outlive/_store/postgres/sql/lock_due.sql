@@ -1,6 +1,6 @@
 -- The first $5 of the runs $4 that are still due and free at $1, locked, with the last events of their journals. Locked
--- ones are somebody else's by now. They are all orphans (of owners who have not been alive for $7 microseconds) if $6,
--- else nobody's runs.
+-- ones are being taken by other workers. They are all orphans (of owners who have not been alive for $7 microseconds) if $6,
+-- else runs without an owner.
 --
 -- Columns are wrapped (`+ 0`, `|| ''`) so that no index but that of the keys fits: the planner likes to combine it with
 -- the index of claiming, and walks over all runs that are asleep for that.

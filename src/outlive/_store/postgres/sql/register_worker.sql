@@ -1,4 +1,4 @@
--- Begin a session, and forget those that nobody will ask for again: retired, or long expired, and without a tree.
+-- Begin a session, and forget those that are of no use any more: retired, or long expired, and without a tree.
 WITH clock AS MATERIALIZED (
     SELECT {instant}($1) AS now
 ),

@@ -1,4 +1,4 @@
--- Forget sessions that nobody will ask for again: retired, or expired before ?1, and without a tree.
+-- Forget sessions that are of no use any more: retired, or expired before ?1, and without a tree.
 DELETE FROM outlive_workers
 WHERE
     (is_retired OR expires_at < ?1)

@@ -11,13 +11,13 @@ AND (:owner IS NULL OR run.owner = :owner)
 AND (NOT :roots_only OR run.number = 0)
 AND (:tags IS NULL OR NOT EXISTS (
     SELECT 1
-    FROM json_each(:tags) AS wish
-    -- In the table and not in the row, whose JSON may be damaged: that would fail for everybody.
+    FROM json_each(:tags) AS wanted
+    -- In the table and not in the row, whose JSON may be damaged: that would fail the whole list.
     WHERE NOT EXISTS (
         SELECT 1
         FROM outlive_tags AS tag
         WHERE
-            tag.name = wish.key AND tag.value = wish.value
+            tag.name = wanted.key AND tag.value = wanted.value
             AND tag.created_at = run.created_at AND tag.run_key = run.key
     )
 ))
