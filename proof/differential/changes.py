@@ -97,9 +97,9 @@ class Drafter:
             consumed=write.consumed,
             # A tree goes on as a new one when it knows all its children: one that is ahead of the oracle does not yet.
             starts=[
-                _plant(start, oracle, known.runs if start.heir_of else None)
+                _plant(start, oracle, known.runs if start.successor_of else None)
                 for start in write.starts
-                if not (start.heir_of and write.lag)
+                if not (start.successor_of and write.lag)
             ],
         )
 
@@ -170,7 +170,7 @@ def _plant(new: NewTree, oracle: Oracle, ending: dict[int, Run] | None = None) -
     fold = Fold(new.id)
     fold.apply(event)
     rows = [seal(event, salt=salt_of(new.number), seq=0)]
-    change = Change(journal=0, after=-1, rows=rows, runs=[fold.root], heir_of=new.heir_of)
+    change = Change(journal=0, after=-1, rows=rows, runs=[fold.root], successor_of=new.successor_of)
     change.is_guarded = new.is_guarded
     change.blobs = [blob(each) for each in new.blobs]
     if new.aside is not None:

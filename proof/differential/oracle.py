@@ -93,11 +93,11 @@ class Oracle:
             self.world.blobs[blob.id] = blob.data
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
-        if change.heir_of in trees and trees[change.heir_of].has_ended:
-            self._inherit(tree, trees[change.heir_of])
+        if change.successor_of in trees and trees[change.successor_of].has_ended:
+            self._inherit(tree, trees[change.successor_of])
         for start in change.starts:
             outcome, _ = self._try(start)
-            if outcome is Outcome.CONFLICT and start.heir_of:
+            if outcome is Outcome.CONFLICT and start.successor_of:
                 raise Conflict
         for message in change.messages:
             self._post(message, most=None)
@@ -117,10 +117,10 @@ class Oracle:
             raise Conflict
         tree.runs[run.number] = replace(tree.runs[run.number], id=run.id, root_id=run.root_id, parent_id=run.parent_id)
 
-    def _inherit(self, heir: Tree, ancestor: Tree) -> None:
-        heir.inbox += [mail for mail in ancestor.inbox if mail.run == 0]
+    def _inherit(self, successor: Tree, ancestor: Tree) -> None:
+        successor.inbox += [mail for mail in ancestor.inbox if mail.run == 0]
         ancestor.inbox = [mail for mail in ancestor.inbox if mail.run]
-        heir.keys |= ancestor.keys
+        successor.keys |= ancestor.keys
         ancestor.keys = set()
 
     def _forget(self, tree: Tree, gone: Forgotten) -> None:

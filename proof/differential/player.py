@@ -73,7 +73,7 @@ class Player:
             renames=[replace(run, journal=await self._handle(run.journal)) for run in change.renames],
             consumed=[await self._message_id(name) for name in draft.consumed],
             starts=[await self._change(start) for start in draft.starts],
-            heir_of=await self._handle(change.heir_of) if change.heir_of else 0,
+            successor_of=await self._handle(change.successor_of) if change.successor_of else 0,
         )
 
     def _tell(self, changes: Sequence[Change], outcomes: Sequence[tuple[Outcome, int]]) -> Any:

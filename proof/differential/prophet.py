@@ -85,7 +85,7 @@ class Prophet:
             renames=[replace(run, journal=self._number(run.journal)) for run in change.renames],
             consumed=[mail.get(name, UNKNOWN) for name in draft.consumed],
             starts=[self._change(start) for start in draft.starts],
-            heir_of=self._number(change.heir_of) if change.heir_of else 0,
+            successor_of=self._number(change.successor_of) if change.successor_of else 0,
         )
 
     def _commit(self, plan: Plan) -> Any:

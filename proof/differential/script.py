@@ -82,7 +82,7 @@ class Author:
         numbers = [tree.runs[0].nonce for tree in trees.values() if not (is_open and tree.has_ended)]
         return self._random.choice(numbers) if numbers else self._random.randint(1, 3)
 
-    def _tree(self, *, id: str = "", aside: tuple[int, str] | None = None, heir_of: int = 0) -> NewTree:
+    def _tree(self, *, id: str = "", aside: tuple[int, str] | None = None, successor_of: int = 0) -> NewTree:
         self._trees += 1
         choose = self._random.choice
         return NewTree(
@@ -92,7 +92,7 @@ class Author:
             choose(["", *WORKERS]),
             choose(TAGS),
             aside,
-            heir_of,
+            successor_of,
             self._some(1),
             self._chance(0.2),
         )
@@ -161,9 +161,9 @@ class Author:
         roots = [each.runs[0] for each in self._oracle.world.trees.values()]
         id = next((root.id for root in roots if root.nonce == tree), "a")
         aside = None if self._chance(0.05) else (tree, self._free_name(id))
-        heir = self._tree(id=id, aside=aside, heir_of=tree)
+        successor = self._tree(id=id, aside=aside, successor_of=tree)
         write = self._write_of(tree, may_send=may_send)
-        starts = [*write.starts, heir]
+        starts = [*write.starts, successor]
         self._random.shuffle(starts)
         return replace(write, moves=(*write.moves[:2], "go on"), starts=tuple(starts))
 
@@ -175,8 +175,8 @@ class Author:
         tree = self._any_tree(is_open=False)
         roots = [each.runs[0] for each in self._oracle.world.trees.values()]
         id = next((root.id for root in roots if root.nonce == tree), "a")
-        heir_of = tree if self._chance(0.5) else 0
-        new = self._tree(id=id, aside=(tree, self._free_name(id)), heir_of=heir_of)
+        successor_of = tree if self._chance(0.5) else 0
+        new = self._tree(id=id, aside=(tree, self._free_name(id)), successor_of=successor_of)
         closing = (Write(tree, ("cancel",)),) if self._chance(0.5) else ()
         return Operation("commit", (*closing, new))
 

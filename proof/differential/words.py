@@ -46,7 +46,7 @@ class NewTree(Part):
     tags: dict[str, str] = field(default_factory=dict)
     aside: tuple[int, str] | None = None
     """A tree that takes another name before."""
-    heir_of: int = 0
+    successor_of: int = 0
     blobs: tuple[int, ...] = ()
     is_guarded: bool = False
 

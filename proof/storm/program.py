@@ -48,8 +48,8 @@ async def relay(plan: Relay) -> int:
             total += await outlive.wait_for_signal("go", int)
         await steps.work(plan.place, 1)
         if plan.generations:
-            heir = replace(plan, generations=plan.generations - 1, place=plan.place + 1, total=total)
-            outlive.continue_as_new(heir)
+            successor = replace(plan, generations=plan.generations - 1, place=plan.place + 1, total=total)
+            outlive.continue_as_new(successor)
         if plan.ending == "wait":
             await outlive.wait_for_signal("never")
         return total
@@ -135,8 +135,8 @@ async def perform_nested(op: Op) -> int:
             await outlive.start(program, Program(op.parts), detached=True, id=op.id)
             return op.value
         case "lineage":
-            heir = Relay(op.fails, each=0, place=op.place, total=op.value)
-            return await (await outlive.start(relay, heir, detached=True, id=op.id)).result()
+            successor = Relay(op.fails, each=0, place=op.place, total=op.value)
+            return await (await outlive.start(relay, successor, detached=True, id=op.id)).result()
         case "booking":
             return (await steps.book(op.place, op.value)).value
         case _:

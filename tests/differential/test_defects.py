@@ -28,12 +28,12 @@ class Defective(MemoryStore):
 
 
 class SwallowsMail(Defective):
-    """An heir loses what waited for a tree."""
+    """A successor loses what waited for a tree."""
 
-    def _inherit(self, heir: Tree, ancestor: int) -> None:
-        super()._inherit(heir, ancestor)
+    def _inherit(self, successor: Tree, ancestor: int) -> None:
+        super()._inherit(successor, ancestor)
         if ancestor:
-            heir.inbox = {}
+            successor.inbox = {}
 
 
 class WakesLate(Defective):

@@ -10,7 +10,9 @@ from proof.differential.words import Letter, NewTree, Operation, Write
 FOUND = {
     "a child that is born in the change that ends its tree, and moves aside with it": [
         Operation("commit", (NewTree(1, "a"),)),
-        Operation("commit", (Write(1, ("spawn", "go on"), starts=(NewTree(2, "a", aside=(1, "a.1"), heir_of=1),)),)),
+        Operation(
+            "commit", (Write(1, ("spawn", "go on"), starts=(NewTree(2, "a", aside=(1, "a.1"), successor_of=1),)),)
+        ),
         Operation("list", ids=("a.1",), numbers=(9, 0, 1, 0, 0, 0), tags={"size": "x"}),
     ],
     "two starts of one id in a transaction: the second one is left out": [
@@ -20,14 +22,14 @@ FOUND = {
     "a start in a transaction that brings more than itself, and whose id is taken: it is left out": [
         Operation("commit", (NewTree(1, "a"),)),
         Operation("commit", (Write(1, ("succeed",)), NewTree(2, "b"), NewTree(3, "c"))),
-        Operation("transact", (Write(2, ("step",), starts=(NewTree(4, "c", heir_of=1),)),), name="n1"),
+        Operation("transact", (Write(2, ("step",), starts=(NewTree(4, "c", successor_of=1),)),), name="n1"),
         Operation("transact", (Write(2, ("step",), starts=(NewTree(5, "c", aside=(1, "a.1")),)),), name="n2"),
     ],
     "a tree that moves aside to an id that was taken a moment before": [
         Operation("commit", (NewTree(1, "a"),)),
         Operation(
             "commit",
-            (Write(1, ("go on",), starts=(NewTree(2, "b"), NewTree(3, "a", aside=(1, "b"), heir_of=1))),),
+            (Write(1, ("go on",), starts=(NewTree(2, "b"), NewTree(3, "a", aside=(1, "b"), successor_of=1))),),
         ),
     ],
     "a tree that wants an id a moment before it becomes free": [

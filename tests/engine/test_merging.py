@@ -50,7 +50,7 @@ def test_merged_change_forgets_what_its_last_snapshot_stands_for() -> None:
 
 
 def test_nothing_of_a_change_is_left_out() -> None:
-    """Whatever a change may carry has a place in the merged one; an heir is a new tree and is never merged."""
+    """Whatever a change may carry has a place in the merged one; a successor is a new tree and is never merged."""
     assert {field.name for field in fields(Change)} == {
         "journal",
         "after",
@@ -64,5 +64,5 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "messages",
         "forgets",
         "is_guarded",
-        "heir_of",
+        "successor_of",
     }

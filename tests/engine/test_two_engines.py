@@ -118,7 +118,7 @@ async def test_a_zombie_commits_nothing(place: Place) -> None:
         await stage.gate("epoch 1").reached()
         place.clock.skip(seconds=2 * LEASE)
 
-        async with place.engine(lease_seconds=LEASE) as heir:
+        async with place.engine(lease_seconds=LEASE) as successor:
             await stage.gate("epoch 2").reached()
             await stage.gate("epoch 2").reached()
             zombie_run = stage.gate("epoch 1")
@@ -126,7 +126,7 @@ async def test_a_zombie_commits_nothing(place: Place) -> None:
             await until_conflict(zombie)
             stage.gate("epoch 2").open()
 
-            run = heir.get("run-1")
+            run = successor.get("run-1")
             assert [2, 2] == await in_time(run.result())
             assert 3 == len(await events_of(run, StepSucceeded))
             assert 0 == zombie.counters.runs_ended
@@ -141,12 +141,12 @@ async def test_a_zombie_cancels_what_it_has_running(place: Place) -> None:
         await stage.gate("beat").reached()
         place.clock.skip(seconds=2 * LEASE)
 
-        async with place.engine(lease_seconds=LEASE) as heir:
+        async with place.engine(lease_seconds=LEASE) as successor:
             await stage.gate("epoch 2").reached()
             stage.gate("beat").open()
             await until_calls("epoch 1 cancelled")
             stage.gate("epoch 2").open()
-            assert 2 == await in_time(heir.get("run-1").result())
+            assert 2 == await in_time(successor.get("run-1").result())
 
 
 @outlive.step

@@ -280,8 +280,8 @@ async def test_nothing_is_told_that_is_not_durable(place: Place) -> None:
         assert told("attempt_succeeded") == [("attempt_succeeded", "CHECK")]
 
         await go_silent(stores[0], worker_of(zombie).id)
-        async with place.engine() as heir:
-            await in_time(heir.get("order-1").result())
+        async with place.engine() as successor:
+            await in_time(successor.get("order-1").result())
             del stores[0].gates["commit"]
             blocked.set()
             assert await committer_of(zombie).drain(patience_seconds=1)

@@ -145,15 +145,15 @@ async def test_mail_that_crosses_with_suspending_wakes_the_run(
 
 
 async def test_child_that_is_born_in_the_last_change_moves_aside_with_its_tree(store: PostgresStore) -> None:
-    """Continue-as-new in one change: a child, the end, the heir under the same id, and a child of the heir."""
+    """Continue-as-new in one change: a child, the end, the successor under the same id, and a child of that."""
     tree = await begin(store)
     old = get_runs_aside(tree.fold.root, "run-1~old")
-    heir = new_tree(store, "run-1")
-    heir.renames, heir.heir_of = [replace(run, journal=tree.journal) for run in old], tree.journal
+    successor = new_tree(store, "run-1")
+    successor.renames, successor.successor_of = [replace(run, journal=tree.journal) for run in old], tree.journal
     child = tree.change(created(store, run=1, call="child")).runs[-1]
-    heir.runs = [*heir.runs, child]
+    successor.runs = [*successor.runs, child]
     last = tree.change(
-        created(store, run=1, call="child"), RunSucceeded(at=store.now(), result=value(1)), starts=[heir]
+        created(store, run=1, call="child"), RunSucceeded(at=store.now(), result=value(1)), starts=[successor]
     )
 
     ((outcome, _),) = await store.commit([last])
@@ -192,12 +192,12 @@ async def test_id_that_two_changes_of_a_batch_want_goes_to_the_first(store: Post
 async def test_id_that_two_starts_of_a_change_want_goes_to_the_first(store: PostgresStore) -> None:
     """Also when the second one only pushes its ancestor there: then the tree cannot end."""
     tree = await begin(store, "old")
-    heir = new_tree(store, "old")
-    heir.renames = [replace(tree.fold.root, id="wanted", root_id="wanted", journal=tree.journal)]
-    heir.heir_of = tree.journal
+    successor = new_tree(store, "old")
+    successor.renames = [replace(tree.fold.root, id="wanted", root_id="wanted", journal=tree.journal)]
+    successor.successor_of = tree.journal
 
     outcome = await tree.try_write(
-        RunSucceeded(at=store.now(), result=value(1)), starts=[new_tree(store, "wanted"), heir]
+        RunSucceeded(at=store.now(), result=value(1)), starts=[new_tree(store, "wanted"), successor]
     )
 
     assert outcome is Outcome.CONFLICT

@@ -12,7 +12,7 @@ from tests.store import (
     test_conformance_catches_bugs_of_cells,
     test_conformance_catches_bugs_of_checkpoints,
     test_conformance_catches_bugs_of_forgetting,
-    test_conformance_catches_bugs_of_heirs,
+    test_conformance_catches_bugs_of_successors,
 )
 
 FILES = (
@@ -20,7 +20,7 @@ FILES = (
     test_conformance_catches_bugs_of_cells,
     test_conformance_catches_bugs_of_checkpoints,
     test_conformance_catches_bugs_of_forgetting,
-    test_conformance_catches_bugs_of_heirs,
+    test_conformance_catches_bugs_of_successors,
 )
 FAILURES_MAX = 60
 """Of several hundred tests."""

@@ -39,8 +39,8 @@ def letter(run_id: str) -> dict[str, Any]:
 
 
 ENDED = replace(new_tree(store, "run-1").runs[0], status=RunStatus.CONTINUED, journal=1)
-HEIR = tree("run-1", renames=[renamed(1, "run-1~gen1")], heir_of=1)
-GOES_ON = replace(step(1), runs=[ENDED], starts=[HEIR])
+SUCCESSOR = tree("run-1", renames=[renamed(1, "run-1~gen1")], successor_of=1)
+GOES_ON = replace(step(1), runs=[ENDED], starts=[SUCCESSOR])
 """Tree 1 ends, and goes on as the next generation."""
 REPLACING = tree("old", renames=[renamed(3, "old~old1")])
 RELEASED = replace(step(4), runs=[replace(ENDED, status=RunStatus.WAITING, journal=4, owner="")])
@@ -48,30 +48,32 @@ RELEASED = replace(step(4), runs=[replace(ENDED, status=RunStatus.WAITING, journ
 AT_ONCE: dict[str, list[Change]] = {
     "nothing that moves": [tree("a"), tree("b"), step(1), step(1, **letter("a"))],
     "a rename alone": [REPLACING],
-    "an heir alone": [tree("heir", heir_of=1)],
+    "a successor alone": [tree("successor", successor_of=1)],
     "the next generation": [GOES_ON],
     "the next generation, with a message to it": [replace(GOES_ON, **letter("run-1"))],
     "the next generation beside others": [GOES_ON, tree("another"), step(2, **letter("another"))],
     "two next generations": [
         GOES_ON,
-        replace(step(2), runs=[replace(ENDED, journal=2)], starts=[tree("run-2", heir_of=2)]),
+        replace(step(2), runs=[replace(ENDED, journal=2)], starts=[tree("run-2", successor_of=2)]),
     ],
     "mail of another tree than the released one": [RELEASED, step(5, consumed=[1])],
 }
 ONE_BY_ONE: dict[str, list[Change]] = {
     "a rename beside something else": [REPLACING, step(2)],
-    "an heir beside something else": [tree("heir", heir_of=1), step(2)],
+    "a successor beside something else": [tree("successor", successor_of=1), step(2)],
     "another one takes the id": [GOES_ON, tree("run-1")],
     "another one takes an id like that of an earlier generation": [GOES_ON, tree("run-1~gen1")],
     "a start takes the id": [GOES_ON, step(2, starts=[tree("run-1")])],
     "a message to the id": [GOES_ON, step(2, **letter("run-1"))],
     "a message to a child": [GOES_ON, step(2, **letter("run-1~1"))],
-    "the next generation of a tree that does not end": [step(1, starts=[HEIR])],
+    "the next generation of a tree that does not end": [step(1, starts=[SUCCESSOR])],
     "the next generation of another tree": [replace(GOES_ON, journal=2), step(1)],
     "a start takes what the renamed run takes": [
-        replace(GOES_ON, starts=[tree("room"), tree("run-1", renames=[renamed(1, "room")], heir_of=1)])
+        replace(GOES_ON, starts=[tree("room"), tree("run-1", renames=[renamed(1, "room")], successor_of=1)])
     ],
-    "a rename of another tree": [replace(GOES_ON, starts=[tree("run-1", renames=[renamed(2, "room")], heir_of=1)])],
+    "a rename of another tree": [
+        replace(GOES_ON, starts=[tree("run-1", renames=[renamed(2, "room")], successor_of=1)])
+    ],
 }
 
 

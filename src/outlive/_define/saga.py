@@ -48,7 +48,7 @@ from outlive._define.plain import PlainSaga, roll_back_plainly
 from outlive._define.step import Step, as_undo
 from outlive._model import given
 from outlive._replay.ask import current_execution
-from outlive._replay.ending import find_heir, find_not_durable
+from outlive._replay.ending import find_not_durable, find_successor
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.rollback import forget, roll_back
@@ -107,7 +107,7 @@ class SagaBlock:
             if isinstance(error, GeneratorExit):
                 # Whoever is being closed may not wait for anything.
                 saga.close()
-            elif error is None or find_heir(error) is not None:
+            elif error is None or find_successor(error) is not None:
                 await self._forget(saga)
             else:
                 was_cancelled = await self._roll_back(saga, error)

@@ -191,7 +191,7 @@ class TakeSnapshot(msgspec.Struct, frozen=True, gc=False):
     """The last messages that the code could not read, with what they said."""
 
 
-class Heir(msgspec.Struct, frozen=True, gc=False):
+class Successor(msgspec.Struct, frozen=True, gc=False):
     """What a run goes on as."""
 
     workflow: WorkflowSpec
@@ -206,7 +206,7 @@ class EndRun(msgspec.Struct, frozen=True, gc=False):
     result: bytes | None = None
     failure: Failure | None = None
     reason: str = ""
-    heir: Heir | None = None
+    successor: Successor | None = None
     """For a continued run."""
 
 

@@ -18,7 +18,7 @@ from zlib import crc32
 from outlive._journal.event import PatchTaken, RunPublished
 from outlive._journal.value import TAGGED
 from outlive._model.payload import NO_PAYLOAD
-from outlive._replay.command import Heir, WorkflowSpec
+from outlive._replay.command import Successor, WorkflowSpec
 from outlive._replay.ending import ContinueAsNew
 from outlive._replay.execution import Execution
 from outlive._replay.frame import PATCH, SCOPE
@@ -76,4 +76,4 @@ def continue_as_new(
             f"run of its own with outlive.start({frame.spec.name}, ..., detached=True)"
         )
     spec = frame.spec if spec is None else spec
-    raise ContinueAsNew(Heir(spec, spec.signature.encode(args, kwargs)))
+    raise ContinueAsNew(Successor(spec, spec.signature.encode(args, kwargs)))

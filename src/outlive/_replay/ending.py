@@ -12,7 +12,7 @@ from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, is_re
 from outlive._journal.value import Stored
 from outlive._model import Failure, Payload, RunStatus
 from outlive._replay.call import ChildCall
-from outlive._replay.command import EndRun, Heir
+from outlive._replay.command import EndRun, Successor
 from outlive._replay.execution import Execution
 from outlive._replay.frame import Frame
 from outlive.errors import (
@@ -57,18 +57,18 @@ class ContinueAsNew(BaseException):
     `TaskGroup` makes of it.
     """
 
-    def __init__(self, heir: Heir) -> None:
-        super().__init__(f"goes on as a new generation of {heir.workflow.name}")
-        self.heir = heir
+    def __init__(self, successor: Successor) -> None:
+        super().__init__(f"goes on as a new generation of {successor.workflow.name}")
+        self.successor = successor
 
 
-def find_heir(error: BaseException) -> Heir | None:
+def find_successor(error: BaseException) -> Successor | None:
     """What a workflow wants to go on as; None if it just failed, or something else failed while it unwound."""
     if isinstance(error, ContinueAsNew):
-        return error.heir
+        return error.successor
     if isinstance(error, BaseExceptionGroup):
-        heirs = [find_heir(inner) for inner in error.exceptions]
-        return heirs[0] if all(heir is not None for heir in heirs) else None
+        successors = [find_successor(inner) for inner in error.exceptions]
+        return successors[0] if all(successor is not None for successor in successors) else None
     return None
 
 
@@ -116,8 +116,8 @@ def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
     error = task.exception()
     if error is None:
         return _success(frame, task.result())
-    if (heir := find_heir(error)) is not None:
-        return EndRun(run, RunStatus.CONTINUED, heir=heir)
+    if (successor := find_successor(error)) is not None:
+        return EndRun(run, RunStatus.CONTINUED, successor=successor)
     return find_not_durable(error) or EndRun(run, RunStatus.FAILED, failure=failure_of(error))
 
 

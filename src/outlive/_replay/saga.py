@@ -144,12 +144,12 @@ class Saga:
     def close(self) -> None:
         """The block was left. What is still booked goes to the saga around it, if there is one."""
         self.is_over = True
-        heir = holder_of(self.parent)
+        outer = holder_of(self.parent)
         if self.parent is not None and self in self.parent.inner:
             self.parent.inner.remove(self)
-        if heir is not None:
-            heir.bookings += self.bookings
-            heir.inner += self.inner
+        if outer is not None:
+            outer.bookings += self.bookings
+            outer.inner += self.inner
         self.bookings, self.inner = [], []
         if self.over is not None and not self.over.done():
             self.over.set_result(None)

@@ -137,7 +137,7 @@ class Change(msgspec.Struct, kw_only=True):
     items: list[ItemResult] = []
     starts: list[Change] = []
     """New trees that exist if and only if this change does; an id that is taken already is left as it is. But a change
-    conflicts if one of its starts is an heir (`heir_of`) that cannot be created: no tree ends without its successor."""
+    conflicts if one of its starts is a successor (`successor_of`) that cannot be created: no tree ends without it."""
     messages: list[Message] = []
     """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
     forgets: Forgotten | None = None
@@ -146,6 +146,6 @@ class Change(msgspec.Struct, kw_only=True):
     is_guarded: bool = False
     """Whether this journal forgets now and then. Its writers come one after the other: a writer may not look for its
     `after` before, and write after, another one has written and forgotten what stands in its way."""
-    heir_of: int = 0
+    successor_of: int = 0
     """For a new journal: the handle of an ended one, whose message keys and messages waiting for its root run move
-    over. A tree that has not ended keeps what it has. What the heir finds in its inbox makes it due at once."""
+    over. A tree that has not ended keeps what it has. What the successor finds in its inbox makes it due at once."""

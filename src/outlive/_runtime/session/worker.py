@@ -392,7 +392,9 @@ class Worker:
             with self.guarding(live):
                 live.follow_deferred()
             self.settle(live)
-        if draft.change.starts and (detached := [each.runs[0].id for each in draft.change.starts if not each.heir_of]):
+        if draft.change.starts and (
+            detached := [each.runs[0].id for each in draft.change.starts if not each.successor_of]
+        ):
             self._requests.look_up(live, detached)
         if draft.change.starts or draft.change.messages:
             # Another tree is due now, and this worker may be the one to run it.

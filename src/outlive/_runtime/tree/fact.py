@@ -139,8 +139,8 @@ def fact_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
     if command.status is RunStatus.CANCELLED:
         return RunCancelled(at=at, run=command.run, reason=command.reason)
     if command.status is RunStatus.CONTINUED:
-        assert command.heir is not None
-        follower = command.heir.workflow
+        assert command.successor is not None
+        follower = command.successor.workflow
         return RunContinued(at=at, run=command.run, workflow=follower.name, version=follower.version)
     assert command.status is RunStatus.TIMED_OUT
     return RunTimedOut(at=at, run=command.run)

@@ -3,7 +3,7 @@
 It is created in the transaction that ends the old generation, so there is always exactly one that is open. The rows of
 the old tree move aside to `<id>~gen1`, `<id>~gen2`, ...; the number is kept in `RunCreated`, so the next free name
 needs no look-up. What was sent to the old generation reaches the new one: signals that nobody had taken are facts of
-its journal, and what still lies in the inbox is handed over by the store (`Change.heir_of`).
+its journal, and what still lies in the inbox is handed over by the store (`Change.successor_of`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from outlive._journal.event import AnyEvent, RunCreated, SignalReceived
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, generation_id
 from outlive._model.payload import Blob
-from outlive._replay.command import Heir
+from outlive._replay.command import Successor
 from outlive._store.contract import Change
 from outlive.client.closing import renamed
 
 
 def next_generation(
-    heir: Heir,
+    successor: Successor,
     tree: dict[int, Run],
     *,
     journal: int,
@@ -40,8 +40,8 @@ def next_generation(
     events: list[AnyEvent] = [
         RunCreated(
             at=at,
-            workflow=heir.workflow.name,
-            version=heir.workflow.version,
+            workflow=successor.workflow.name,
+            version=successor.workflow.version,
             input=arguments,
             nonce=nonce,
             timeout_at=root.timeout_at,
@@ -63,5 +63,5 @@ def next_generation(
         runs=[fold.root],
         renames=renamed(old, name=generation_id(root.id, generation + 1)),
         blobs=blobs,
-        heir_of=journal,
+        successor_of=journal,
     )

@@ -40,13 +40,13 @@ from outlive._replay.command import (
     CancelStep,
     Command,
     EndRun,
-    Heir,
     Park,
     Record,
     RunStep,
     StartChild,
     StartDetached,
     StepKind,
+    Successor,
     TakeSnapshot,
     WorkflowSpec,
 )
@@ -432,7 +432,7 @@ class LiveTree:
                 elif waiting.has_turn:
                     self.turns[command.run, command.call] = waiting
                 self.open_draft().effects.append(command)
-            case EndRun(heir=Heir()) if not self.journal:
+            case EndRun(successor=Successor()) if not self.journal:
                 self.deferred.append(command)
             case StartChild() | StartDetached() | Record() | EndRun():
                 self._todo.append(fact_of(self, command))

@@ -22,10 +22,10 @@ from outlive._journal.packing import tree_mark
 from outlive._model import Payload
 from outlive._replay.command import (
     EndRun,
-    Heir,
     Record,
     StartChild,
     StartDetached,
+    Successor,
     TakeSnapshot,
     WorkflowSpec,
 )
@@ -155,20 +155,22 @@ def _end(live: Writing, command: EndRun) -> AnyEvent:
     run = live.fold.runs[command.run]
     result = None if command.result is None else live.pack(command.result, f"the result of run {run.id}")
     event = fact_of_end(command, at=live.clock.now(), result=result)
-    if command.heir is not None:
-        _continue_as(live, command.heir, event)
+    if command.successor is not None:
+        _continue_as(live, command.successor, event)
     message = message_to_starter(run, event) if command.run == 0 else None
     if message is not None:
         live.open_draft().change.messages.append(message)
     return event
 
 
-def _continue_as(live: Writing, heir: Heir, event: AnyEvent) -> None:
+def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
     """The next generation comes into being with the end of this one."""
     frame, nonce = live.execution.frames[0], live.clock.nonce()
     # Packed anew: what a payload codec has bound to the old tree could not be read in the new one.
     owner = tree_mark(nonce)
-    arguments, blob = live.payloads.packer.pack(heir.arguments, f"the arguments of {heir.workflow.name}", of=owner)
+    arguments, blob = live.payloads.packer.pack(
+        successor.arguments, f"the arguments of {successor.workflow.name}", of=owner
+    )
     published, shown = None, None
     if frame.published != NOTHING_PUBLISHED:
         published, shown = live.payloads.packer.pack(frame.published, "what is published", of=owner)
@@ -176,7 +178,7 @@ def _continue_as(live: Writing, heir: Heir, event: AnyEvent) -> None:
     fold.runs = dict(live.fold.runs)
     fold.apply(event)
     change = next_generation(
-        heir,
+        successor,
         fold.runs,
         journal=live.journal,
         generation=live.execution.generation,

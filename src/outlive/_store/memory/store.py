@@ -78,12 +78,12 @@ class MemoryStore:
         tree = self._find_writable(change)
         if tree is None:
             return Outcome.CONFLICT, change.journal
-        has_heirs = any(start.heir_of for start in change.starts)
-        go_back = self._state.save(_list_touched(change)) if has_heirs else None
+        has_successors = any(start.successor_of for start in change.starts)
+        go_back = self._state.save(_list_touched(change)) if has_successors else None
         self._write(tree, change)
         for start in change.starts:
             outcome, _ = self._commit(start)
-            if outcome is Outcome.CONFLICT and start.heir_of and go_back is not None:
+            if outcome is Outcome.CONFLICT and start.successor_of and go_back is not None:
                 go_back()
                 return Outcome.CONFLICT, change.journal
         for message in change.messages:
@@ -142,19 +142,19 @@ class MemoryStore:
             self._state.blobs.setdefault(blob.id, blob.data)
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
-        if change.heir_of:
-            self._inherit(tree, change.heir_of)
+        if change.successor_of:
+            self._inherit(tree, change.successor_of)
         self._forget(tree, change.forgets)
         # The writer may not have seen the mail that came while it let go of the tree.
         self._wake_for_mail(tree)
 
-    def _inherit(self, heir: Tree, ancestor: int) -> None:
+    def _inherit(self, successor: Tree, ancestor: int) -> None:
         """Move keys, and messages to the root, from an ended tree."""
         tree = self._state.trees.get(ancestor)
         if tree is not None and tree.is_over:
-            heir.inbox |= {id: message for id, message in tree.inbox.items() if message.run == 0}
+            successor.inbox |= {id: message for id, message in tree.inbox.items() if message.run == 0}
             tree.inbox = {id: message for id, message in tree.inbox.items() if message.run}
-            heir.keys, tree.keys = heir.keys | tree.keys, set()
+            successor.keys, tree.keys = successor.keys | tree.keys, set()
 
     def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
         if forgotten is not None:
@@ -417,5 +417,5 @@ class MemoryBeat:
 
 def _list_touched(change: Change) -> set[int]:
     """The trees that a change and its starts write to, apart from new ones."""
-    touched = {change.journal, change.heir_of, *(run.journal for run in change.renames)}
+    touched = {change.journal, change.successor_of, *(run.journal for run in change.renames)}
     return touched.union(*map(_list_touched, change.starts))

@@ -94,8 +94,8 @@ class Batch:
         for run in change.renames:
             fields = {"journal": run.journal, "number": run.number, "id": run.id}
             self._note("renames", fields | {"root_id": run.root_id, "parent_id": run.parent_id})
-        if change.heir_of and not change.journal:
-            self._note("heirs", {"journal": journal, "heir_of": change.heir_of})
+        if change.successor_of and not change.journal:
+            self._note("successors", {"journal": journal, "successor_of": change.successor_of})
         if change.is_guarded and change.journal:
             self._note("guarded", journal)
         if change.forgets is not None:
@@ -111,7 +111,7 @@ class Batch:
             raise Conflict("two new trees with one id")
         self._ids.add(root.id)
         self._births.append(birth_of(root, key=journal, journal=journal))
-        if change.starts or change.messages or change.items or change.renames or change.heir_of or change.consumed:
+        if change.starts or change.messages or change.items or change.renames or change.successor_of or change.consumed:
             self._note("must", journal)
 
     def _note(self, kind: str, what: Any) -> None:

@@ -184,7 +184,7 @@ async def _write_carefully(session: Session, change: Change, writing: Writing) -
         raise Conflict("an id is taken")
     for start in change.starts:
         outcome, _ = await _commit_one(session, start, writing)
-        if outcome is Outcome.CONFLICT and start.heir_of:
+        if outcome is Outcome.CONFLICT and start.successor_of:
             raise Conflict("a tree does not end without its successor")
     await put_messages(session, change.messages, writing)
     return journal

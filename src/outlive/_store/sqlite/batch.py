@@ -4,9 +4,9 @@ A batch is optimistic: it is written as if nothing conflicted, and the fence in 
 it fail if something does (`Conflict`). Only then each change is looked at (`commit`). An id that is taken
 is not an accident but a normal answer to a start, so ids are looked up before.
 
-A tree that goes on as another one (it ends, and starts its heir under its own id) is part of a batch as well, because a
-busy engine does it all the time: the ids that become free are those of the tree that ends. Any other rename is rare
-and left to the careful way.
+A tree that goes on as another one (it ends, and starts its successor under its own id) is part of a batch as well,
+because a busy engine does it all the time: the ids that become free are those of the tree that ends. Any other rename
+is rare and left to the careful way.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Batch:
         self._messages: list[Message] = []
         self._renames: list[Run] = []
         self._forgotten: list[tuple[int, Forgotten]] = []
-        self._heirs: dict[int, int] = {}
+        self._successors: dict[int, int] = {}
         self._newborn: dict[int, Run] = {}
         self._taken: set[str] = set()
         self._key: int
@@ -68,7 +68,7 @@ class Batch:
             self._make_room(change, ended)
         journal = change.journal or self._plant(change)
         if not journal:
-            if change.heir_of:
+            if change.successor_of:
                 raise Conflict  # A tree does not end without its successor: the change that starts it conflicts, too.
             return Outcome.CONFLICT, 0
         is_last = False
@@ -112,8 +112,8 @@ class Batch:
         self._taken.add(root.id)
         self._key += 1
         self._births += birth_of(root, key=self._key, journal=self._key)
-        if change.heir_of:
-            self._heirs[self._key] = change.heir_of
+        if change.successor_of:
+            self._successors[self._key] = change.successor_of
             self._newborn[self._key] = root
         return self._key
 
@@ -138,8 +138,8 @@ class Batch:
             self._put_tree_rows()
         if self._consumed:
             self._session.execute("delete_messages", to_json(self._consumed))
-        for heir, ancestor in self._heirs.items():
-            inherit(self._session, ancestor, heir)
+        for successor, ancestor in self._successors.items():
+            inherit(self._session, ancestor, successor)
         for id, data in self._blobs.items():
             self._session.execute("put_blob", id, data)
         self._put("put_items", self._items)

@@ -69,7 +69,7 @@ def _write_carefully(session: Session, change: Change) -> int:
     batch.write()
     for start in change.starts:
         outcome, _ = _commit_carefully(session, start)
-        if outcome is Outcome.CONFLICT and start.heir_of:
+        if outcome is Outcome.CONFLICT and start.successor_of:
             raise Conflict
     put_messages(session, change.messages, inbox_messages_max=NO_LIMIT)
     return journal

@@ -27,10 +27,10 @@ def wake_for_mail(session: Session, journals: Iterable[int]) -> None:
         session.execute("wake_for_mail", to_json(sorted(journals)), session.clock())
 
 
-def inherit(session: Session, ancestor: int, heir: int) -> None:
+def inherit(session: Session, ancestor: int, successor: int) -> None:
     """Move what waits for the root of an ended tree, and all keys, to another tree."""
-    session.execute("inherit_messages", ancestor, heir)
-    session.execute("inherit_message_keys", ancestor, heir)
+    session.execute("inherit_messages", ancestor, successor)
+    session.execute("inherit_message_keys", ancestor, successor)
 
 
 def _put(session: Session, message: Message, inbox_messages_max: int, journals: set[int]) -> Delivery:

@@ -21,22 +21,22 @@ def can_write_at_once(changes: Sequence[Change]) -> bool:
     """Whether these changes may be written together."""
     if _consumes_late(changes):
         return False
-    movers = [change for change in all_of(changes) if change.renames or change.heir_of]
+    movers = [change for change in all_of(changes) if change.renames or change.successor_of]
     if not movers or (len(changes) == 1 and changes[0] is movers[0] and not changes[0].starts):
         return True
-    heirs = [
+    successors = [
         (place, start) for place, change in enumerate(changes) for start in change.starts if _goes_on(change, start)
     ]
-    if len(heirs) < len(movers):
+    if len(successors) < len(movers):
         return False
-    ids = [run.id for _, heir in heirs for run in heir.renames]
+    ids = [run.id for _, successor in successors for run in successor.renames]
     if len({*ids} - names_in(changes)) < len(ids):
         return False
     named: dict[str, set[int]] = {}
     for place, change in enumerate(changes):
         for name in names_in([change]):
             named.setdefault(_root_of(name), set()).add(place)
-    return all(named[_root_of(heir.runs[0].id)] == {place} for place, heir in heirs)
+    return all(named[_root_of(successor.runs[0].id)] == {place} for place, successor in successors)
 
 
 def _consumes_late(changes: Sequence[Change]) -> bool:
@@ -52,7 +52,7 @@ def _consumes_late(changes: Sequence[Change]) -> bool:
 def _goes_on(change: Change, start: Change) -> bool:
     """Whether a change ends its tree, and starts the next generation of it."""
     return (
-        start.heir_of == change.journal != 0
+        start.successor_of == change.journal != 0
         and all(run.journal == change.journal for run in start.renames)
         and any(run.number == 0 and run.status.is_terminal for run in change.runs)
     )

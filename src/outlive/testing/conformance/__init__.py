@@ -22,7 +22,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
 
     runs         rows, and commits of many changes
     starts       trees that a change starts, and ended runs that make room
-    heirs        trees that end and go on as others
+    successors   trees that end and go on as others
     journal      appending: compare-and-swap, nothing left of a loser
     rows         reading: bytes as they were written, every kind of event, damage
     blobs        content-addressed bytes
@@ -58,7 +58,6 @@ FACETS = (
     "claims",
     "examine",
     "forgetting",
-    "heirs",
     "inbox",
     "items",
     "journal",
@@ -71,6 +70,7 @@ FACETS = (
     "rows",
     "runs",
     "starts",
+    "successors",
     "transactions",
     "waits",
     "workers",

@@ -74,15 +74,15 @@ class MigrationsConformance(Facet):
         await send(store, message(store, "run-1", "first", key="k"))
         await store.close()
         reopened = await factory.open()
-        heir = tree.twin(reopened)
+        successor = tree.twin(reopened)
 
-        await heir.step()
+        await successor.step()
         second = await begin(reopened, "run-2")
         await send(reopened, message(reopened, "run-1", "again", key="k"), message(reopened, "run-1", "second"))
 
         assert second.journal != tree.journal
-        assert len(await read_events(heir)) == 2
-        assert await read_names(reopened, heir) == ["first", "second"]
+        assert len(await read_events(successor)) == 2
+        assert await read_names(reopened, successor) == ["first", "second"]
         await reopened.close()
 
     async def test_run_may_be_claimed_after_reopening(self, factory: StoreFactory, clock: ManualClock) -> None:

@@ -7,7 +7,6 @@ from outlive.testing.conformance.checkpoints import CheckpointsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
 from outlive.testing.conformance.examine import ExamineConformance
 from outlive.testing.conformance.forgetting import ForgettingConformance
-from outlive.testing.conformance.heirs import HeirsConformance
 from outlive.testing.conformance.inbox import InboxConformance
 from outlive.testing.conformance.items import ItemsConformance
 from outlive.testing.conformance.journal import JournalConformance
@@ -20,6 +19,7 @@ from outlive.testing.conformance.requests import RequestsConformance
 from outlive.testing.conformance.rows import RowsConformance
 from outlive.testing.conformance.runs import RunsConformance
 from outlive.testing.conformance.starts import StartsConformance
+from outlive.testing.conformance.successors import SuccessorsConformance
 from outlive.testing.conformance.transactions import TransactionsConformance
 from outlive.testing.conformance.waits import WaitsConformance
 from outlive.testing.conformance.workers import WorkersConformance
@@ -29,7 +29,7 @@ class LocalStoreConformance(
     RequestsConformance,
     RunsConformance,
     StartsConformance,
-    HeirsConformance,
+    SuccessorsConformance,
     ForgettingConformance,
     JournalConformance,
     RowsConformance,

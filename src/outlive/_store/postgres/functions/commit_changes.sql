@@ -26,7 +26,7 @@ CREATE FUNCTION {commit_changes}(
     p_blob_message integer[],
     p_blob_id text[],
     p_blob_data bytea[],
-    -- What is rare: {must, guarded, tagged, consumed, items, renames, heirs, messages, messages_max, forgets}.
+    -- What is rare: {must, guarded, tagged, consumed, items, renames, successors, messages, messages_max, forgets}.
     p_rest jsonb,
     OUT lost bigint[],
     OUT verdicts text[]
@@ -42,7 +42,7 @@ DECLARE
     v_is_planted boolean;
     v_has_rest boolean := p_rest IS NOT NULL;
 BEGIN
-    IF v_has_rest AND p_rest ?| '{messages,renames,heirs}' THEN
+    IF v_has_rest AND p_rest ?| '{messages,renames,successors}' THEN
         -- All trees that this call touches are locked together: one after the other would be in another order than that
         -- of a call which goes the other way. A run that we wait for may give its id to another one meanwhile; then that
         -- one is locked too.
@@ -56,7 +56,7 @@ BEGIN
                 UNION ALL
                 SELECT (value ->> 'journal')::bigint FROM jsonb_array_elements(p_rest -> 'renames')
                 UNION ALL
-                SELECT (value ->> 'heir_of')::bigint FROM jsonb_array_elements(p_rest -> 'heirs')
+                SELECT (value ->> 'successor_of')::bigint FROM jsonb_array_elements(p_rest -> 'successors')
                 UNION ALL
                 SELECT run.journal
                 FROM {schema}.runs AS run
@@ -232,20 +232,20 @@ BEGIN
                 )
             ON CONFLICT DO NOTHING;
         END IF;
-        IF p_rest ? 'heirs' THEN
+        IF p_rest ? 'successors' THEN
             -- A new tree takes over the keys, and the mail to the root, of the ended one that it goes on for.
             UPDATE {schema}.inbox AS mail
-            SET journal = heir.journal
-            FROM jsonb_to_recordset(p_rest -> 'heirs') AS heir (journal bigint, heir_of bigint)
-            JOIN {schema}.runs AS ancestor ON ancestor.key = heir.heir_of
-            WHERE mail.journal = heir.heir_of AND mail.run = 0 AND ancestor.status IN {ended};
+            SET journal = successor.journal
+            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
+            JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
+            WHERE mail.journal = successor.successor_of AND mail.run = 0 AND ancestor.status IN {ended};
             UPDATE {schema}.inbox_keys AS seen
-            SET journal = heir.journal
-            FROM jsonb_to_recordset(p_rest -> 'heirs') AS heir (journal bigint, heir_of bigint)
-            JOIN {schema}.runs AS ancestor ON ancestor.key = heir.heir_of
-            WHERE seen.journal = heir.heir_of AND ancestor.status IN {ended};
+            SET journal = successor.journal
+            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
+            JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
+            WHERE seen.journal = successor.successor_of AND ancestor.status IN {ended};
             PERFORM {wake_for_mail}(v_now, (
-                SELECT array_agg((value ->> 'journal')::bigint) FROM jsonb_array_elements(p_rest -> 'heirs')
+                SELECT array_agg((value ->> 'journal')::bigint) FROM jsonb_array_elements(p_rest -> 'successors')
             ));
         END IF;
         IF p_rest ? 'messages' THEN

@@ -1,4 +1,4 @@
--- Keys of messages to the ended tree ?1 are known to its heir ?2 from now on.
+-- Keys of messages to the ended tree ?1 are known to its successor ?2 from now on.
 UPDATE outlive_inbox_keys
 SET journal = ?2
 WHERE

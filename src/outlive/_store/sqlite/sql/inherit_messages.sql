@@ -1,4 +1,4 @@
--- Messages that wait for the root of the ended tree ?1 wait for that of its heir ?2 from now on, in their old order.
+-- Messages that wait for the root of the ended tree ?1 wait for that of its successor ?2 from now on, in their old order.
 UPDATE outlive_inbox
 SET journal = ?2
 WHERE

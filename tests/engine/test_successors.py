@@ -14,7 +14,7 @@ from tests.engine.support import in_time, note, stage
 
 
 @outlive.workflow
-async def heir_shows_in_each(left: int) -> str:
+async def successor_shows_in_each(left: int) -> str:
     """Publishes before it waits for anything."""
     outlive.publish(**{f"gen{left}": left})
     await note(f"gen{left}")
@@ -24,15 +24,15 @@ async def heir_shows_in_each(left: int) -> str:
     return "done"
 
 
-async def test_what_an_heir_shows_at_once_joins_what_it_was_left(engine: outlive.Engine) -> None:
+async def test_what_a_successor_shows_at_once_joins_what_it_was_left(engine: outlive.Engine) -> None:
     """The code of the next generation publishes before it waits for anything."""
-    run = await engine.start(heir_shows_in_each, 2)
+    run = await engine.start(successor_shows_in_each, 2)
     assert "done" == await in_time(run.result())
     assert {"gen2": 2, "gen1": 1, "gen0": 0, "last": 0} == await run.published()
 
 
 @outlive.workflow
-async def heir_marks(left: int) -> list[bool]:
+async def successor_marks(left: int) -> list[bool]:
     if left:
         outlive.publish(left=left)
         outlive.continue_as_new(left - 1)
@@ -42,7 +42,7 @@ async def heir_marks(left: int) -> list[bool]:
 
 
 @outlive.workflow
-async def heir_marks_after_signal(left: int) -> list[bool]:
+async def successor_marks_after_signal(left: int) -> list[bool]:
     if left:
         await note("wait")
         await outlive.wait_for_signal("first", int)
@@ -52,28 +52,28 @@ async def heir_marks_after_signal(left: int) -> list[bool]:
     return [early, outlive.patched("late")]
 
 
-async def test_an_heir_takes_the_new_way_whatever_it_was_left(engine: outlive.Engine) -> None:
+async def test_a_successor_takes_the_new_way_whatever_it_was_left(engine: outlive.Engine) -> None:
     """No code has been there before, though something is published."""
-    run = await engine.start(heir_marks, 1)
+    run = await engine.start(successor_marks, 1)
     assert [True, True] == await in_time(run.result())
 
 
-async def test_an_heir_with_signals_takes_the_new_way(engine: outlive.Engine) -> None:
+async def test_a_successor_with_signals_takes_the_new_way(engine: outlive.Engine) -> None:
     """Signals in its journal are no sign that code has been there before."""
-    run = await engine.start(heir_marks_after_signal, 1)
+    run = await engine.start(successor_marks_after_signal, 1)
     await run.signal("second", 2)
     await run.signal("first", 1)
     assert [True, True] == await in_time(run.result())
 
 
 @outlive.workflow
-async def heir_report() -> str:
+async def successor_report() -> str:
     return "reported"
 
 
 @outlive.workflow
-async def heir_reports_in_each(left: int) -> str:
-    child = await outlive.start(heir_report, detached=True, id="the-report")
+async def successor_reports_in_each(left: int) -> str:
+    child = await outlive.start(successor_report, detached=True, id="the-report")
     said = await child.result()
     if left:
         outlive.continue_as_new(left - 1)
@@ -82,29 +82,29 @@ async def heir_reports_in_each(left: int) -> str:
 
 async def test_each_generation_hears_of_a_run_that_has_ended(engine: outlive.Engine) -> None:
     """Also of one of which an earlier generation has heard."""
-    run = await engine.start(heir_reports_in_each, 2)
+    run = await engine.start(successor_reports_in_each, 2)
     assert "reported" == await in_time(run.result())
 
 
 @outlive.step(undo=note)
-async def heir_book(what: str) -> str:
+async def successor_book(what: str) -> str:
     stage.call(f"book {what}")
     return f"undo {what}"
 
 
 @outlive.workflow
-async def heir_mixes(left: int) -> Any:
+async def successor_mixes(left: int) -> Any:
     """Saga, once, approval-free mix over generations."""
     outlive.publish(left=left)
     async with outlive.saga():
-        await heir_book(f"a{left}")
+        await successor_book(f"a{left}")
         new = outlive.patched("new")
         got = await outlive.map(note, ["x", "y"])
         if left:
             outlive.continue_as_new(left - 1)
         try:
             async with outlive.saga():
-                await asyncio.gather(heir_book("b"), heir_book("c"))
+                await asyncio.gather(successor_book("b"), successor_book("c"))
                 raise ValueError("no")
         except ValueError:
             outlive.publish(failed=True)
@@ -114,5 +114,5 @@ async def heir_mixes(left: int) -> Any:
 @pytest.mark.parametrize("points", [6, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
 async def test_mix_survives_every_crash(points: int) -> None:
     """Sagas, marks, publications and maps over two generations."""
-    report = await crash_everywhere(heir_mixes, 1, reset=stage.clear, max_points=points)
+    report = await crash_everywhere(successor_mixes, 1, reset=stage.clear, max_points=points)
     assert [True, ["x", "y"]] == report.result

@@ -1,4 +1,4 @@
-"""Trees that go on as others: one ends, and its heir takes its id, its waiting messages and its message keys."""
+"""Trees that go on as others: one ends, and its successor takes its id, its waiting messages and its message keys."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from outlive.testing.conformance.builders import (
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.starts import renamed
 
-HEIR = definition_key(WORKFLOW, 2)
+SUCCESSOR = definition_key(WORKFLOW, 2)
 
 
-class HeirsConformance(Facet):
-    """`heir_of`, alone and among the `starts` of the change that ends the tree."""
+class SuccessorsConformance(Facet):
+    """`successor_of`, alone and among the `starts` of the change that ends the tree."""
 
     async def test_tree_ends_and_goes_on_in_one_change(self, store: Store) -> None:
-        """The id is the heir's, and the ended tree is found by another one, with its children. [OL-H1]"""
+        """The id is the successor's, and the ended tree is found by another one, with its children. [OL-H1]"""
         tree = await begin(store, version=1)
         await tree.spawn(1)
         await tree.succeed(run=1)
@@ -57,11 +57,11 @@ class HeirsConformance(Facet):
 
         assert [run.id for run in await store.list_runs(RunFilter(statuses=(RunStatus.CONTINUED,)))] == ["run-1.1"]
         assert await send(store, message(store, "run-1.1")) == [Delivery.FINISHED]
-        assert await claim(store, "worker-1", definitions=[HEIR]) == ["run-1"]
+        assert await claim(store, "worker-1", definitions=[SUCCESSOR]) == ["run-1"]
         tree.seq += 1
         assert await tree.try_write(stepped(store)) is Outcome.CONFLICT
 
-    async def test_heir_has_the_messages_that_waited(self, store: Store) -> None:
+    async def test_successor_has_the_messages_that_waited(self, store: Store) -> None:
         """In their order, before those that come later, and the ended tree has them no more. [OL-H3]"""
         tree = await begin(store)
         await send(store, *(message(store, "run-1", name) for name in ("first", "second", "third")))
@@ -70,24 +70,24 @@ class HeirsConformance(Facet):
         await go_on(tree, consumed=[first])
         await send(store, message(store, "run-1", "fourth"))
 
-        heir = await follow(store, "run-1")
-        assert await read_names(store, heir) == ["second", "third", "fourth"]
-        assert (await read_message_ids(store, heir))[:2] == others
+        successor = await follow(store, "run-1")
+        assert await read_names(store, successor) == ["second", "third", "fourth"]
+        assert (await read_message_ids(store, successor))[:2] == others
         assert await read_names(store, tree) == []
 
-    async def test_heir_consumes_what_it_took_over(self, store: Store) -> None:
+    async def test_successor_consumes_what_it_took_over(self, store: Store) -> None:
         """Once: a message that was inherited is a message like any other. [OL-H3]"""
         tree = await begin(store)
         await send(store, message(store, "run-1", "first"), message(store, "run-1", "second"))
         await go_on(tree)
-        heir = await follow(store, "run-1")
+        successor = await follow(store, "run-1")
 
-        first, _ = await read_message_ids(store, heir)
-        await heir.step(consumed=[first])
+        first, _ = await read_message_ids(store, successor)
+        await successor.step(consumed=[first])
 
-        assert await read_names(store, heir) == ["second"]
+        assert await read_names(store, successor) == ["second"]
 
-    async def test_heir_knows_the_keys_of_messages(self, store: Store) -> None:
+    async def test_successor_knows_the_keys_of_messages(self, store: Store) -> None:
         """Of those that wait and of those that were consumed; the ended tree says that it has ended. [OL-H4]"""
         tree = await begin(store)
         await send(store, message(store, "run-1", key="consumed"), message(store, "run-1", key="waiting"))
@@ -102,7 +102,7 @@ class HeirsConformance(Facet):
         assert await send(store, message(store, "run-1", key="new")) == [Delivery.ACCEPTED]
 
     async def test_message_to_a_child_is_not_inherited(self, store: Store) -> None:
-        """The heir has no such child. [OL-H5]"""
+        """The successor has no such child. [OL-H5]"""
         tree = await begin(store)
         await tree.spawn(1)
         await send(store, message(store, "run-1~1", "to the child"), message(store, "run-1", "to the root"))
@@ -114,12 +114,12 @@ class HeirsConformance(Facet):
         assert await read_names(store, tree) == ["to the child"]
 
     async def test_tree_that_has_not_ended_keeps_its_messages(self, store: Store) -> None:
-        """Its heir is a tree like any other. [OL-H5]"""
+        """Its successor is a tree like any other. [OL-H5]"""
         tree = await begin(store)
         await send(store, message(store, "run-1", "mine", key="k"))
 
         second = new_tree(store, "run-2")
-        second.heir_of = tree.journal
+        second.successor_of = tree.journal
         ((outcome, journal),) = await store.commit([second])
 
         assert outcome is Outcome.COMMITTED
@@ -128,7 +128,7 @@ class HeirsConformance(Facet):
         assert await send(store, message(store, "run-1", key="k")) == [Delivery.DUPLICATE]
         assert await send(store, message(store, "run-2", key="k")) == [Delivery.ACCEPTED]
 
-    async def test_inherited_mail_makes_the_heir_due(self, store: Store) -> None:
+    async def test_inherited_mail_makes_the_successor_due(self, store: Store) -> None:
         """Whatever its own wake-up says. [OL-H6]"""
         await hire(store, "worker-1")
         tree = await begin(store, worker="worker-1")
@@ -137,9 +137,9 @@ class HeirsConformance(Facet):
         await go_on(tree, wake_at=None)
 
         assert (await get_run(store, "run-1")).wake_at == store.now()
-        assert await claim(store, "worker-1", definitions=[HEIR]) == ["run-1"]
+        assert await claim(store, "worker-1", definitions=[SUCCESSOR]) == ["run-1"]
 
-    async def test_heir_without_mail_sleeps_on(self, store: Store) -> None:
+    async def test_successor_without_mail_sleeps_on(self, store: Store) -> None:
         """Nothing but mail changes its wake-up. [OL-H6]"""
         tree = await begin(store)
 
@@ -147,7 +147,7 @@ class HeirsConformance(Facet):
 
         assert (await get_run(store, "run-1")).wake_at == store.now() + 5
 
-    async def test_owner_of_the_heir_finds_its_mail(self, store: Store) -> None:
+    async def test_owner_of_the_successor_finds_its_mail(self, store: Store) -> None:
         """A worker that goes on with it at once hears of what waits. [OL-H6]"""
         await hire(store, "worker-1")
         tree = await begin(store, worker="worker-1")
@@ -158,8 +158,8 @@ class HeirsConformance(Facet):
         assert await store.find_mail("worker-1") == [(await get_run(store, "run-1")).journal]
 
     @pytest.mark.parametrize("obstacle", ["the id is taken", "a new id is taken"])
-    async def test_nobody_ends_without_the_heir(self, store: Store, obstacle: str) -> None:
-        """If the heir cannot be created, the change that ends the tree conflicts as a whole. [OL-H7]"""
+    async def test_nobody_ends_without_the_successor(self, store: Store, obstacle: str) -> None:
+        """If the successor cannot be created, the change that ends the tree conflicts as a whole. [OL-H7]"""
         tree = await begin(store)
         await begin(store, "run-1.1")
         await send(store, message(store, "run-1"))
@@ -173,7 +173,7 @@ class HeirsConformance(Facet):
         assert outcome is Outcome.CONFLICT
         assert (await see_everything(store, tree), await get_run(store, "run-1.1")) == before
 
-    async def test_refused_change_has_no_heir(self, store: Store) -> None:
+    async def test_refused_change_has_no_successor(self, store: Store) -> None:
         """A worker that was too late neither ends the tree nor takes anything away from it. [OL-H7]"""
         tree = await begin(store)
         late = tree.twin()
@@ -186,7 +186,7 @@ class HeirsConformance(Facet):
         assert await see_everything(store, tree) == before
         assert (await store.find_runs(["run-1", "run-1.1"])).keys() == {"run-1"}
 
-    async def test_messages_of_the_last_change_go_to_the_heir(self, store: Store) -> None:
+    async def test_messages_of_the_last_change_go_to_the_successor(self, store: Store) -> None:
         """A tree that writes to its own id when it ends writes to whoever has it then. [OL-H8]"""
         tree = await begin(store)
         change = await continuation(tree)
@@ -214,42 +214,42 @@ class HeirsConformance(Facet):
             assert run.version == (1 if number == 3 else 2)
             assert await read_names(store, await follow(store, run.id)) == [run.id]
 
-    async def test_heirs_have_heirs(self, store: Store) -> None:
+    async def test_successors_have_successors(self, store: Store) -> None:
         """Each generation takes the id on, and what was sent to the first reaches the last. [OL-H9]"""
         await begin(store)
         await send(store, message(store, "run-1", "old", key="k"))
 
         for generation in range(1, 4):
-            heir = await follow(store, "run-1")
-            assert await go_on(heir, name=f"run-1.{generation}") is Outcome.COMMITTED
+            successor = await follow(store, "run-1")
+            assert await go_on(successor, name=f"run-1.{generation}") is Outcome.COMMITTED
 
         assert await read_names(store, await follow(store, "run-1")) == ["old"]
         assert await send(store, message(store, "run-1", key="k")) == [Delivery.DUPLICATE]
         continued = await store.list_runs(RunFilter(statuses=(RunStatus.CONTINUED,)))
         assert {run.id for run in continued} == {"run-1.1", "run-1.2", "run-1.3"}
 
-    async def test_parked_heir_is_woken_by_a_resume_alone(self, store: Store) -> None:
+    async def test_parked_successor_is_woken_by_a_resume_alone(self, store: Store) -> None:
         """Mail that was inherited wakes nobody whom it would not have woken. [OL-H6]"""
         tree = await begin(store)
         await send(store, message(store, "run-1"))
         change = await continuation(tree)
-        (heir,) = change.starts
-        heir.runs = [replace(heir.runs[0], status=RunStatus.PARKED, wake_at=None)]
+        (successor,) = change.starts
+        successor.runs = [replace(successor.runs[0], status=RunStatus.PARKED, wake_at=None)]
         await store.commit([change])
 
         assert (await get_run(store, "run-1")).wake_at is None
         await send(store, message(store, "run-1", kind=MessageKind.RESUME))
         assert (await get_run(store, "run-1")).wake_at == store.now()
 
-    async def test_heir_may_come_after_the_end(self, store: Store) -> None:
-        """A change of its own that creates the heir of a tree that has ended before does the same. [OL-H10]"""
+    async def test_successor_may_come_after_the_end(self, store: Store) -> None:
+        """A change of its own that creates the successor of a tree that has ended before does the same. [OL-H10]"""
         tree = await begin(store, version=1)
         await send(store, message(store, "run-1", "late", key="k"))
         await tree.succeed()
 
         second = Writer(store, "run-1")
         change = second.change(created(store, version=2, nonce=NONCE), renames=await renamed(tree, "run-1.1"))
-        change.heir_of = tree.journal
+        change.successor_of = tree.journal
         ((outcome, _),) = await store.commit([change])
 
         assert outcome is Outcome.COMMITTED
@@ -278,18 +278,18 @@ async def continuation(
     wake_at: int | None = -1,
     worker: str = "",
 ) -> Change:
-    """The change that ends a tree and starts its heir under its id; `name` is what the tree is called from then on."""
+    """The change that ends a tree and starts its successor under its id; from then on the tree is called `name`."""
     store = tree.store
-    heir = new_tree(store, tree.run_id, version=2, worker=worker)
+    successor = new_tree(store, tree.run_id, version=2, worker=worker)
     if wake_at != -1:
-        heir.runs = [replace(heir.runs[0], status=RunStatus.WAITING, wake_at=wake_at)]
-    heir.renames = await renamed(tree, name or f"{tree.run_id}.1")
-    heir.heir_of = tree.journal
+        successor.runs = [replace(successor.runs[0], status=RunStatus.WAITING, wake_at=wake_at)]
+    successor.renames = await renamed(tree, name or f"{tree.run_id}.1")
+    successor.successor_of = tree.journal
     end = RunContinued(at=store.now(), workflow=WORKFLOW, version=2)
-    return tree.change(end, starts=[heir], consumed=consumed or [])
+    return tree.change(end, starts=[successor], consumed=consumed or [])
 
 
 async def go_on(tree: Writer, **options: object) -> Outcome:
-    """End a tree and start its heir."""
+    """End a tree and start its successor."""
     ((outcome, _),) = await tree.store.commit([await continuation(tree, **options)])  # type: ignore[arg-type]
     return outcome

@@ -11,7 +11,7 @@ from outlive._model import RunFilter
 from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore, commit
 from outlive.testing.conformance.builders import begin, created, get_run, message, send, stepped, value
-from outlive.testing.conformance.heirs import continuation
+from outlive.testing.conformance.successors import continuation
 
 
 async def test_trees_go_on_in_a_batch(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,8 +37,10 @@ async def test_child_that_ends_with_its_tree_moves_aside_with_it(store: SqliteSt
     whole = tree.change(born, RunSucceeded(at=store.now(), run=1, result=value(1)))
     child = next(run for run in whole.runs if run.number == 1)
     root = next(run for run in change.runs if run.number == 0)
-    (heir,) = change.starts
-    heir.renames.append(replace(child, journal=tree.journal, id="run-1.1~1", root_id="run-1.1", parent_id="run-1.1"))
+    (successor,) = change.starts
+    successor.renames.append(
+        replace(child, journal=tree.journal, id="run-1.1~1", root_id="run-1.1", parent_id="run-1.1")
+    )
     end = RunContinued(at=store.now(), workflow="greet", version=2)
     rows = [*whole.rows, seal(end, salt=salt_of(tree.nonce), seq=len(whole.rows) + 1)]
     ((outcome, _),) = await store.commit([replace(change, rows=rows, runs=[root, child])])

@@ -1,4 +1,4 @@
-"""Planted defects in heirs and transactions: each is found by the test that is meant to find it."""
+"""Planted defects in successors and transactions: each is found by the test that is meant to find it."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,35 +23,35 @@ class Defective(MemoryStore):
 
 
 class LosesMail(Defective):
-    """An heir begins with an empty inbox."""
+    """A successor begins with an empty inbox."""
 
-    found_by = "test_heir_has_the_messages_that_waited"
+    found_by = "test_successor_has_the_messages_that_waited"
 
-    def _inherit(self, heir: Tree, ancestor: int) -> None:
+    def _inherit(self, successor: Tree, ancestor: int) -> None:
         """Take nothing over."""
 
 
 class CopiesMail(Defective):
-    """The ended tree keeps what its heir was given."""
+    """The ended tree keeps what its successor was given."""
 
-    found_by = "test_heir_has_the_messages_that_waited"
+    found_by = "test_successor_has_the_messages_that_waited"
 
-    def _inherit(self, heir: Tree, ancestor: int) -> None:
+    def _inherit(self, successor: Tree, ancestor: int) -> None:
         inbox = dict(self._state.trees[ancestor].inbox) if ancestor in self._state.trees else {}
-        super()._inherit(heir, ancestor)
+        super()._inherit(successor, ancestor)
         if ancestor in self._state.trees:
             self._state.trees[ancestor].inbox = inbox
 
 
 class ForgetsInheritedKeys(Defective):
-    """An heir takes a repeated message for a new one."""
+    """A successor takes a repeated message for a new one."""
 
-    found_by = "test_heir_knows_the_keys_of_messages"
+    found_by = "test_successor_knows_the_keys_of_messages"
 
-    def _inherit(self, heir: Tree, ancestor: int) -> None:
-        super()._inherit(heir, ancestor)
+    def _inherit(self, successor: Tree, ancestor: int) -> None:
+        super()._inherit(successor, ancestor)
         if ancestor:
-            heir.keys = set()
+            successor.keys = set()
 
 
 class InheritsFromTheLiving(Defective):
@@ -59,39 +59,39 @@ class InheritsFromTheLiving(Defective):
 
     found_by = "test_tree_that_has_not_ended_keeps_its_messages"
 
-    def _inherit(self, heir: Tree, ancestor: int) -> None:
+    def _inherit(self, successor: Tree, ancestor: int) -> None:
         if (tree := self._state.trees.get(ancestor)) is not None:
-            heir.inbox, tree.inbox = tree.inbox, {}
-            heir.keys, tree.keys = tree.keys, set()
+            successor.inbox, tree.inbox = tree.inbox, {}
+            successor.keys, tree.keys = tree.keys, set()
 
 
 class InheritsFromChildren(Defective):
-    """Gives the heir messages for runs that it does not have."""
+    """Gives the successor messages for runs that it does not have."""
 
     found_by = "test_message_to_a_child_is_not_inherited"
 
-    def _inherit(self, heir: Tree, ancestor: int) -> None:
-        super()._inherit(heir, ancestor)
+    def _inherit(self, successor: Tree, ancestor: int) -> None:
+        super()._inherit(successor, ancestor)
         if ancestor in self._state.trees:
-            heir.inbox |= self._state.trees[ancestor].inbox
+            successor.inbox |= self._state.trees[ancestor].inbox
 
 
 class SleepsOverInheritedMail(Defective):
     """Looks for mail before it is inherited."""
 
-    found_by = "test_inherited_mail_makes_the_heir_due"
+    found_by = "test_inherited_mail_makes_the_successor_due"
 
     def _write(self, tree: Tree, change: Change) -> None:
         super()._write(tree, change)
-        if change.heir_of:
+        if change.successor_of:
             for run in change.runs:
                 self._put_run(tree, run)
 
 
-class EndsWithoutAnHeir(Defective):
-    """Takes an heir for any other start."""
+class EndsWithoutAnSuccessor(Defective):
+    """Takes a successor for any other start."""
 
-    found_by = "test_nobody_ends_without_the_heir"
+    found_by = "test_nobody_ends_without_the_successor"
 
     def _commit(self, change: Change) -> tuple[Outcome, int]:
         starts = change.starts
