@@ -89,7 +89,7 @@ async def test_a_snapshot_that_this_code_cannot_read_parks_the_run(
 
     async with place.engine() as second:
         found = second.get("books")
-        monkeypatch.setattr(machine_snapshots, "_decode", refuse)
+        monkeypatch.setattr(machine_snapshots._SNAPSHOT, "_decode", refuse)
         await found.signal("go", True)
         assert "of another release" in await parks(found)
         monkeypatch.undo()

@@ -1,6 +1,6 @@
 """`outlive.wait_for_approval`: ask people, and go on with what one of them decided.
 
-Beside the wait there may be a watch: it tells people (`notify`), reminds them, asks others when nobody answers, and
+Beside the wait there may be a watch: it tells people (`notify`), reminds them, asks others when there is no answer, and
 ends the wait at its deadline. All of it is ordinary workflow code on ordinary durable timers and steps, in a scope of
 its own: a run that is killed in the middle goes on with the same request.
 """
@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
@@ -21,6 +21,7 @@ from outlive._journal.form import form_type
 from outlive._model import given
 from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision, NoticeKind
 from outlive._model.given import Span
+from outlive._model.instant import instant_of, microseconds_of
 from outlive._replay.approval import ask, decision, escalate, expire, watch_scope
 from outlive._replay.ask import this_execution
 from outlive._replay.execution import Execution
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 F = TypeVar("F")
 
 WHERE = "outlive.wait_for_approval"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class _Options(TypedDict, total=False):
@@ -65,17 +64,17 @@ async def wait_for_approval(
     escalate_to: Sequence[str] = (),
     notify: Step[[ApprovalNotice], Any] | None = None,
 ) -> Any:
-    """Wait, durably, until somebody calls `engine.approve` or `engine.reject` for this run and name.
+    """Wait, durably, until a person calls `engine.approve` or `engine.reject` for this run and name.
 
     Args:
         name: what deciders call it.
         title: the question, for people.
         form: the type of what they fill in: a dataclass, a msgspec struct or a pydantic model.
-        assignees: who is asked; for people and for `notify`, whoever may call the engine may decide.
-        deadline: seconds, a timedelta or an aware datetime; then nobody may decide any more.
+        assignees: who is asked; for people and for `notify`, everyone who may call the engine may decide.
+        deadline: seconds, a timedelta or an aware datetime; after it the request is closed.
         remind_every: seconds or a timedelta between two reminders.
         escalate_after: seconds or a timedelta until `escalate_to` are asked too.
-        escalate_to: whom to ask then.
+        escalate_to: the people to ask then.
         notify: a step that is called with an `ApprovalNotice` when people are asked, reminded, and escalated to. If it
             fails for good, that is in the journal, and the approval is still open.
 
@@ -116,15 +115,10 @@ async def wait_for_approval(
         name=wanted,
         approved=decided.approved,
         by=decided.by,
-        at=instant(decided.at),
+        at=instant_of(decided.at),
         comment=decided.comment,
         form=filled,
     )
-
-
-def instant(at: int) -> datetime:
-    """An instant as users see it."""
-    return _EPOCH + timedelta(microseconds=at)
 
 
 class _Watch:
@@ -162,7 +156,7 @@ class _Watch:
         await self._tell(notify, "requested")
         every = self._request.remind_every
         while every is not None:
-            # Those that a slow notify has missed are not made good: nobody wants five reminders at once.
+            # Those that a slow notify has missed are not made good: five reminders at once would help no one.
             passed = self._execution.loop.now_at - self._asked_at
             wait = every - passed % every
             await asyncio.sleep(wait / 1_000_000)
@@ -183,7 +177,7 @@ class _Watch:
             kind=kind,
             title=asked.title,
             assignees=asked.assignees,
-            deadline=None if asked.deadline_at is None else instant(asked.deadline_at),
+            deadline=None if asked.deadline_at is None else instant_of(asked.deadline_at),
             request=asked.call,
         )
         # Its failure is in the journal. People can still decide, and the next reminder tries again.
@@ -208,7 +202,7 @@ def _check_notify(notify: Any) -> None:
 
 def _deadline_at(deadline: Span | datetime | None, now_at: int) -> int | None:
     if isinstance(deadline, datetime):
-        return (given.instant(WHERE, "deadline", deadline) - _EPOCH) // _MICROSECOND
+        return microseconds_of(given.instant(WHERE, "deadline", deadline))
     after = _microseconds("deadline", deadline)
     return None if after is None else now_at + after
 

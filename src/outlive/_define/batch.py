@@ -7,7 +7,7 @@
 A chunk is a tree of its own, so a fleet shares a batch, and its journal is bounded by the size of a chunk however many
 items the batch has. The definition of a chunk names what its items need: only a worker that has it claims the chunk.
 
-The rows of a chunk are a blob that whoever started the batch has stored; the run that looks after the batch knows of
+The rows of a chunk are a blob that the starter of the batch has stored; the run that looks after the batch knows of
 them only by name, and never has them in memory.
 """
 
@@ -21,13 +21,13 @@ from typing import Any
 import msgspec
 
 from outlive._journal.arguments import Signature
-from outlive._model import Payload, RunStatus
+from outlive._model import Payload
 from outlive._replay.ask import cancel_detached, detached_end, run_item, start_detached, this_execution
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.deciding import publish
-from outlive._replay.ending import failed_error
+from outlive._replay.ending import result_of
 from outlive._replay.frame import SCOPE
-from outlive.errors import BatchFailedError, RunCancelled, RunTimedOut
+from outlive.errors import BatchFailedError
 
 CHUNKS_OPEN_MAX = 16
 """Chunks of one batch that are under way at once: that many workers can share it."""
@@ -119,17 +119,10 @@ async def _run_chunk(plan: Plan, number: int, chunk: Chunk, lanes: int, tally: T
     except asyncio.CancelledError:
         cancel_detached(execution, run_id)
         raise
-    if ended.status is RunStatus.SUCCEEDED:
-        assert ended.result is not None
-        counted: Tally = _CHUNK.signature.result.decode(execution.unpack_foreign(ended.result), f"result of {run_id}")
-        return counted
-    if ended.status is RunStatus.FAILED:
-        assert ended.failure is not None
-        raise failed_error(run_id, ended.failure)
-    if ended.status is RunStatus.TIMED_OUT:
-        raise RunTimedOut(run_id, "did not end within its timeout")
-    # A failure of the batch, and not a cancel of it: somebody cancelled one of its chunks.
-    raise RunCancelled(run_id, "was cancelled")
+    # A chunk that was cancelled is a failure of the batch, and not a cancel of it.
+    result = execution.unpack_foreign(result_of(ended))
+    counted: Tally = _CHUNK.signature.result.decode(result, f"result of {run_id}")
+    return counted
 
 
 async def _run_items(item: StepSpec | WorkflowSpec, first: int, rows: list[msgspec.Raw]) -> Tally:

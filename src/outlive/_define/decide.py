@@ -15,7 +15,7 @@ from outlive.errors import NotInRunError
 def publish(**fields: Any) -> None:
     """Show something of the run to people: `publish(stage="packing", progress=0.4)`.
 
-    Fields stay until they are published anew. `await engine.get(run_id).published()` reads them back. In a workflow
+    Fields stay until they are published again. `await engine.get(run_id).published()` reads them back. In a workflow
     each change is a fact in the journal; in a step, from any thread, the latest values win when it publishes faster
     than the store can write.
 
@@ -53,8 +53,8 @@ def continue_as_new(*args: Any, workflow: Workflow[..., Any] | Bound[Any] | None
 
     Never returns: it unwinds the workflow. `finally` blocks and context managers run, `except Exception` does not see
     it; what the workflow left running is cancelled and awaited, as at every end. The next generation keeps the tags,
-    the deadline, what was published, signals that nobody took and everything in the inbox; the old one stays in the
-    store as `<id>~gen1`, `<id>~gen2`, ... Whoever waits for the result waits for that of the last generation.
+    the deadline, what was published, signals that no code took and everything in the inbox; the old one stays in the
+    store as `<id>~gen1`, `<id>~gen2`, ... Waiting for the result is waiting for that of the last generation.
 
     Args:
         workflow: another workflow or version to go on as, maybe bound to all its arguments; the same one unless given.

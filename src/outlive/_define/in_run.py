@@ -7,14 +7,15 @@ import contextvars
 import random as _random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple, overload
 from uuid import UUID
 from uuid import uuid4 as _uuid4
 
 from outlive._define.workflow import Bound, Startable, bound
 from outlive._journal.value import codec_for
-from outlive._model import RunStatus, check_run_id, child_id, given
+from outlive._model import check_run_id, child_id, given
+from outlive._model.instant import instant_of
 from outlive._replay.ask import (
     cancel_detached,
     child_result,
@@ -26,15 +27,13 @@ from outlive._replay.ask import (
     take_signal,
     this_execution,
 )
-from outlive._replay.ending import failed_error
+from outlive._replay.ending import result_of
 from outlive._replay.frame import SCOPE
-from outlive.errors import ConfigurationError, NotInRunError, RunCancelled, RunTimedOut
+from outlive.errors import ConfigurationError, NotInRunError
 
 T = TypeVar("T")
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 # -- Time and chance -----------------------------------------------------------------------------------------
@@ -45,9 +44,9 @@ def now() -> datetime:
     clock's."""
     execution = current_execution()
     if execution is not None:
-        return _EPOCH + timedelta(microseconds=execution.loop.now_at)
+        return instant_of(execution.loop.now_at)
     step = CURRENT_STEP.get(None)
-    return datetime.now(UTC) if step is None else _EPOCH + timedelta(microseconds=step.now_at())
+    return datetime.now(UTC) if step is None else instant_of(step.now_at())
 
 
 def random() -> float:
@@ -146,20 +145,11 @@ async def start(
 
 async def _detached_result(wanted: Bound[R], run_id: str) -> R:
     execution = this_execution("start")
-    ended = await detached_end(execution, run_id)
     spec = wanted.workflow.spec
-    if ended.status is RunStatus.SUCCEEDED:
-        assert ended.result is not None
-        stored = ended.result
-        return await read_or_park(
-            execution, lambda: spec.signature.result.decode(execution.unpack_foreign(stored), f"result of {run_id}")
-        )
-    if ended.status is RunStatus.FAILED:
-        assert ended.failure is not None
-        raise failed_error(run_id, ended.failure, spec.registered)
-    if ended.status is RunStatus.TIMED_OUT:
-        raise RunTimedOut(run_id, "did not end within its timeout")
-    raise RunCancelled(run_id, "was cancelled")
+    stored = result_of(await detached_end(execution, run_id), spec.registered)
+    return await read_or_park(
+        execution, lambda: spec.signature.result.decode(execution.unpack_foreign(stored), f"result of {run_id}")
+    )
 
 
 # -- Inside a step -------------------------------------------------------------------------------------------
@@ -259,7 +249,7 @@ def current_run() -> RunContext:
         parent_id=frame.parent_id,
         root_id=execution.root_id,
         tags=dict(frame.tags),
-        created_at=_EPOCH + timedelta(microseconds=frame.created_at),
+        created_at=instant_of(frame.created_at),
         events=execution.events - execution.base + 1,
         is_replaying=execution.is_replaying,
     )

@@ -46,8 +46,8 @@ class Tolerance:
         return is_few and (self.ratio is None or failed <= self.ratio * items)
 
     def __str__(self) -> str:
-        told = [] if self.failures is None else [str(self.failures)]
-        return " and ".join(told + ([] if self.ratio is None else [f"{self.ratio:.0%} of them"]))
+        limits = [] if self.failures is None else [str(self.failures)]
+        return " and ".join(limits + ([] if self.ratio is None else [f"{self.ratio:.0%} of them"]))
 
 
 @overload
@@ -137,11 +137,11 @@ class _Map(Generic[R]):
         while open_lanes := [lane for lane in self._lanes if not lane.done()]:
             try:
                 await asyncio.wait(open_lanes)
-            except asyncio.CancelledError as told:
-                cancelled = told
-                self._stop(told)
+            except asyncio.CancelledError as error:
+                cancelled = error
+                self._stop(error)
         for lane in self._lanes:
-            # Nobody here has cancelled it, or it raised what is no failure of an item.
+            # It was not cancelled here, or it raised what is no failure of an item.
             self._error = self._error or (asyncio.CancelledError() if lane.cancelled() else lane.exception())
         if cancelled is not None:
             raise cancelled

@@ -66,7 +66,7 @@ async def _await_booked(
 
 
 async def roll_back_plainly(saga: PlainSaga, error: BaseException) -> bool:
-    """Undo what was done, newest first; whether somebody cancelled the owner meanwhile."""
+    """Undo what was done, newest first; whether the owner was cancelled meanwhile."""
     saga.is_failed = saga.is_undoing = True
     was_cancelled = await _insist(_settle_and_undo(saga, asyncio.current_task(), error))
     saga.is_undoing = False

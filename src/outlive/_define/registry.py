@@ -78,11 +78,6 @@ class Registry:
             return self._steps.get(chunk.removeprefix(OF_STEP))
         return self._workflows.get((chunk.removeprefix(OF_WORKFLOW), version))
 
-    def find_latest(self, name: str) -> WorkflowSpec | None:
-        """The newest version of a workflow, if this process has any."""
-        versions = [version for known, version in self._workflows if known == name]
-        return self._workflows[name, max(versions)] if versions else None
-
     def definitions(self) -> list[str]:
         """Everything that a worker of this process can run, as `name@version`."""
         items: list[StepSpec | WorkflowSpec] = [*self._workflows.values(), *self._steps.values()]

@@ -54,7 +54,7 @@ class LoopResources:
         self._order: list[tuple[Resource, Any]] = []
 
     async def get(self, resource: Resource, set_up: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """The resource, set up now if nobody has wanted it before; whoever comes meanwhile gets the same."""
+        """The resource, set up now if it is wanted for the first time; all who ask meanwhile get the same."""
         ready = self._ready.get(resource)
         if ready is None:
             # A task of its own: a handler that is cancelled must not take the set-up of the others with it, and none of
@@ -64,7 +64,7 @@ class LoopResources:
         return await asyncio.shield(ready)
 
     def _forget_failed(self, resource: Resource, ready: asyncio.Future[Any]) -> None:
-        """The next attempt of a handler tries anew, whatever the set-up died of."""
+        """The next attempt of a handler tries again, whatever the set-up died of."""
         is_failed = ready.cancelled() or ready.exception() is not None
         if is_failed and self._ready.get(resource) is ready:
             del self._ready[resource]
@@ -74,13 +74,9 @@ class LoopResources:
         self._order.append((resource, value))
         return value
 
-    def find(self, resource: Resource) -> Any:
-        """The resource, if it is set up; raises LookupError else."""
-        return next(value for known, value in self._order if known is resource)
-
-    def has(self, resource: Resource) -> bool:
-        """Whether it is set up."""
-        return any(known is resource for known, _ in self._order)
+    def find(self, resource: Resource) -> list[Any]:
+        """The resource alone if it is set up, else nothing."""
+        return [value for known, value in self._order if known is resource][:1]
 
     async def close(self) -> None:
         """Tear everything down, last first; what fails or hangs does not keep the others from it."""
@@ -95,7 +91,7 @@ class LoopResources:
                     log.exception("teardown failed: resource %s", resource.name)
 
     async def _stop_set_ups(self) -> None:
-        """Nobody wants them any more; one that comes to its end all the same is torn down with the others."""
+        """Cancel the set-ups under way; one that comes to its end all the same is torn down with the others."""
         under_way = {resource: ready for resource, ready in self._ready.items() if not ready.done()}
         for ready in under_way.values():
             ready.cancel()
@@ -147,7 +143,7 @@ class Resources:
         self._known[resource.name] = resource
 
     def problems(self) -> list[str]:
-        """What handlers want and nobody has declared, and what would wait for itself."""
+        """What handlers want and no resource is declared for, and what would wait for itself."""
         missing = [name for name in self._wanted if name not in self._known]
         circles = filter(None, map(self._circle, self._known))
         return [
@@ -173,12 +169,13 @@ class Resources:
         return {name: await self._health_of(resource) for name, resource in self._known.items()}
 
     async def _health_of(self, resource: Resource) -> str:
-        if not _here().has(resource):
+        found = _here().find(resource)
+        if not found:
             return "not set up"
         if resource.health is None:
             return "healthy"
         try:
-            said = await _call(resource.health, _here().find(resource))
+            said = await _call(resource.health, *found)
         except Exception as error:  # That is what it is asked for.
             return f"unhealthy: {type(error).__qualname__}: {error}"
         return "healthy" if said in (None, True) else f"unhealthy: {said}"

@@ -12,14 +12,14 @@ entered it, in tasks made inside it, and in children that are called inside it. 
 
 *Leaving it normally.* A nested saga hands what it remembers to the saga around it; the outermost forgets it. A step
 that the workflow gave up on (its wait was cancelled, by a timeout or as the loser of a race) is not abandoned: the
-block waits for its outcome before it is left, and undoes it, as nobody has ever seen its result.
+block waits for its outcome before it is left, and undoes it, as the workflow never saw its result.
 
 *Leaving it with an exception*, a cancellation or a timeout among them, rolls back, and then the exception goes on:
 
 1. From now on nothing can be booked in it. An undoable step that is called inside all the same gets
    `SagaClosedError`; other steps may be called, to clean up.
-2. Tasks and children inside are cancelled and may clean up. Whoever swallows its cancellation and goes on is waited for
-   no longer than `SETTLE_SECONDS`; it can book nothing, and what it has booked is undone without it.
+2. Tasks and children inside are cancelled and may clean up. One that swallows its cancellation and goes on is waited
+   for no longer than `SETTLE_SECONDS`; it can book nothing, and what it has booked is undone without it.
 3. Undoable steps in flight are not cancelled, however long they take: their effect may happen. Sagas inside that are
    rolled back are waited for too.
 4. Everything that succeeded is undone, newest first, one after the other. Each undo is an ordinary step of the run
@@ -105,7 +105,7 @@ class SagaBlock:
         was_cancelled = False
         try:
             if isinstance(error, GeneratorExit):
-                # Whoever is being closed may not wait for anything.
+                # Code that is being closed may not wait for anything.
                 saga.close()
             elif error is None or find_successor(error) is not None:
                 await self._forget(saga)
@@ -134,7 +134,7 @@ class SagaBlock:
             return await roll_back_plainly(saga, error)
         not_durable = find_not_durable(error)
         if not_durable is not None:
-            # The run will be parked for this. Undone here it could never be finished by code that is mended.
+            # The run will be parked for this. Undone here it could never be finished by corrected code.
             execution.park(not_durable, SCOPE.get().frame.number)
             await execution.loop.create_future()
         return await roll_back(execution, saga)

@@ -246,7 +246,7 @@ class UnstorableResultError(Exception):
 
 
 class _NoResult:
-    """Nobody looks at what an undo returns: it need not be a value that can be stored."""
+    """What an undo returns is not looked at: it need not be a value that can be stored."""
 
     def encode(self, value: Any, what: str) -> bytes:
         """Nothing."""

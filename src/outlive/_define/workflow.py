@@ -173,7 +173,7 @@ def workflow(
         name: what journals call it; the function's name unless given.
         version: pinned by each run when it starts; keep the old function registered while runs of it are open.
         timeout: seconds that a run may take as a whole.
-        signals: types of signals by name, so that a sender is told at once when a payload does not fit.
+        signals: types of signals by name, so that a payload that does not fit is refused when it is sent.
         approvals: types of the forms of approvals by name, so that a form is checked by its own type when it is sent.
         raises: exception classes that reach a parent run as themselves.
         resumable: whether a run goes on by itself when its worker was lost; if not it is parked, and `engine.resume`

@@ -14,11 +14,11 @@ A row of a run is `(sequence, format, crc, body, output)`:
   does not know are passed over.
 * `output`: the user's bytes as they are, or what the codecs named in `via` made of them; NULL for none.
 
-The output lies in the row however large it is, and never in a blob: blobs belong to whoever has equal content, so
-nobody could tell whether clearing a run may remove them.
+The output lies in the row however large it is, and never in a blob: equal blobs of several owners are one, so
+clearing a run could not know whether it may remove them.
 
 `token` is random and new for each append. By it a row that is there already is known to be one's own, whose answer was
-lost, or one with the same content that somebody else wrote.
+lost, or one with the same content that another writer wrote.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def open_checkpoint(run_id: str, row: CheckpointRow) -> CheckpointBody:
     try:
         return _decode(body)
     except msgspec.ValidationError as error:
-        # The checksum holds, so these are the bytes that somebody wrote: a field of a later release.
+        # The checksum holds, so these are the bytes that were written: a field of a later release.
         raise FormatTooNewError(run_id, sequence, f"a checkpoint: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptCheckpointError(run_id, sequence, str(error)) from error

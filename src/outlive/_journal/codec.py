@@ -76,7 +76,7 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
     try:
         return _decode(body)
     except msgspec.ValidationError as error:
-        # The checksum holds, so these are the bytes that somebody wrote: a kind or field of a later release.
+        # The checksum holds, so these are the bytes that were written: a kind or field of a later release.
         raise FormatTooNewError(run_id, seq, str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptJournalError(run_id, seq, str(error)) from error

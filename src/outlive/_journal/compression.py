@@ -1,7 +1,7 @@
 """Compressing payloads: zstd where this Python has it, else zlib.
 
 The name that stands with a payload is that of the algorithm, and the bytes are its ordinary format (a zlib stream, a
-zstd frame), so that every engine, and any other program, can undo it without being told anything.
+zstd frame), so that every engine, and any other program, can undo it without any configuration.
 
 What comes out of a store is not trusted to be small: a few kilobytes can claim to be terabytes. Decompressing stops
 one byte after `payload_bytes_max`, whatever the header says.

@@ -63,7 +63,7 @@ class RunClaimed(Event, frozen=True, tag=True):
 
 
 class RunSuspended(Event, frozen=True, tag=True):
-    """Nothing moves until one of the waits ends; nobody owns the tree."""
+    """Nothing moves until one of the waits ends; no worker owns the tree."""
 
     waits: tuple[Wait, ...]
     wake_at: int | None = None
@@ -128,7 +128,7 @@ class StepDelayed(Event, frozen=True, tag=True):
     by: str
     """What it waits for, for people."""
     has_turn: bool = False
-    """Whether it is lined up in its rate limit: nobody who comes later goes first."""
+    """Whether it is lined up in its rate limit: none that comes later goes first."""
     digest: int = 0
 
 
@@ -140,8 +140,8 @@ class StepProgressed(Event, frozen=True, tag=True):
 
 
 class StepIntended(Event, frozen=True, tag=True):
-    """An attempt of a step that may be called only once is about to begin: whoever finds this without an outcome must
-    not call it again."""
+    """An attempt of a step that may be called only once is about to begin: a worker that finds this without an outcome
+    must not call it again."""
 
     call: str
     attempt: int = 1
@@ -164,7 +164,7 @@ class SignalReceived(Event, frozen=True, tag=True):
 
 
 class CancelRequested(Event, frozen=True, tag=True):
-    """Somebody wants the run to stop."""
+    """A client, or the parent, wants the run to stop."""
 
     reason: str = ""
 
@@ -204,7 +204,7 @@ class ApprovalRequested(Event, frozen=True, tag=True):
 
 
 class ApprovalEscalated(Event, frozen=True, tag=True):
-    """Nobody has decided in time: others are asked too."""
+    """There was no decision in time: others are asked too."""
 
     call: str
     approval: str
@@ -224,7 +224,7 @@ class ApprovalDecided(Event, frozen=True, tag=True):
 
 
 class ApprovalClosed(Event, frozen=True, tag=True):
-    """Nobody waits for the decision any more: its time is over, or the run went another way."""
+    """The run no longer waits for the decision: its time is over, or the run went another way."""
 
     call: str
     approval: str
@@ -292,7 +292,7 @@ class SnapshotTaken(Event, frozen=True, tag=True):
     wake_at: int | None = None
     published: Payload | None = None
     signals: tuple[SignalReceived, ...] = ()
-    """Those that nobody has taken, oldest first."""
+    """Those that no code has taken, oldest first."""
     set_aside: tuple[MessageSetAside, ...] = ()
     """The last messages that the code could not read."""
 

@@ -101,7 +101,7 @@ def write_history(run: Run, rows: list[Row], blobs: dict[str, bytes]) -> str:
 
 
 def read_history(text: str, *, source: str) -> History:
-    """Read a file; the checksums of its rows are verified by whoever opens them.
+    """Read a file; the checksums of its rows are verified when they are opened.
 
     Raises:
         HistoryFormatError: it is no history, or not whole.

@@ -1,7 +1,7 @@
 """JSON bytes to payloads and back: inline, through the codec chain, or as a blob.
 
 A payload codec is the hook for compression and encryption: it turns the JSON of a value into other bytes and back, and
-its name is written with the payload, so that a value can be read for as long as somebody has the codec. Without codecs
+its name is written with the payload, so that a value can be read for as long as the codec is there. Without codecs
 small values stay readable JSON in the journal.
 
 A codec may ask for more than the bytes, by the names of its parameters: `context` (bytes that `encode` and `decode` are
@@ -151,7 +151,7 @@ class Packer:
         `owners` are those whose value it may be; none given: anybody's. A value that no codec bound has no owner.
 
         Raises:
-            UnreadableError: its blob is missing or damaged, nobody here has its codec, or it is somebody else's.
+            UnreadableError: its blob is missing or damaged, its codec is not configured here, or its owner is another.
         """
         if payload.v is not msgspec.UNSET:
             return payload.v
@@ -190,7 +190,7 @@ class Packer:
         """These bytes again.
 
         Raises:
-            UnreadableError: nobody here has its codec, or what was written cannot be undone.
+            UnreadableError: its codec is not configured here, or what was written cannot be undone.
         """
         try:
             for name in reversed(via):

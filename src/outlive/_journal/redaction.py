@@ -41,7 +41,7 @@ class RowNames:
 
 
 Names = Callable[[str, int], Sequence[str] | RowNames | None]
-"""The names of the parameters of a workflow, by its name and version; None if nobody here knows them."""
+"""The names of the parameters of a workflow, by its name and version; None if they are not known here."""
 
 
 class Redaction:
@@ -81,7 +81,7 @@ class Redaction:
     def hide_events(self, events: Sequence[AnyEvent], *, unpack: Unpack, names: Names) -> list[AnyEvent]:
         """A journal for people: every payload as the JSON it stands for, without what is not to be seen.
 
-        `unpack` gives the JSON value of a payload. Positional arguments of a workflow that nobody here knows have no
+        `unpack` gives the JSON value of a payload. Positional arguments of a workflow that is not known here have no
         names, and are hidden unless they are objects.
         """
         secrets: set[str] = set()

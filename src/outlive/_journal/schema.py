@@ -100,9 +100,9 @@ class _Check:
             if "pattern" in schema and not _matches(value, schema["pattern"]):
                 yield f"at {path}: {_short(value)} does not match the pattern {schema['pattern']}"
         elif _is_number(value):
-            for word, fits, told in _LIMITS:
+            for word, fits, wanted in _LIMITS:
                 if word in schema and not fits(value, schema[word]):
-                    yield f"at {path}: {value} must be {told.format(schema[word])}"
+                    yield f"at {path}: {value} must be {wanted.format(schema[word])}"
         yield from _length_mismatch(value, schema, path)
 
     def _resolve(self, reference: str) -> Schema:

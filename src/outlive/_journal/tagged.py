@@ -28,7 +28,7 @@ import msgspec
 
 from outlive.errors import UnserialisableError
 
-NOT_AWAITED = "this is a call whose result nobody has waited for; await it"
+NOT_AWAITED = "this is a call whose result was not waited for; await it"
 DEPTH_MAX = 100
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 

@@ -168,6 +168,26 @@ class AdaptedCodec(TypedCodec):
         raise UnreadableError(what, type_name(self._annotation), "no part of the type fits it")
 
 
+class StructCodec:
+    """The codec of structs of our own, which need no look at what comes back."""
+
+    def __init__(self, kind: Any, described: str) -> None:
+        self._described = described
+        self._encode = msgspec.json.Encoder().encode
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def encode(self, value: Any, what: str) -> bytes:
+        """See `ValueCodec`."""
+        return self._encode(value)
+
+    def decode(self, data: Stored, what: str) -> Any:
+        """See `ValueCodec`."""
+        try:
+            return self._decode(data)
+        except msgspec.MsgspecError as error:
+            raise UnreadableError(what, self._described, str(error)) from error
+
+
 @lru_cache(maxsize=4096)
 def _cached_codec(annotation: Any) -> ValueCodec:
     if annotation in _UNTYPED:

@@ -2,7 +2,7 @@
 
 A request is a fact that the run records by itself (`ApprovalRequested`), under a call identity of its own. The decision
 comes as `ApprovalDecided`, which names that call and is the only event that resolves the wait. A wait that ends in any
-other way withdraws the request with `ApprovalClosed`, so that nobody decides in vain: cancelled, timed out, its
+other way withdraws the request with `ApprovalClosed`, so that no decision is made in vain: cancelled, timed out, its
 deadline over, or the end of the run. A dropped run withdraws nothing; it goes on elsewhere.
 """
 
@@ -58,7 +58,7 @@ def ask(execution: Execution, name: str, request: ApprovalRequest, *, again: str
 def _digest_of(request: ApprovalRequest) -> int:
     """Who is asked, and until when: a replay that says otherwise contradicts the journal.
 
-    How it is put is not in it. A title may be worded anew while people are being asked, and the schema of one and the
+    How it is put is not in it. A title may be reworded while people are being asked, and the schema of one and the
     same form changes with the release of the library that writes it.
     """
     return crc32(_encode(msgspec.structs.replace(request, title="", form=msgspec.UNSET)))

@@ -5,7 +5,7 @@ may have a bound, counted from its beginning in the journal: a crash does not wi
 is parked, with what was undone and what is left.
 
 A bound stands among the timers of its run, so that the run wakes up for it. But it never fires: that it is over is no
-fact that workflow code sees, it is a `RunParked`. Whoever lets the run go on after that gives the roll-back a fresh
+fact that workflow code sees, it is a `RunParked`. Resuming the run after that gives the roll-back a fresh
 bound, counted from the claim that followed (`renew`). Both are in the journal, so that every replay counts alike.
 """
 

@@ -26,7 +26,7 @@ _UNCLOSABLE: list[Any] = []
 
 
 def close_quietly(coro: Any, context: contextvars.Context) -> None:
-    """End a coroutine in its own context; nobody hears of what its blocks do.
+    """End a coroutine in its own context; nothing of what its blocks do is seen.
 
     `coro.close()` is not enough: if a block in the middle of a chain of awaits waits again, Python leaves the inner
     coroutines of the chain for later. An exception that is thrown in goes down to the innermost await, and again.
@@ -48,7 +48,7 @@ def close_quietly(coro: Any, context: contextvars.Context) -> None:
 
 
 def _close_unawaited(thing: object, seen: set[int]) -> None:
-    """Close what the workflow has called and not awaited yet, lest Python warn that nobody ever did."""
+    """Close what the workflow has called and not awaited yet, lest Python warn that it never was."""
     for held in gc.get_referents(thing):
         if id(held) in seen:
             continue

@@ -77,7 +77,7 @@ class StepSpec(msgspec.Struct, frozen=True):
     registered: tuple[type[BaseException], ...] = ()
     """Exception classes that reach the workflow as themselves."""
     kind: StepKind | None = None
-    """None for a plain step: whoever runs steps needs one look to know that."""
+    """None for a plain step, which the executor sees at one look."""
     resources: Callable[[], Awaitable[dict[str, Any]]] | None = None
     """Gets what the function is given by keyword and no journal knows; awaited first, before the call begins."""
 
@@ -131,7 +131,7 @@ class RunStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class CancelStep(msgspec.Struct, frozen=True, gc=False):
-    """Nobody waits for this step any more."""
+    """The workflow no longer waits for this step."""
 
     run: int
     call: str
@@ -184,7 +184,7 @@ class TakeSnapshot(msgspec.Struct, frozen=True, gc=False):
     data: bytes
     """JSON of `outlive._replay.snapshot.Standing`."""
     signals: tuple[tuple[str, Payload], ...]
-    """Those that nobody has taken, by name."""
+    """Those that no code has taken, by name."""
     next_number: int
     """Of the next child: all before it have ended."""
     set_aside: tuple[MessageSetAside, ...] = ()

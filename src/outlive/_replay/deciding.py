@@ -1,8 +1,8 @@
-"""What a run decides by itself: what it shows to people, which way it takes past a change, that it goes on anew.
+"""What a run decides by itself: what it shows to people, which way it takes past a change, that it continues as new.
 
-Nobody answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
+No event answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
 
-What a run publishes is one object, and every publication carries it whole: whoever reads the latest one knows all. It
+What a run publishes is one object, and every publication carries it whole: the latest one says all. It
 is known as JSON only, so that nothing that the workflow changes later in its values changes what was said.
 
 A mark of a change (`patched`) asks, the first time that a run comes by: has code without the mark been here before? If
@@ -39,7 +39,7 @@ def publish(execution: Execution, fields: dict[str, Any]) -> None:
 
 
 def merge_published(before: bytes, fields: dict[str, Any]) -> bytes:
-    """The JSON of what is published, with some fields set anew.
+    """The JSON of what is published, with some fields replaced.
 
     Raises:
         UnserialisableError: a value has no exact stored form.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from outlive._journal import event as journal
-from outlive._journal.event import Ending
+from outlive._journal.event import DetachedEnded, Ending
 from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, is_rebuilt, rebuild
 from outlive._journal.value import Stored
 from outlive._model import Failure, Payload, RunStatus
@@ -145,7 +145,7 @@ def _success(frame: Frame, value: Any) -> EndRun | UnserialisableError:
 
 
 def _look_at(task: asyncio.Future[Any]) -> None:
-    """Keep asyncio from complaining that nobody looked at the exception."""
+    """Keep asyncio from complaining that the exception was never looked at."""
     if not task.cancelled():
         task.exception()
 
@@ -168,6 +168,24 @@ def child_outcome(call: ChildCall, event: Ending, frame: Frame, unpack: Callable
             call.future.set_exception(RunTimedOut(frame.id, "did not end within its timeout"))
         case journal.RunContinued():
             raise AssertionError("only a root run goes on as a new one")
+
+
+def result_of(ended: DetachedEnded, registered: tuple[type[BaseException], ...] = ()) -> Payload:
+    """The result of a detached run.
+
+    Raises:
+        BaseException: it has not succeeded; what is raised says how it ended.
+    """
+    run_id = ended.run_id
+    if ended.status is RunStatus.SUCCEEDED:
+        assert ended.result is not None
+        return ended.result
+    if ended.status is RunStatus.FAILED:
+        assert ended.failure is not None
+        raise failed_error(run_id, ended.failure, registered)
+    if ended.status is RunStatus.TIMED_OUT:
+        raise RunTimedOut(run_id, "did not end within its timeout")
+    raise RunCancelled(run_id, "was cancelled")
 
 
 def failed_error(run_id: str, failure: Failure, registered: tuple[type[BaseException], ...] = ()) -> BaseException:

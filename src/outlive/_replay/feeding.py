@@ -16,7 +16,7 @@ import asyncio
 import contextvars
 import types
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
 from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, text_of
-from outlive._journal.value import Stored
+from outlive._journal.value import StructCodec
 from outlive._model import child_id
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCall, StepCall
@@ -45,8 +45,6 @@ from outlive.errors import (
     WorkflowNotFoundError,
 )
 from outlive.telemetry import log, run_fields
-
-T = TypeVar("T")
 
 EARLIER_MAX = 10
 """Failed attempts that the error of the last one lists."""
@@ -249,12 +247,12 @@ def _keep_recorded(execution: Execution, event: Recorded, call: RecordCall) -> N
         case journal.RunPublished():
             frame.published = bytes(execution.unpack(event.payload))
         case journal.ApprovalRequested() if (asking := frame.approvals.get(event.call)) is not None:
-            asking.assignees = _read(_Asked, execution.unpack(event.payload), event.call).assignees
+            asking.assignees = _ASKED.decode(execution.unpack(event.payload), event.call).assignees
         case journal.ApprovalEscalated() if (asking := frame.approvals.get(event.approval)) is not None:
-            asking.assignees = _read(tuple[str, ...], execution.unpack(event.payload), event.call)
+            asking.assignees = _PEOPLE.decode(execution.unpack(event.payload), event.call)
         case journal.StateLeft():
-            went = _read(_Left, execution.unpack(event.payload), event.call).to
-            goes = _read(_Left, call.command.data or b"{}", event.call).to
+            went = _LEFT.decode(execution.unpack(event.payload), event.call).to
+            goes = _LEFT.decode(call.command.data or b"{}", event.call).to
             if went != goes:
                 raise execution.contradiction(event, f"{event.call} was left for {went}", f"goes to {goes}")
         case _:
@@ -273,11 +271,7 @@ class _Asked(msgspec.Struct):
     assignees: tuple[str, ...] = ()
 
 
-def _read(kind: type[T], data: Stored, what: str) -> T:
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as error:
-        raise UnreadableError(what, "what a run recorded", str(error)) from error
+_LEFT, _ASKED, _PEOPLE = (StructCodec(kind, "what a run recorded") for kind in (_Left, _Asked, tuple[str, ...]))
 
 
 def _on_published(execution: Execution, event: journal.RunPublished) -> None:

@@ -196,16 +196,16 @@ class Frame:
         self.task: asyncio.Task[Any] | None = None
         self.tasks: list[Any] = []
         self.buffer: dict[str, deque[Received]] = {}
-        """Signals that nobody waited for when they came, oldest first."""
+        """Signals that no code waited for when they came, oldest first."""
         self.waiters: dict[str, deque[asyncio.Future[Received]]] = {}
         self.set_aside: list[MessageSetAside] = []
         """The last messages that the code could not read, oldest first, with what they said."""
         self.approvals: dict[str, OpenApproval] = {}
-        """Requests that nobody has decided, by their call."""
+        """Requests without a decision, by their call."""
         self.children = 0
         """Children that have not ended."""
         self.unsettled = 0
-        """Steps that nobody waits for, but whose outcome must be known before the run ends: they may be undone."""
+        """Steps that are not waited for, but whose outcome must be known before the run ends: they may be undone."""
         self.patches: dict[str, bool] = {}
         """The way that was taken at each mark of a change in the code."""
         self.published = NOTHING_PUBLISHED
@@ -256,7 +256,7 @@ class Frame:
         return False
 
     def awaited_signals(self) -> list[str]:
-        """The names of the signals that somebody waits for, once for each wait."""
+        """The names of the signals that are waited for, once for each wait."""
         return [name for name, waiters in self.waiters.items() for waiter in waiters if not waiter.done()]
 
     def buffered_signal(self, name: str) -> Received | None:
@@ -265,7 +265,7 @@ class Frame:
         return buffered.popleft() if buffered else None
 
     def buffered_signals(self) -> list[tuple[str, Payload]]:
-        """All signals that nobody took, by name, oldest first."""
+        """All signals that no code took, by name, oldest first."""
         return [(name, signal.payload) for name, signals in self.buffer.items() for signal in signals]
 
     def put_back_signal(self, signal: Received, name: str) -> None:

@@ -211,7 +211,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         return self.is_dropped
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """A background task's error that nobody looked at; a dropped run has nothing to say."""
+        """An error of a background task that was never looked at; a dropped run logs nothing."""
         if not self.is_dropped:
             log.warning("in a workflow: %s", context.get("message"), exc_info=context.get("exception"))
 
@@ -245,10 +245,10 @@ class RunLoop(asyncio.AbstractEventLoop):
                         # A task re-raises it after it has recorded it as its outcome: that outcome is the run's.
                         pass
                     except KeyboardInterrupt:
-                        # A person stops the process. That is no end of a run: nobody may look at this outcome.
+                        # A person stops the process. That is no end of a run, and no code may see it as one.
                         ready.clear()
                         raise
-                    except BaseException:  # A callback has nobody above it but the worker.
+                    except BaseException:  # Above a callback there is only the worker.
                         log.exception("a callback of a workflow failed: %r", callback)
                 turns -= 1
                 if not turns and not self.is_dropped:
@@ -290,7 +290,7 @@ class RunLoop(asyncio.AbstractEventLoop):
             asyncio_tasks._leave_task(self, task)
 
     def may_refuse(self) -> bool:
-        """Whether a dropped run may be told once more that it is dropped."""
+        """Whether one more call of a dropped run is refused."""
         self._refusals += 1
         return self._refusals <= REFUSALS_MAX
 

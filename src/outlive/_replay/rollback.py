@@ -2,7 +2,7 @@
 
 A roll-back is a task of its own in the run of the saga's owner, and each undo in it is an ordinary durable step. So it
 replays like everything else, and what kills its worker only delays it. The task cannot be cancelled (`UndoTask`): not
-by whoever cancels the owner, not by a timeout around it, and not by the end of the workflow, which waits for it.
+by a cancel of the owner, not by a timeout around it, and not by the end of the workflow, which waits for it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ book nothing more, and what they have booked is known."""
 
 
 class UndoTask(RunTask):
-    """A task that nobody can cancel."""
+    """A task that cannot be cancelled."""
 
     __slots__ = ()
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """Refused: half a roll-back helps nobody."""
+        """Refused: half a roll-back is worse than none."""
         return False
 
 
@@ -41,7 +41,7 @@ async def forget(execution: Execution, saga: Saga) -> None:
     """The block was left normally: undo what the workflow gave up on, and pass on or forget the rest.
 
     Raises:
-        asyncio.CancelledError: somebody cancelled meanwhile; the saga is not over, and must fail.
+        asyncio.CancelledError: the owner was cancelled meanwhile; the saga is not over, and must fail.
     """
     while given_up := [booking for booking in saga.bookings if booking.is_given_up]:
         futures = [booking.future for booking in given_up if booking.is_open and booking.future is not None]
@@ -56,7 +56,7 @@ async def forget(execution: Execution, saga: Saga) -> None:
 
 
 async def roll_back(execution: Execution, saga: Saga) -> bool:
-    """Undo a saga, newest first, whatever happens meanwhile; whether somebody cancelled the owner meanwhile."""
+    """Undo a saga, newest first, whatever happens meanwhile; whether the owner was cancelled meanwhile."""
     saga.is_failed = saga.is_undoing = True
     was_cancelled = await _insist(execution, _settle_and_undo(execution, saga, asyncio.current_task()))
     saga.is_undoing = False
@@ -65,7 +65,7 @@ async def roll_back(execution: Execution, saga: Saga) -> bool:
 
 
 async def _insist(execution: Execution, work: Coroutine[Any, Any, None]) -> bool:
-    """Wait for work that must be finished; whether somebody cancelled the waiting."""
+    """Wait for work that must be finished; whether the wait was cancelled."""
     scope = SCOPE.get().branch()
     context = contextvars.copy_context()
     context.run(SCOPE.set, scope)

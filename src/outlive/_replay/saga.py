@@ -5,9 +5,9 @@ in flight until the journal has its outcome, complete with a place in the order 
 nothing at all if it failed. The context carries the saga, so tasks made inside are inside; a child run is given the
 saga of the call that started it.
 
-Whom a booking belongs to can change. A nested saga that is left normally hands its bookings to the one around it; the
-outermost forgets them. Therefore nobody holds on to "its" saga: `find_saga` and `holder_of` walk outwards from where
-they stand to the first saga that is not over.
+Which saga a booking belongs to can change. A nested saga that is left normally hands its bookings to the one around it;
+the outermost forgets them. Therefore no code holds on to "its" saga: `find_saga` and `holder_of` walk outwards from
+where they stand to the first saga that is not over.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Booking:
 
     @property
     def holder(self) -> Saga | None:
-        """The saga that answers for it now; None when nobody does any more."""
+        """The saga that answers for it now; None when none does any more."""
         return holder_of(self._saga)
 
     def follow(self, future: asyncio.Future[Any], frame: Frame) -> None:
@@ -62,7 +62,7 @@ class Booking:
         self.order = self._saga.next_order()
 
     def give_up(self) -> None:
-        """Nobody waits for it any more. The run may not end before its outcome is known: it may have to be undone."""
+        """Stop waiting for it. The run may not end before its outcome is known: it may have to be undone."""
         self.is_given_up = True
         if self.is_open and self.frame is not None:
             self.frame.unsettled += 1
@@ -163,7 +163,7 @@ class Saga:
         return [*(booking for booking in self.bookings if booking.order), *inner]
 
     def take_given_up(self) -> list[Booking]:
-        """Take out the bookings whose result nobody saw and which are complete."""
+        """Take out the bookings whose result the workflow never saw and which are complete."""
         bookings, self.bookings = self.bookings, []
         taken: list[Booking] = []
         for booking in bookings:
@@ -171,7 +171,7 @@ class Saga:
         return taken
 
     def take_all(self) -> list[Booking]:
-        """Take out everything that is complete, also from inside sagas that did not fail when they were told to."""
+        """Take out everything that is complete, also from inside sagas that did not fail when they were cancelled."""
         taken, self.bookings = self.bookings, []
         for saga in self.inner:
             taken += saga.take_all()
@@ -188,7 +188,7 @@ class Saga:
                     saga.over = loop.create_future()
                 waited.append(saga.over)
             else:
-                # Whoever is in there does not heed its cancellation. What it has booked is undone without it.
+                # The code in there does not heed its cancellation. What it has booked is undone without it.
                 saga.is_failed = True
                 waited += saga.unsettled(loop)
         return waited

@@ -8,12 +8,12 @@ begins there. Both must be in the same place, so a snapshot has everything that 
 * where the workflow stands (`Standing.position`, which only the workflow reads), and what it would undo;
 * how often each name was called: the next call of a step must not have the identity, and so the idempotency key, of one
   that has been; for approvals, of whose names there is no end, one number for all; and where its random numbers are;
-* the ways taken at marks of changes, signals that nobody took, what is published, the number of the next child.
+* the ways taken at marks of changes, signals that no code took, what is published, the number of the next child.
 
-What detached runs told of their end is forgotten: whoever asks again is told again (`client.message_key`). Tasks are
-counted from the first one on again, as their order in sets hangs on their number.
+What detached runs reported of their end is forgotten: they report it again when they are asked (`client.message_key`).
+Tasks are counted from the first one on again, as their order in sets hangs on their number.
 
-It is taken only where nothing can be lost: no call, timer, task or child is open, and nobody wants the run to stop. In
+It is taken only where nothing can be lost: no call, timer, task or child is open, and the run was not asked to stop. In
 a replay nothing is asked for where the journal goes on: other code, or other settings, saw no need for one there.
 """
 
@@ -22,12 +22,12 @@ from __future__ import annotations
 import msgspec
 
 from outlive._journal.event import SnapshotTaken
+from outlive._journal.value import StructCodec
 from outlive._replay.call import RecordCall, SnapshotCall
 from outlive._replay.command import TakeSnapshot
 from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Frame, Remembered
-from outlive.errors import UnreadableError
 
 SNAPSHOT = (0, "@snapshot")
 """The key of the call; a tree has one at a time."""
@@ -45,8 +45,7 @@ class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
     patches: dict[str, bool] = {}
 
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Standing).decode
+_STANDING = StructCodec(Standing, "where a run stood")
 
 
 def may_take_snapshot(execution: Execution) -> bool:
@@ -69,7 +68,7 @@ async def take_snapshot(execution: Execution, position: bytes) -> None:
     frame = SCOPE.get().frame
     standing = Standing(msgspec.Raw(position), frame.scope.remembered(), execution.next_number, frame.patches)
     signals, set_aside = tuple(frame.buffered_signals()), tuple(frame.set_aside)
-    command = TakeSnapshot(_encode(standing), signals, execution.next_number, set_aside)
+    command = TakeSnapshot(_STANDING.encode(standing, "a snapshot"), signals, execution.next_number, set_aside)
     call = SnapshotCall(command, execution.loop.create_future())
     execution.calls[SNAPSHOT] = call
     execution.commands.append(command)
@@ -79,10 +78,7 @@ async def take_snapshot(execution: Execution, position: bytes) -> None:
 
 def restore(frame: Frame, event: SnapshotTaken, execution: Execution) -> None:
     """Put a run where it stood."""
-    try:
-        standing = _decode(execution.unpack(event.payload))
-    except msgspec.MsgspecError as error:
-        raise UnreadableError("a snapshot", "where a run stood", str(error)) from error
+    standing: Standing = _STANDING.decode(execution.unpack(event.payload), "a snapshot")
     execution.next_number = standing.next_number
     frame.position = bytes(standing.position)
     frame.patches = dict(standing.patches)

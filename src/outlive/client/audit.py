@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from outlive._define.approval import instant
 from outlive._journal.event import (
     AnyEvent,
     ApprovalClosed,
@@ -26,6 +25,7 @@ from outlive._journal.event import (
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run, child_id
 from outlive._model.approval import Approval, ApprovalRequest, Decision
+from outlive._model.instant import instant_of
 from outlive._replay.frame import read_decision
 from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import UnreadableError
@@ -81,7 +81,7 @@ class Audit:
             if message.kind is MessageKind.DECISION and message.payload is not None:
                 self._decide((message.run, message.name), message.payload)
         for key, entry in self.entries.items():
-            if entry.status == "pending" and entry.deadline is not None and entry.deadline <= instant(now_at):
+            if entry.status == "pending" and entry.deadline is not None and entry.deadline <= instant_of(now_at):
                 # Its worker may be down and has not said so yet; it will expire all the same.
                 self._close(key, entry.deadline, "its deadline has passed")
 
@@ -91,18 +91,18 @@ class Audit:
                 self._request(event)
             case ApprovalEscalated():
                 everyone = _read(self._unpack(event.payload), tuple[str, ...], event.call)
-                self._change((event.run, event.approval), assignees=everyone, escalated_at=instant(event.at))
+                self._change((event.run, event.approval), assignees=everyone, escalated_at=instant_of(event.at))
             case ApprovalDecided():
                 self._decide((event.run, event.approval), event.payload)
             case MessageSetAside():
                 self._set_aside(event)
             case ApprovalClosed():
-                self._close((event.run, event.approval), instant(event.at), "the run no longer waits for it")
+                self._close((event.run, event.approval), instant_of(event.at), "the run no longer waits for it")
             case _:
                 if isinstance(event, Ending):
                     for key in list(self.entries):
                         if event.run in (0, key[0]):
-                            self._close(key, instant(event.at), "the run has ended")
+                            self._close(key, instant_of(event.at), "the run has ended")
 
     def _request(self, event: ApprovalRequested) -> None:
         asked = _read(self._unpack(event.payload), ApprovalRequest, event.call)
@@ -114,8 +114,8 @@ class Audit:
             title=asked.title,
             assignees=asked.assignees,
             schema=None if asked.form is msgspec.UNSET else msgspec.json.decode(asked.form),
-            requested_at=instant(event.at),
-            deadline=None if asked.deadline_at is None else instant(asked.deadline_at),
+            requested_at=instant_of(event.at),
+            deadline=None if asked.deadline_at is None else instant_of(asked.deadline_at),
         )
 
     def _decide(self, key: Key, payload: Payload) -> None:
@@ -134,7 +134,7 @@ class Audit:
         decision = self.decisions.pop(key, None)
         by = "" if decision is None else f" of {decision.by}"
         reason = f"the decision{by} was set aside, and it is asked again: {event.reason}"
-        self._change(key, status="closed", closed_at=instant(event.at), decision=None, reason=reason)
+        self._change(key, status="closed", closed_at=instant_of(event.at), decision=None, reason=reason)
 
     def _close(self, key: Key, at: datetime, reason: str) -> None:
         if key in self.entries and self.entries[key].status == "pending":
@@ -151,7 +151,7 @@ def approval_of(name: str, decision: Decision) -> Approval[Any]:
         name=name,
         approved=decision.approved,
         by=decision.by,
-        at=instant(decision.at),
+        at=instant_of(decision.at),
         comment=decision.comment,
         form=None if decision.form is msgspec.UNSET else msgspec.json.decode(decision.form),
     )

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from outlive._define.approval import instant
 from outlive._journal.event import AnyEvent, ApprovalDecided, MessageSetAside, SignalReceived, SnapshotTaken
 from outlive._journal.value import TAGGED, Stored
 from outlive._model import Payload, Run, child_id
+from outlive._model.instant import instant_of
 from outlive.errors import UnreadableError
 
 Unpack = Callable[[Payload], Stored]
@@ -47,7 +47,7 @@ def set_aside_in(events: Sequence[AnyEvent], run: Run, unpack: Unpack) -> list[S
             kind="decision" if fact.approval else "signal",
             name=fact.name,
             reason=fact.reason,
-            at=instant(fact.at),
+            at=instant_of(fact.at),
             value=_plain(fact.payload or said.get(fact.message), unpack),
         )
         for fact in found

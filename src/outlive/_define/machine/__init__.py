@@ -13,9 +13,9 @@ is durable before its handler runs. A handler that raises changes nothing.
 *A router* is pure, runs on the loop and leaves no event.
 
 *A state that is more than one step* (workflow code, a split, a timer) is left with a `StateLeft` fact: the same outcome
-in the same form. Whoever wants the states of a run reads the outcomes and nothing else.
+in the same form. The states of a run can be read from these rows and nothing else.
 
-*Data* goes from row to row as JSON and is decoded for each handler anew, so two handlers never share an object. The
+*Data* goes from row to row as JSON and is decoded again for each handler, so two handlers never share an object. The
 bytes that a handler is asked with are those of the row before, not the code's idea of them: a new field with a default
 contradicts no journal.
 

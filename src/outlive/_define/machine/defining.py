@@ -352,8 +352,8 @@ class Definition(Generic[S, D]):
     def _add(self, state: S, kind: Kind) -> None:
         known = self._plan.kinds.get(state.name)
         if known is not None and not is_same(known, kind):
-            told = " and ".join(where(fn) for each in (known, kind) for fn in each.functions)
-            raise MachineError(self._plan.name, [f"state {state.name} is defined twice{told and f': at {told}'}"])
+            places = " and ".join(where(fn) for each in (known, kind) for fn in each.functions)
+            raise MachineError(self._plan.name, [f"state {state.name} is defined twice{places and f': at {places}'}"])
         self._plan.kinds[state.name] = kind
         self._is_checked = False
 

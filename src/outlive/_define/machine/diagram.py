@@ -5,7 +5,7 @@ the states that its code mentions are drawn with a question mark. That is a gues
 
 Mermaid has words of its own, which no state can have as its name there (`note`, `Default`), and takes neither spaces
 nor signs. Such a state is drawn by a number, and its name is a label with every sign spelled out: this is text that
-somebody puts into a page, so nothing in it may be more than text.
+users put into a page, so nothing in it may be more than text.
 """
 
 from __future__ import annotations

@@ -38,8 +38,6 @@ class Join:
 class All(Join):
     """Every branch must succeed; the first that fails fails the split."""
 
-    __str__ = Join.__str__
-
 
 @dataclass(frozen=True, slots=True)
 class Any(Join):
@@ -48,8 +46,6 @@ class Any(Join):
     def wanted(self, branches: int) -> int:
         """See `Join`."""
         return 1
-
-    __str__ = Join.__str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ class Percentage(Join):
 
     def wanted(self, branches: int) -> int:
         """See `Join`."""
-        # A tenth of a millionth less: 0.07 * 100 is 7.000000000000001, and nobody means 8 by that.
+        # A tenth of a millionth less: 0.07 * 100 is 7.000000000000001, and that does not mean 8.
         return math.ceil(self.share * branches - 1e-7)
 
     def problems(self, branches: int, timeout: float | None) -> list[str]:
@@ -113,5 +109,3 @@ class PartialTimeout(Join):
         """See `Join`."""
         wrong = Join.problems(self, branches, timeout)
         return wrong if timeout is not None else [*wrong, "PartialTimeout needs the timeout= of the split"]
-
-    __str__ = Join.__str__

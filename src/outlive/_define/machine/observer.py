@@ -3,11 +3,11 @@
 The rules
 ---------
 *A hook speaks of facts.* It is called when what it is about is in the journal and not before; what was thrown away
-because another worker was first is never told. A replay tells nothing: those facts were told when they happened, by the
-process in which they did. So each is told at most once in a process, and those of one run in their order. A process
-that dies takes with it what it has not told.
+because another worker was first is never reported. A replay reports nothing: those facts were reported when they
+happened, by the process in which they did. So each is reported at most once in a process, and those of one run in their
+order. What a process that dies has not reported yet is lost.
 
-*A hook hurts nobody.* It runs on the event loop of the engine, an async one as a task of its own. One that raises is
+*A hook harms no run.* It runs on the event loop of the engine, an async one as a task of its own. One that raises is
 logged and counted. No run waits for a hook: those of a run line up behind one that takes its time, up to a limit, after
 which they are dropped and counted; one that takes longer than `hook_timeout` is cancelled.
 """
@@ -69,7 +69,7 @@ class Observer:
         """The time of the run is over; it is rolled back, and then ends."""
 
     def cancelled(self, fact: ReasonFact) -> Heard:
-        """Somebody wants the run to stop; it is rolled back, and then ends."""
+        """The run is asked to stop; it is rolled back, and then ends."""
 
     def undo_begun(self, fact: UndoFact) -> Heard:
         """An attempt of an undo begins."""

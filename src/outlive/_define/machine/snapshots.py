@@ -21,17 +21,17 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.machine.asking import park
+from outlive._define.machine.asking import park, readable
 from outlive._define.machine.wire import NULL
 from outlive._define.step import NO_RESULT
 from outlive._journal.arguments import Signature
-from outlive._journal.value import Stored
+from outlive._journal.value import Stored, StructCodec
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE
 from outlive._replay.saga import Saga
 from outlive._replay.snapshot import may_take_snapshot, take_snapshot
-from outlive.errors import OutliveError, UndoNotFoundError, UnreadableError
+from outlive.errors import OutliveError, UndoNotFoundError
 
 FindUndo = Callable[[str, str], StepSpec | None]
 """By its name, and by the call that it undoes."""
@@ -57,7 +57,7 @@ class Owed(msgspec.Struct, frozen=True, omit_defaults=True):
     given: msgspec.Raw
     """What the undo is called with."""
     is_given_up: bool = False
-    """Whether nobody has seen its result: it is undone in any case."""
+    """Whether the workflow never saw its result: it is undone in any case."""
     effort: Effort | None = None
     """Its own, for this call; None if it is the usual one."""
 
@@ -71,8 +71,7 @@ class MachineSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     owed: list[Owed] = []
 
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(MachineSnapshot).decode
+_SNAPSHOT = StructCodec(MachineSnapshot, "where a machine stood")
 
 
 class MachineSnapshots:
@@ -105,7 +104,8 @@ class MachineSnapshots:
         if owed is None:
             self._tried = execution.events
         else:
-            await take_snapshot(execution, _encode(MachineSnapshot(self.state, data, cursor, owed)))
+            taken = MachineSnapshot(self.state, data, cursor, owed)
+            await take_snapshot(execution, _SNAPSHOT.encode(taken, self._name))
 
     async def begin(self, state: str, data: msgspec.Raw) -> tuple[str, msgspec.Raw]:
         """Where the run begins: there, or where it stood when its snapshot was taken."""
@@ -113,10 +113,7 @@ class MachineSnapshots:
         stored = None if execution is None else SCOPE.get().frame.position
         if stored is None:
             return state, data
-        try:
-            position = _decode(stored)
-        except msgspec.MsgspecError as error:
-            await park(UnreadableError("a snapshot", f"where machine {self._name} stood", str(error)))
+        position: MachineSnapshot = await readable(_SNAPSHOT, stored, f"a snapshot of {self._name}")
         for owed in position.owed:
             await self._owe(owed)
         self._cursor = position.cursor

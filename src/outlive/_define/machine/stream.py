@@ -4,7 +4,7 @@ A window opens the source behind the last cursor, takes items until it is full, 
 and is journaled with the cursor of its last item. So a crash loses only the window that was not journaled, and flushes
 that one again from its beginning; nothing is kept open between two windows that a dead process could take with it.
 
-A cancel does not throw away what was read: the window under way is told to stop, flushes what it has and is journaled,
+A cancel does not throw away what was read: the window under way is asked to stop, flushes what it has and is journaled,
 and then the machine is cancelled. The stop is said in memory only. It is no fact: a worker that dies meanwhile is
 replaced by one that, by its journal, comes to say it again.
 """
@@ -30,7 +30,7 @@ from outlive._define.machine.kinds import Kind
 from outlive._define.machine.snapshots import MachineSnapshots
 from outlive._define.machine.wire import NULL, StateResult
 from outlive._define.resources import Wanted, count_taken, wanted_by
-from outlive._journal.value import ValueCodec
+from outlive._journal.value import StructCodec, ValueCodec
 from outlive._replay.ask import current_execution, this_execution
 from outlive._replay.call import StepCall
 from outlive._replay.frame import SCOPE
@@ -51,23 +51,7 @@ class StreamCursor(msgspec.Struct, omit_defaults=True):
     """How many items in a row have failed up to here."""
 
 
-class StreamCursorCodec:
-    """Cursors of streams in the journal."""
-
-    def __init__(self) -> None:
-        self._encode = msgspec.json.Encoder().encode
-        self._decode = msgspec.json.Decoder(StreamCursor | None).decode
-
-    def encode(self, value: StreamCursor, what: str) -> bytes:
-        """See `ValueCodec`."""
-        return self._encode(value)
-
-    def decode(self, data: Any, what: str) -> StreamCursor:
-        """See `ValueCodec`."""
-        return self._decode(data) or StreamCursor()
-
-
-STREAM_CURSOR = StreamCursorCodec()
+STREAM_CURSOR = StructCodec(StreamCursor | None, "the cursor of a stream")
 
 
 class Stops:
@@ -137,10 +121,10 @@ class Window:
         self._then = then
         self._items, self._seconds, self._tolerate = items, seconds, tolerate
 
-    async def run(self, data: Any, position: StreamCursor, **resources: Any) -> StateResult:
+    async def run(self, data: Any, position: StreamCursor | None, **resources: Any) -> StateResult:
         """Read, process, flush; each with the resources that it wants."""
         source_fn, process, flush = (_given(fn, resources) for fn in (self._source, self._process, self._flush))
-        outputs: list[Any] = []
+        position, outputs = position or StreamCursor(), list[Any]()
         cursor = self._cursor.decode(position.at, f"cursor of {self._name}")
         step = None if CURRENT_STEP.get(None) is None else current_step()
         source: AsyncGenerator[Any, None] = source_fn(*(data, cursor)[: self._source_takes])
@@ -163,7 +147,7 @@ class Window:
         outputs: list[Any],
         stop: asyncio.Event,
     ) -> tuple[StreamCursor, bool]:
-        """Take items until the window is full or late or told to stop; and whether the source is over."""
+        """Take items until the window is full or late or asked to stop; and whether the source is over."""
         loop = asyncio.get_running_loop()
         stopping = asyncio.ensure_future(stop.wait())
         coming: asyncio.Future[Any] | None = None
@@ -291,7 +275,7 @@ class StreamState(Kind):
         return result
 
     async def _stop(self, window: asyncio.Future[Any]) -> None:
-        """Wait for what the window under way still has, however often somebody cancels the wait."""
+        """Wait for what the window under way still has, however often the wait is cancelled."""
         execution, frame = this_execution("a stream"), SCOPE.get().frame
         asked = [call for call in execution.calls.values() if isinstance(call, StepCall)]
         mine = [call for call in asked if call.command.step is self._step and call.command.run == frame.number]

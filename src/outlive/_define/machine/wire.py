@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from outlive._journal.arguments import Signature, split_named, split_positional
-from outlive._journal.value import Stored, ValueCodec
+from outlive._journal.value import Stored, StructCodec, ValueCodec
 from outlive.errors import UnreadableError
 
 S = TypeVar("S", bound=enum.Enum)
@@ -45,26 +45,7 @@ class StateResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
         return self.data if isinstance(self.data, msgspec.Raw) else before
 
 
-class StateResultCodec:
-    """Results of states in the journal."""
-
-    def __init__(self) -> None:
-        self._encode = msgspec.json.Encoder().encode
-        self._decode = msgspec.json.Decoder(StateResult).decode
-
-    def encode(self, value: StateResult, what: str) -> bytes:
-        """See `ValueCodec`."""
-        return self._encode(value)
-
-    def decode(self, data: Stored, what: str) -> StateResult:
-        """See `ValueCodec`."""
-        try:
-            return self._decode(data)
-        except msgspec.MsgspecError as error:
-            raise UnreadableError(what, "the outcome of a state", str(error)) from error
-
-
-STATE_RESULT = StateResultCodec()
+STATE_RESULT = StructCodec(StateResult, "the outcome of a state")
 
 
 class _StoredResult(msgspec.Struct):

@@ -15,7 +15,6 @@ Three sources, in the words of observers:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from outlive._journal import event as journal
@@ -33,6 +32,7 @@ from outlive._model.facts import (
     TransitionFact,
     UndoFact,
 )
+from outlive._model.instant import instant_of
 from outlive._replay.call import StepCall, Undoing
 from outlive._replay.command import RunStep, WorkflowSpec
 from outlive._replay.ending import DEADLINE, STATUS
@@ -41,8 +41,6 @@ from outlive._replay.frame import Frame
 from outlive._runtime.tree.draft import Draft
 from outlive._runtime.tree.observer_calls import ObserverCalls, Told
 from outlive.errors import UnknownStateError
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Heard(NamedTuple):
@@ -102,7 +100,7 @@ class ObserverFacts:
         else:
             yield from _told(run, "undo_failed", UndoFact, event.at, **failed, undoes=call.rollback.left[0])
         if isinstance(event, journal.AttemptFailed):
-            again = failed | {"attempt": event.attempt + 1, "retry_at": _instant(event.retry_at)}
+            again = failed | {"attempt": event.attempt + 1, "retry_at": instant_of(event.retry_at)}
             yield from _told(run, "retry", RetryFact, event.at, **again)
 
     def _on_timer(self, event: journal.TimerFired) -> Iterable[Told]:
@@ -166,7 +164,7 @@ class ObserverFacts:
         """An attempt of a step is not made, or not now: its breaker is open."""
         run = self._heard(command.run)
         if run is not None:
-            more = {"breaker": breaker, "until": _instant(until_at)}
+            more = {"breaker": breaker, "until": instant_of(until_at)}
             self._tell(_told(run, "circuit_open", CircuitFact, self._now(), **_attempt(command), **more))
 
     def resumed(self, *, by: str) -> None:
@@ -215,7 +213,7 @@ def _told(run: Heard, hook: str, kind: type[Fact], at: int, **more: Any) -> list
     if not listeners:
         return []
     fact = kind(
-        run_id=run.id, machine=run.spec.name, version=run.spec.version, state=run.state, at=_instant(at), **more
+        run_id=run.id, machine=run.spec.name, version=run.spec.version, state=run.state, at=instant_of(at), **more
     )
     return [Told(listeners, hook, fact)]
 
@@ -226,7 +224,3 @@ def _attempt(command: RunStep) -> dict[str, Any]:
 
 def _undo(command: RunStep, rollback: Undoing, failure: Failure | None = None) -> dict[str, Any]:
     return _attempt(command) | {"undoes": rollback.left[0], "failure": failure}
-
-
-def _instant(at: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=at)
