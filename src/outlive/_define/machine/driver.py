@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -22,28 +23,20 @@ from outlive._replay.saga import SAGA
 from outlive.errors import MachineError, UnknownStateError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a driver must know of its machine; complete once all states are defined."""
 
-    def __init__(
-        self,
-        name: str,
-        states: type[enum.Enum],
-        *,
-        start: enum.Enum,
-        exits: frozenset[str],
-        snapshot_after: int | None,
-    ) -> None:
-        self.name = name
-        self.states = states
-        self.start = start
-        self.exits = exits
-        self.snapshot_after = snapshot_after
-        self.kinds: dict[str, Kind] = {}
-        self.undo_seconds: float | None = None
-        """How long a roll-back may take."""
-        self.check: Callable[[], None] = lambda: None
-        """Raises `MachineError`."""
+    name: str
+    states: type[enum.Enum]
+    start: enum.Enum
+    exits: frozenset[str]
+    snapshot_after: int | None
+    undo_seconds: float | None
+    """How long a roll-back may take."""
+    check: Callable[[], None]
+    """Raises `MachineError`."""
+    kinds: dict[str, Kind] = field(default_factory=dict)
 
     def find_undo(self, name: str, call: str) -> StepSpec | None:
         """The step of this name as what undoes `call`: that of a state, or of a step that workflow code has called."""
