@@ -78,7 +78,7 @@ def test_random_numbers_differ_within_a_run_and_between_runs() -> None:
     """The same run draws the same numbers again; another one, with another nonce, draws others."""
     drawn = [live(chances).result, live(chances).result]
     with fed(Code(chances), [_with_nonce(1)]) as one, fed(Code(chances), [_with_nonce(2)]) as two:
-        numbers = [one.frames[0].seed, two.frames[0].seed]
+        numbers = [each.frames[0].scope.random().random() for each in (one, two)]
 
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) == 5

@@ -13,19 +13,17 @@ import inspect
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
+
 from outlive._replay.command import StepSpec
 from outlive._replay.saga import Booking, Saga, find_saga
 from outlive.telemetry import log
 
 
-class PlainSaga(Saga):
+class PlainSaga(Saga, eq=False):
     """A saga that has no run; it knows the tasks that have called undoable steps in it."""
 
-    __slots__ = ("tasks",)
-
-    def __init__(self, parent: Saga | None) -> None:
-        super().__init__(parent)
-        self.tasks: set[asyncio.Task[Any]] = set()
+    tasks: set[asyncio.Task[Any]] = msgspec.field(default_factory=set)
 
 
 def plain_saga(step: str) -> PlainSaga | None:

@@ -21,7 +21,7 @@ import asyncio
 import contextvars
 import random
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -89,7 +89,7 @@ class Scope(msgspec.Struct, eq=False):
     def random(self) -> random.Random:
         """Random numbers that are the same in every replay and different in every run and scope."""
         if self._random is None:
-            self._random = random.Random(f"{self.frame.seed}/{self._path}")
+            self._random = random.Random(f"{self.frame.nonce}/{self.frame.number}/{self._path}")
         return self._random
 
     def remembered(self) -> Remembered:
@@ -152,75 +152,50 @@ class OpenApproval(msgspec.Struct, eq=False):
         return Wait(kind=WaitKind.APPROVAL, name=self.name, until_at=self.deadline_at, run=run, told=" ".join(said))
 
 
-class Frame:
+class Frame(msgspec.Struct, eq=False):
     """The live side of one run; everything in it is rebuilt by a replay."""
 
-    __slots__ = (
-        "approvals",
-        "buffer",
-        "cancel_reason",
-        "children",
-        "created_at",
-        "ending",
-        "id",
-        "is_closing",
-        "is_timed_out",
-        "number",
-        "outcome",
-        "parent_id",
-        "patches",
-        "position",
-        "published",
-        "scope",
-        "seed",
-        "set_aside",
-        "spec",
-        "stage",
-        "tags",
-        "task",
-        "tasks",
-        "unsettled",
-        "waiters",
-    )
+    number: int
+    id: str
+    spec: WorkflowSpec
+    nonce: int
+    """Of the tree."""
+    stage: str = ""
+    """Where the workflow says that it is, for observers; empty if it says nothing."""
+    tags: dict[str, str] = {}
+    created_at: int = 0
+    parent_id: str | None = None
+    task: asyncio.Task[Any] | None = None
+    tasks: list[Any] = []
+    buffer: dict[str, deque[Received]] = {}
+    """Signals that no code waited for when they came, oldest first."""
+    waiters: dict[str, deque[asyncio.Future[Received]]] = {}
+    set_aside: list[MessageSetAside] = []
+    """The last messages that the code could not read, oldest first, with what they said."""
+    approvals: dict[str, OpenApproval] = {}
+    """Requests without a decision, by their call."""
+    children: int = 0
+    """Children that have not ended."""
+    unsettled: int = 0
+    """Steps that are not waited for, but whose outcome must be known before the run ends: they may be undone."""
+    patches: dict[str, bool] = {}
+    """The way that was taken at each mark of a change in the code."""
+    published: bytes = NOTHING_PUBLISHED
+    """JSON of what the run shows to people."""
+    position: bytes | None = None
+    """JSON of where the workflow stood, if the run begins with a snapshot."""
+    cancel_reason: str | None = None
+    is_timed_out: bool = False
+    is_closing: bool = False
+    """The workflow has ended; its last tasks and children are being wound up."""
+    outcome: EndRun | None = None
+    ending: EndRun | None = None
+    """Asked for, not yet answered by the journal."""
+    scope: Scope = cast("Scope", None)
+    """That of the workflow's own task."""
 
-    def __init__(self, number: int, run_id: str, spec: WorkflowSpec, nonce: int) -> None:
-        self.number = number
-        self.id = run_id
-        self.spec = spec
-        self.stage = ""
-        """Where the workflow says that it is, for observers; empty if it says nothing."""
-        self.tags: dict[str, str] = {}
-        self.created_at = 0
-        self.parent_id: str | None = None
-        self.seed = f"{nonce}/{number}"
-        self.task: asyncio.Task[Any] | None = None
-        self.tasks: list[Any] = []
-        self.buffer: dict[str, deque[Received]] = {}
-        """Signals that no code waited for when they came, oldest first."""
-        self.waiters: dict[str, deque[asyncio.Future[Received]]] = {}
-        self.set_aside: list[MessageSetAside] = []
-        """The last messages that the code could not read, oldest first, with what they said."""
-        self.approvals: dict[str, OpenApproval] = {}
-        """Requests without a decision, by their call."""
-        self.children = 0
-        """Children that have not ended."""
-        self.unsettled = 0
-        """Steps that are not waited for, but whose outcome must be known before the run ends: they may be undone."""
-        self.patches: dict[str, bool] = {}
-        """The way that was taken at each mark of a change in the code."""
-        self.published = NOTHING_PUBLISHED
-        """JSON of what the run shows to people."""
+    def __post_init__(self) -> None:
         self.scope = Scope(self)
-        """That of the workflow's own task."""
-        self.position: bytes | None = None
-        """JSON of where the workflow stood, if the run begins with a snapshot."""
-        self.cancel_reason: str | None = None
-        self.is_timed_out = False
-        self.is_closing = False
-        """The workflow has ended; its last tasks and children are being wound up."""
-        self.outcome: EndRun | None = None
-        self.ending: EndRun | None = None
-        """Asked for, not yet answered by the journal."""
 
     def add_task(self, task: asyncio.Task[Any]) -> None:
         """Remember a task of this run; forget the finished ones now and then."""

@@ -16,6 +16,8 @@ import asyncio
 import contextvars
 from typing import Any
 
+import msgspec
+
 from outlive._replay.command import StepSpec
 from outlive._replay.frame import Frame
 from outlive.errors import SagaClosedError
@@ -24,31 +26,29 @@ SAGA: contextvars.ContextVar[Saga | None] = contextvars.ContextVar("outlive_saga
 """The saga that the running code is in."""
 
 
-class Booking:
+class Booking(msgspec.Struct, eq=False):
     """One call of an undoable step in a saga, or an undo that the workflow named itself."""
 
-    __slots__ = ("_saga", "args", "frame", "future", "is_given_up", "is_open", "kwargs", "name", "order", "undo")
-
-    def __init__(self, saga: Saga, name: str, undo: StepSpec) -> None:
-        self._saga = saga
-        self.name = name
-        self.undo = undo
-        self.args: tuple[Any, ...] = ()
-        """What the undo is called with; the step's result."""
-        self.kwargs: dict[str, Any] = {}
-        self.order = 0
-        """The place among all completed bookings, from 1 on; 0 if there is nothing to undo."""
-        self.future: asyncio.Future[Any] | None = None
-        self.frame: Frame | None = None
-        self.is_open = False
-        """Its outcome is not in the journal yet."""
-        self.is_given_up = False
-        """The workflow stopped waiting for it, and never saw its result."""
+    saga: Saga
+    """The saga that it was booked in."""
+    name: str
+    undo: StepSpec
+    args: tuple[Any, ...] = ()
+    """What the undo is called with; the step's result."""
+    kwargs: dict[str, Any] = {}
+    order: int = 0
+    """The place among all completed bookings, from 1 on; 0 if there is nothing to undo."""
+    future: asyncio.Future[Any] | None = None
+    frame: Frame | None = None
+    is_open: bool = False
+    """Its outcome is not in the journal yet."""
+    is_given_up: bool = False
+    """The workflow stopped waiting for it, and never saw its result."""
 
     @property
     def holder(self) -> Saga | None:
         """The saga that answers for it now; None when none does any more."""
-        return holder_of(self._saga)
+        return holder_of(self.saga)
 
     def follow(self, future: asyncio.Future[Any], frame: Frame) -> None:
         """Complete it when the outcome of the step is known."""
@@ -59,7 +59,7 @@ class Booking:
     def complete(self, *args: Any, **kwargs: Any) -> None:
         """From now on there is something to undo."""
         self.args, self.kwargs = args, kwargs
-        self.order = self._saga.next_order()
+        self.order = self.saga.next_order()
 
     def give_up(self) -> None:
         """Stop waiting for it. The run may not end before its outcome is known: it may have to be undone."""
@@ -77,48 +77,39 @@ class Booking:
             holder.strike(self)
 
 
-class Saga:
+class Saga(msgspec.Struct, eq=False):
     """The bookings of one block, and the sagas inside it."""
 
-    __slots__ = (
-        "_orders",
-        "_outermost",
-        "bookings",
-        "inner",
-        "is_failed",
-        "is_over",
-        "is_undoing",
-        "over",
-        "parent",
-        "undo_seconds",
-    )
+    parent: Saga | None
+    undo_seconds: float | None = None
+    """How long its roll-back may take; as long as that of the saga around it unless given."""
+    bookings: list[Booking] = []
+    inner: list[Saga] = []
+    """Sagas inside this one that are not over."""
+    is_failed: bool = False
+    """It rolls back, or has done so: nothing new may be booked in it."""
+    is_undoing: bool = False
+    """An undo of it may be running."""
+    is_over: bool = False
+    """The block was left."""
+    over: asyncio.Future[None] | None = None
+    """Done when it is over, if something waits for that."""
+    _orders: int = 0
 
-    def __init__(self, parent: Saga | None, *, undo_seconds: float | None = None) -> None:
-        self.parent = holder_of(parent)
-        if undo_seconds is None and self.parent is not None:
-            undo_seconds = self.parent.undo_seconds
-        self.undo_seconds: float | None = undo_seconds
-        """How long its roll-back may take; as long as that of the saga around it unless given."""
-        self._outermost: Saga = self if self.parent is None else self.parent._outermost
-        self._orders = 0
-        self.bookings: list[Booking] = []
-        self.inner: list[Saga] = []
-        """Sagas inside this one that are not over."""
-        self.is_failed = False
-        """It rolls back, or has done so: nothing new may be booked in it."""
-        self.is_undoing = False
-        """An undo of it may be running."""
-        self.is_over = False
-        """The block was left."""
-        self.over: asyncio.Future[None] | None = None
-        """For who waits until it is over."""
+    def __post_init__(self) -> None:
+        self.parent = holder_of(self.parent)
         if self.parent is not None:
             self.parent.inner.append(self)
+            if self.undo_seconds is None:
+                self.undo_seconds = self.parent.undo_seconds
 
     def next_order(self) -> int:
         """The place of the next completed booking, among those of all sagas that are nested with this one."""
-        self._outermost._orders += 1
-        return self._outermost._orders
+        outermost = self
+        while outermost.parent is not None:
+            outermost = outermost.parent
+        outermost._orders += 1
+        return outermost._orders
 
     def book(self, name: str, undo: StepSpec) -> Booking:
         """Remember that something may have to be undone."""
