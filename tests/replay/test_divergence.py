@@ -23,8 +23,8 @@ from outlive._journal.event import (
     StepSucceeded,
     TimerFired,
 )
+from outlive._journal.fold import STATUS
 from outlive._replay.command import Command, EndRun, RunStep, StartChild, StartDetached
-from outlive._replay.ending import STATUS
 from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed
 from tests.replay.define import Code

@@ -13,8 +13,17 @@ from typing import Any, get_args
 import msgspec
 
 from outlive._journal import event as journal
-from outlive._journal.event import AnyEvent
+from outlive._journal.event import AnyEvent, Ending
 from outlive._model import Run, RunStatus, child_id
+
+STATUS: dict[type[Ending], RunStatus] = {
+    journal.RunSucceeded: RunStatus.SUCCEEDED,
+    journal.RunFailed: RunStatus.FAILED,
+    journal.RunCancelled: RunStatus.CANCELLED,
+    journal.RunTimedOut: RunStatus.TIMED_OUT,
+    journal.RunContinued: RunStatus.CONTINUED,
+}
+"""How a run has ended, by the event that says so."""
 
 
 class Fold(msgspec.Struct, eq=False):
@@ -109,21 +118,6 @@ class Fold(msgspec.Struct, eq=False):
     def _resume(self, event: journal.RunResumed) -> Run:
         return self._set(0, event, reason="", attempts=0)
 
-    def _succeed(self, event: journal.RunSucceeded) -> Run:
-        return self._end(event, RunStatus.SUCCEEDED, result=event.result)
-
-    def _fail(self, event: journal.RunFailed) -> Run:
-        return self._end(event, RunStatus.FAILED, failure=event.failure)
-
-    def _cancel(self, event: journal.RunCancelled) -> Run:
-        return self._end(event, RunStatus.CANCELLED, reason=event.reason)
-
-    def _time_out(self, event: journal.RunTimedOut) -> Run:
-        return self._end(event, RunStatus.TIMED_OUT)
-
-    def _continue(self, event: journal.RunContinued) -> Run:
-        return self._end(event, RunStatus.CONTINUED)
-
     def _publish(self, event: journal.RunPublished) -> Run:
         return self._set(event.run, event, published=event.payload)
 
@@ -131,17 +125,20 @@ class Fold(msgspec.Struct, eq=False):
         changes.setdefault("waits", ())
         return self._set(0, event, status=status, owner="", **changes)
 
-    def _end(self, event: AnyEvent, status: RunStatus, **changes: object) -> Run:
+    def _end(self, event: Ending) -> Run:
+        run = self.runs[event.run]
         return self._set(
             event.run,
             event,
-            status=status,
+            status=STATUS[type(event)],
             owner="",
             wake_at=None,
             waits=(),
             attempts=0,
             finished_at=event.at,
-            **changes,
+            result=getattr(event, "result", run.result),
+            failure=getattr(event, "failure", run.failure),
+            reason=getattr(event, "reason", run.reason),
         )
 
     def _set(self, number: int, event: AnyEvent, **changes: object) -> Run:
@@ -157,11 +154,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
     journal.RunReleased: Fold._release,
     journal.RunParked: Fold._park,
     journal.RunResumed: Fold._resume,
-    journal.RunSucceeded: Fold._succeed,
-    journal.RunFailed: Fold._fail,
-    journal.RunCancelled: Fold._cancel,
-    journal.RunTimedOut: Fold._time_out,
-    journal.RunContinued: Fold._continue,
+    **dict.fromkeys(STATUS, Fold._end),
     journal.RunPublished: Fold._publish,
     journal.SnapshotTaken: Fold._restore,
     journal.StepSucceeded: Fold._progress,

@@ -28,15 +28,6 @@ from outlive.errors import (
 DEADLINE = "@deadline"
 """The timer of a run's own timeout."""
 
-STATUS: dict[type[Ending], RunStatus] = {
-    journal.RunSucceeded: RunStatus.SUCCEEDED,
-    journal.RunFailed: RunStatus.FAILED,
-    journal.RunCancelled: RunStatus.CANCELLED,
-    journal.RunTimedOut: RunStatus.TIMED_OUT,
-    journal.RunContinued: RunStatus.CONTINUED,
-}
-"""How a run has ended, by the event that says so."""
-
 _FOREIGN = "awaiting an object of another event loop"
 _NESTED = "running another event loop"
 _UNDURABLE = {

@@ -123,13 +123,16 @@ class Execution:
         Takes itself apart afterwards. Loop, tasks, contexts and frames refer to each other in circles, and thousands of
         runs an instant are more than the garbage collector should have to find.
         """
-        self.loop.drop([task for frame in self.frames.values() for task in frame.tasks])
+        self.loop.is_dropped = True
+        if self.frames:
+            self.loop.drop([task for frame in self.frames.values() for task in frame.tasks])
         for frame in self.frames.values():
             frame.forget_tasks()
         for things in (self.commands, self.frames, self.calls, self.children, self.ended, self.end_waiters):
             things.clear()
         self.closing.clear()
-        self.timers.clear()
+        if self.timers.by_run:
+            self.timers.clear()
         self.on_stage = None
         self.unpack = self.unpack_foreign = _refuse_dropped
         self.loop.execution = None

@@ -25,12 +25,13 @@ from msgspec.structs import replace
 from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
 from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, text_of
+from outlive._journal.fold import STATUS
 from outlive._journal.value import StructCodec
 from outlive._model import child_id
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCall, StepCall
 from outlive._replay.command import Command, Park, Recorded, WorkflowSpec
-from outlive._replay.ending import DEADLINE, STATUS, child_outcome, end_closed, main_done
+from outlive._replay.ending import DEADLINE, child_outcome, end_closed, main_done
 from outlive._replay.execution import Execution
 from outlive._replay.frame import PATCH, SCOPE, Frame, Received, read_decision
 from outlive._replay.loop import RunTask

@@ -23,7 +23,7 @@ from outlive._replay.saga import SAGA
 from outlive.errors import MachineError, UnknownStateError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Plan:
     """What a driver must know of its machine; complete once all states are defined."""
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
+from outlive._journal.fold import STATUS
 from outlive._model import Failure, Run
 from outlive._model.facts import (
     AttemptFact,
@@ -35,7 +36,7 @@ from outlive._model.facts import (
 from outlive._model.instant import instant_of
 from outlive._replay.call import StepCall, Undoing
 from outlive._replay.command import RunStep, WorkflowSpec
-from outlive._replay.ending import DEADLINE, STATUS
+from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
 from outlive._replay.frame import Frame
 from outlive._runtime.tree.draft import Draft
