@@ -100,7 +100,10 @@ def test_every_kind_of_event_is_described() -> None:
         assert set(re.findall(r"`(\w+)`", told[kind.__name__])) == fields, kind.__name__
 
 
-@pytest.mark.parametrize("page", sorted([*DECISIONS.glob("*.md"), *FORMAT.parent.glob("*.md")]), ids=lambda it: it.stem)
+PAGES_ABOUT_THE_INSIDE = sorted([*DECISIONS.glob("*.md"), *FORMAT.parent.glob("*.md"), ROOT / "CONTRIBUTING.md"])
+
+
+@pytest.mark.parametrize("page", PAGES_ABOUT_THE_INSIDE, ids=lambda it: it.stem)
 def test_files_that_are_named_exist(page: Path) -> None:
     """A page about the inside names no file that has gone; a path may leave out the folders in front."""
     named = set(re.findall(r"`([\w./-]+\.(?:py|sql))`", page.read_text("utf-8")))
