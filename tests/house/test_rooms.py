@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # of theirs belongs to the outer room only when it stands here; any other is a room of its own.
 CONTRACT_MODULES = {
     "_runtime": {"clock", "environment", "failures", "lease_deadline", "wakeup"},
-    "_store": {"cell", "change", "checkpoints", "contract", "examine", "handle"},
+    "_store": {"change", "checkpoints", "contract", "examine", "handle"},
     "_lease": {"contract", "process", "sessions"},
 }
 
