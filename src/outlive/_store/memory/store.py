@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 from msgspec.structs import asdict, replace
 
 from outlive._journal.checkpoint import CheckpointRow
-from outlive._journal.claiming import claim_of
-from outlive._journal.codec import Row, salt_of, seal
+from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
 from outlive._store.change import judge
@@ -39,7 +38,7 @@ from outlive._store.contract import (
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import Cursor, MemoryState, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
-from outlive._store.tables.picking import pick, wanted_of
+from outlive._store.tables.claiming import claim_change, pick, wanted_of
 from outlive.errors import ConfigurationError
 
 NO_LIMIT = 2**62
@@ -243,11 +242,10 @@ class MemoryStore:
         return sorted((tree.root.wake_at, tree.journal, tree) for tree in ours if tree.root.wake_at is not None)
 
     def _claim(self, tree: Tree, worker_id: str, now: int) -> Claim:
-        root = tree.root
-        event, claimed = claim_of(root, worker_id=worker_id, at=now)
-        tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=tree.rows[-1][0] + 1))
-        self._put_run(tree, claimed)
-        return Claim(tree.root, tree.rows[-1][0], interrupted=event.interrupted)
+        change, claim = claim_change(tree.root, tree.rows[-1][0], worker_id=worker_id, now=now)
+        tree.rows += change.rows
+        self._put_run(tree, claim.run)
+        return claim
 
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int

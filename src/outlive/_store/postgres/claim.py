@@ -6,21 +6,20 @@ decides who tries to claim: what fences a former owner is the next seq of the jo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import asyncpg
 
-from outlive._journal.claiming import claim_of, has_other_nonce
-from outlive._journal.codec import is_sealed, salt_of, seal
+from outlive._journal.claiming import has_other_nonce
+from outlive._journal.codec import is_sealed
 from outlive._model import RunStatus
-from outlive._store.contract import Change, Claim, Claims, WorkerInfo
+from outlive._store.contract import Claim, Claims, WorkerInfo
 from outlive._store.postgres.batch import Batch
 from outlive._store.postgres.commit import Writing, start_requested
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.rows import to_run, to_text, to_worker
+from outlive._store.tables.claiming import ClaimRequest, WakeUp, claim_change, pick, wanted_of
 from outlive._store.tables.journal_rows import Conflict
-from outlive._store.tables.picking import Ripe, pick, wanted_of
 from outlive._store.tables.rows import to_json
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
@@ -30,32 +29,7 @@ SPARE = 100
 """How many more runs are looked at than are wanted: others may be taking the first ones at this moment."""
 
 
-class Wanted(NamedTuple):
-    """What a worker wants to claim."""
-
-    worker_id: str
-    names: list[str]
-    limit: int
-    orphans_max: int
-    stale: int
-    """For how many microseconds an orphan is left alone."""
-    declined: Collection[tuple[int, int]]
-
-
-def wanted(
-    worker_id: str,
-    definitions: Sequence[str],
-    limit: int,
-    orphans_max: int,
-    stale_seconds: float,
-    declined: Collection[tuple[int, int]],
-) -> Wanted:
-    """A claim in the words of the server."""
-    names = sorted({to_text(name) for name in definitions})
-    return Wanted(worker_id, names, limit, orphans_max, microseconds(stale_seconds), declined)
-
-
-async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Claims:
+async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing) -> Claims:
     """Take over trees that are due.
 
     Looking locks nothing and is all that happens when nothing is due. What is due is locked, skipping what others have
@@ -63,12 +37,13 @@ async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Clai
     """
     damaged: set[int] = set()
     limit, orphans_max = wanted.limit, wanted.orphans_max
+    names = sorted({to_text(name) for name in wanted.definitions})
     tries = 0
     while tries < CLAIM_TRIES_MAX:
         more = SPARE + len(damaged) + len(wanted.declined)
         most = min(limit, orphans_max) + more if orphans_max else 0
         rows = await session.fetch(
-            "find_due", writing.time(), wanted.worker_id, wanted.names, limit + more, most, wanted.stale
+            "find_due", writing.time(), wanted.worker_id, names, limit + more, most, wanted.stale_microseconds
         )
         if rows[0]["has_requests"] and await start_requested(session, writing):
             continue
@@ -82,7 +57,7 @@ async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Clai
             sides = [(free, len(picked.free), False), (orphans, len(picked.orphans), True)]
             try:
                 async with session.transaction():
-                    locked = await _lock(session, wanted, sides, now_at=now_at, skipped=damaged)
+                    locked = await _lock(session, wanted, names, sides, now_at=now_at, skipped=damaged)
                     claims = await _take_over(session, locked, worker_id=wanted.worker_id, now=now_at, writing=writing)
             except Conflict:
                 tries += 1
@@ -96,8 +71,9 @@ async def claim_runs(session: Session, wanted: Wanted, writing: Writing) -> Clai
 
 async def _lock(
     session: Session,
-    wanted: Wanted,
-    sides: list[tuple[list[Ripe], int, bool]],
+    wanted: ClaimRequest,
+    names: list[str],
+    sides: list[tuple[list[WakeUp], int, bool]],
     *,
     now_at: int,
     skipped: set[int],
@@ -108,13 +84,13 @@ async def _lock(
         if count:
             keys = [key for wake_at, key in ripe if wake_at <= now_at and key not in skipped]
             locked += await session.fetch(
-                "lock_due", now_at, wanted.worker_id, wanted.names, keys, count, is_orphan, wanted.stale
+                "lock_due", now_at, wanted.worker_id, names, keys, count, is_orphan, wanted.stale_microseconds
             )
     return sorted(locked, key=lambda row: (row["wake_at"], row["key"]))
 
 
 def _next_wake_at(
-    free: list[Ripe], orphans: list[Ripe], claims: list[Claim], wanted: Wanted, *, now_at: int
+    free: list[WakeUp], orphans: list[WakeUp], claims: list[Claim], wanted: ClaimRequest, *, now_at: int
 ) -> int | None:
     taken = {claim.run.journal for claim in claims}
     has_orphans = sum(claim.interrupted for claim in claims) < wanted.orphans_max
@@ -139,11 +115,9 @@ async def _take_over(
             (first,) = await session.fetch("read_rows", root.journal, -1, 1)
             if has_other_nonce(root, tuple(first)):
                 continue
-        seq = tail[0] + 1
-        event, run = claim_of(root, worker_id=worker_id, at=now)
-        claimed = [seal(event, salt=salt_of(run.nonce), seq=seq)]
-        batch.add(Change(journal=root.journal, after=seq - 1, rows=claimed, runs=[run]))
-        claims.append(Claim(run, seq, interrupted=event.interrupted))
+        change, claim = claim_change(root, tail[0], worker_id=worker_id, now=now)
+        batch.add(change)
+        claims.append(claim)
     if claims:
         await session.put("commit_changes", *batch.values(now=writing.time(), channel=None))
     return claims

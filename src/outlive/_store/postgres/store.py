@@ -45,6 +45,7 @@ from outlive._store.postgres.migrate import open_database
 from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
+from outlive._store.tables.claiming import ClaimRequest
 from outlive._tasks import own_task
 from outlive.errors import StoreError
 
@@ -262,10 +263,10 @@ class PostgresStore:
     ) -> Claims:
         """See `Store`."""
         most = limit + 1 if orphans_max is None else orphans_max
-        wanted = claim.wanted(worker_id, definitions, limit, most, stale_seconds, declined)
+        wanted = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined)
         return await self._write(self._claim, wanted)
 
-    async def _claim(self, session: Session, wanted: claim.Wanted) -> Claims:
+    async def _claim(self, session: Session, wanted: ClaimRequest) -> Claims:
         session.is_doubtful = False
         await self._time.measure(session)
         return await claim.claim_runs(session, wanted, self._writing)

@@ -6,14 +6,13 @@ kernel says that it still does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
-from outlive._journal.claiming import claim_of, has_other_nonce
-from outlive._journal.codec import is_sealed, salt_of, seal
+from outlive._journal.claiming import has_other_nonce
+from outlive._journal.codec import is_sealed
 from outlive._model import RunStatus
-from outlive._store.contract import Change, Claim, Claims, WorkerInfo
+from outlive._store.contract import Claim, Claims, WorkerInfo
 from outlive._store.sqlite.batch import Batch
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.lock import WorkerLocks
@@ -27,22 +26,11 @@ from outlive._store.sqlite.rows import (
     decode_workers,
 )
 from outlive._store.sqlite.writer import each
-from outlive._store.tables.picking import Ripe, pick, wanted_of
+from outlive._store.tables.claiming import ClaimRequest, WakeUp, claim_change, pick, wanted_of
 from outlive._store.tables.rows import to_json
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 """For how long an expired session is remembered: its worker may only be asleep, and come back."""
-
-
-class Claiming(NamedTuple):
-    """What a worker wants to claim."""
-
-    worker_id: str
-    definitions: Sequence[str]
-    limit: int
-    orphans_max: int
-    stale_seconds: float
-    declined: Collection[tuple[int, int]]
 
 
 class Workers:
@@ -55,9 +43,9 @@ class Workers:
         self.retire = each(self._retire)
         self.forget_locks = each(self._forget_locks)
 
-    # -- Claiming ------------------------------------------------------------------------------------------
+    # -- ClaimRequest ------------------------------------------------------------------------------------------
 
-    def _claim_runs(self, session: Session, wanted: Claiming) -> Claims:
+    def _claim_runs(self, session: Session, wanted: ClaimRequest) -> Claims:
         now = session.clock()
         owners = decode_leases(session.fetch_json("find_owners", wanted.worker_id))
         dead = [owner for owner in owners if not self._is_live(owner, now)]
@@ -127,7 +115,7 @@ def _is_stale(owner: Lease, now: int, stale_seconds: float) -> bool:
     return not stale_seconds or owner.expires_at is None or expiry(owner.expires_at, stale_seconds) <= now
 
 
-def _find_due(session: Session, owners: list[str], names: str, now: int, limit: int) -> list[Ripe]:
+def _find_due(session: Session, owners: list[str], names: str, now: int, limit: int) -> list[WakeUp]:
     """What these owners have that is due, and the one after it."""
     if not owners:
         return []
@@ -154,11 +142,9 @@ def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) ->
             first: Any = session.fetch("read_rows", key, -1, 1)
             if has_other_nonce(roots[key], first):
                 continue
-        seq = tails[key][0] + 1
-        event, run = claim_of(roots[key], worker_id=worker_id, at=now)
-        rows = [seal(event, salt=salt_of(run.nonce), seq=seq)]
-        changes.append(Change(journal=key, after=seq - 1, rows=rows, runs=[run]))
-        claims.append(Claim(run, seq, interrupted=event.interrupted))
+        change, claim = claim_change(roots[key], tails[key][0], worker_id=worker_id, now=now)
+        changes.append(change)
+        claims.append(claim)
     batch = Batch(session)
     batch.add(changes)
     batch.write()

@@ -32,7 +32,7 @@ from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.cells import CHANGE_CELL
 from outlive._store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOINTS, read_checkpoints
-from outlive._store.sqlite.claim import Claiming, Workers
+from outlive._store.sqlite.claim import Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.examine import SqliteExaminer
@@ -41,6 +41,7 @@ from outlive._store.sqlite.migrate import open_database
 from outlive._store.sqlite.thread import Reader
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.writer import Writer, WriteVerb
+from outlive._store.tables.claiming import ClaimRequest
 from outlive.errors import ConfigurationError, StoreError
 
 A = TypeVar("A")
@@ -198,8 +199,8 @@ class SqliteStore:
     ) -> Claims:
         """See `Store`."""
         most = limit + 1 if orphans_max is None else orphans_max
-        claiming = Claiming(worker_id, definitions, limit, most, stale_seconds, declined)
-        return await self.write(self._workers.claim_runs, claiming)
+        request = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined)
+        return await self.write(self._workers.claim_runs, request)
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """See `Store`."""

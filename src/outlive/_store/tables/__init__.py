@@ -13,5 +13,5 @@ Rules and columns of Outlive's own tables:
 * `columns`, `rows`: the columns of a run, named once; columns to values of the model, and back.
 * `journal_rows`: the rows that a batch appends, with their fences.
 * `order`: which changes may be written at once.
-* `picking`: which of the runs that are due one claim takes.
+* `claiming`: which of the runs that are due one claim takes.
 """

@@ -1,4 +1,4 @@
-"""Which of the runs that are due one claim takes: oldest wake-up first, and not too many orphans.
+"""Claims: which of the runs that are due one takes, oldest wake-up first and not too many orphans, and what it writes.
 
 Both lists come from the index of claiming, each sorted by wake-up: runs without an owner, and orphans, whose owners are
 not live. However many orphans there are, what their own limit leaves of the claim goes to the others.
@@ -6,18 +6,39 @@ not live. However many orphans there are, what their own limit leaves of the cla
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-Ripe = tuple[int, int]
+from outlive._journal.claiming import claim_of
+from outlive._journal.codec import salt_of, seal
+from outlive._model import Run
+from outlive._store.contract import Change, Claim
+
+WakeUp = tuple[int, int]
 """A wake-up and the key of its run."""
+
+
+class ClaimRequest(NamedTuple):
+    """What a worker wants to claim, as `Store.claim_runs` says it."""
+
+    worker_id: str
+    definitions: Sequence[str]
+    limit: int
+    orphans_max: int
+    stale_seconds: float
+    declined: Collection[tuple[int, int]]
+
+    @property
+    def stale_microseconds(self) -> int:
+        """For how long an orphan is left alone."""
+        return round(self.stale_seconds * 1_000_000)
 
 
 class Picked(NamedTuple):
     """What a claim takes, in order, and what it leaves."""
 
-    free: list[Ripe]
-    orphans: list[Ripe]
+    free: list[WakeUp]
+    orphans: list[WakeUp]
     later_at: int | None
     """The earliest wake-up that is left, as `Claims.next_wake_at` counts it."""
 
@@ -27,13 +48,13 @@ class Picked(NamedTuple):
         return [key for _, key in sorted([*self.free, *self.orphans])]
 
 
-def wanted_of(ripe: list[Ripe], declined: Collection[tuple[int, int]]) -> list[Ripe]:
+def wanted_of(ripe: list[WakeUp], declined: Collection[tuple[int, int]]) -> list[WakeUp]:
     """Without those that were declined, given by key and wake-up."""
     return [(wake_at, key) for wake_at, key in ripe if (key, wake_at) not in declined] if declined else ripe
 
 
 def pick(
-    free: list[Ripe], orphans: list[Ripe], *, now: int, limit: int, orphans_max: int, skipped: Collection[int] = ()
+    free: list[WakeUp], orphans: list[WakeUp], *, now: int, limit: int, orphans_max: int, skipped: Collection[int] = ()
 ) -> Picked:
     """Take what is due, without the keys in `skipped`."""
     ripe = [(wake_at, key, False) for wake_at, key in free] + [(wake_at, key, True) for wake_at, key in orphans]
@@ -50,3 +71,11 @@ def pick(
             taken.append((wake_at, key))
     counted = [wake_at for wake_at, is_orphan in left if not is_orphan or len(picked.orphans) < orphans_max]
     return picked._replace(later_at=min(counted, default=None))
+
+
+def claim_change(root: Run, seq: int, *, worker_id: str, now: int) -> tuple[Change, Claim]:
+    """The change that makes a tree, whose journal ends at `seq`, this worker's, and what it brings."""
+    event, run = claim_of(root, worker_id=worker_id, at=now)
+    row = seal(event, salt=salt_of(run.nonce), seq=seq + 1)
+    change = Change(journal=root.journal, after=seq, rows=[row], runs=[run])
+    return change, Claim(run, seq + 1, interrupted=event.interrupted)
