@@ -83,8 +83,6 @@ class Session:
         self.pid = connection.get_server_pid()
         """The server's process; asked now, because a connection that is closed does not know it."""
         self.sql = statements(address.schema)
-        self.calls = 0
-        """Statements sent, for tests that count them."""
         self.is_doubtful = True
         """Whether what is on its way now may happen although we never hear of it."""
 
@@ -100,12 +98,10 @@ class Session:
 
     async def fetch(self, name: str, *values: Any) -> list[asyncpg.Record]:
         """Run the statement in the file of this name; its rows."""
-        self.calls += 1
         return await self.connection.fetch(self.sql[name], *values, timeout=PATIENCE_SECONDS)
 
     async def run(self, statement: str) -> None:
         """Run a statement without parameters, such as BEGIN."""
-        self.calls += 1
         await self.connection.execute(statement, timeout=PATIENCE_SECONDS)
 
     async def put(self, name: str, *values: Any) -> list[asyncpg.Record]:
