@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import outlive
-from outlive import Breaker, Retry, RunFailed
+from outlive import Breaker, FixedWindow, RateLimit, Retry, RunFailed
 from outlive._journal.event import StepDelayed
+from outlive._model.guard import Guard
+from outlive._runtime.gate.gate import Gate
 from outlive.errors import CommitUnknownError
+from outlive.telemetry import Counters
 from outlive.testing.watched_store import WatchedStore
+from tests.engine.hand_clock import HandClock
 from tests.engine.inside import watch_through
 from tests.engine.support import events_of, stage, turns_of_the_loop, until
 from tests.limits.world import World, call, noted
@@ -224,3 +229,19 @@ async def test_trial_that_is_cancelled_while_it_asks_leaves_its_place_to_another
         store.may_go.set()
         assert "next" == await (await engine.start(gate_passing, "together", "next")).result()
     assert [("broken", 0), ("broken", 0), ("next", 61)] == noted()
+
+
+@pytest.mark.parametrize("is_abandoned", [False, True])
+async def test_a_gate_of_a_dead_worker_writes_nothing_more(*, world: World, is_abandoned: bool) -> None:
+    """What is given back while its runs are thrown away is the business of the workers that live."""
+    store: Any = SimpleNamespace()  # It has no verbs: a task that wants one fails.
+    gate = Gate(store, clock=HandClock(), counters=Counters())
+    limit = RateLimit("any", FixedWindow(limit=1, seconds=1))
+    command: Any = SimpleNamespace(options=SimpleNamespace(guard=Guard(limit=limit)))
+    if is_abandoned:
+        gate.abandon()
+
+    gate.give_back(command)
+
+    assert gate.is_resting is is_abandoned
+    gate.abandon()
