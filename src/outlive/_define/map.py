@@ -41,7 +41,7 @@ class Tolerance:
             given.keep(self, ratio=given.number("Tolerance", "ratio", self.ratio, least=0, most=1, like=0.1))
 
     def allows(self, failed: int, items: int) -> bool:
-        """Whether this many failures of so many items are tolerated."""
+        """Whether this many failures among this many items are tolerated."""
         is_few = self.failures is None or failed <= self.failures
         return is_few and (self.ratio is None or failed <= self.ratio * items)
 

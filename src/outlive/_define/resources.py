@@ -181,7 +181,7 @@ class Resources:
         return "healthy" if said in (None, True) else f"unhealthy: {said}"
 
     def wanted_by(self, *fns: Function) -> Wanted | None:
-        """What functions want of these; None if they want nothing."""
+        """The resources that functions want; None if they want none."""
         names = {name: fn for fn in fns for name in wanted_by(fn)}
         if not names:
             return None

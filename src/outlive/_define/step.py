@@ -314,7 +314,7 @@ class _TransactionStepDecorator(Protocol):
 
 
 class _UndoableTransactionStepDecorator(Protocol[R]):
-    """Both of these."""
+    """What `@outlive.step(undo=..., transaction=True)` is, for type checkers."""
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...

@@ -133,7 +133,7 @@ class StepDelayed(Event, frozen=True, tag=True):
 
 
 class StepProgressed(Event, frozen=True, tag=True):
-    """A running step saved how far it came; the next attempt is given the last of these."""
+    """A running step saved how far it came; the next attempt is given what was saved last."""
 
     call: str
     progress: Payload

@@ -28,7 +28,7 @@ class More(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A poll found nothing yet: ask again in so many seconds."""
+    """A poll found nothing yet: ask again after this delay."""
 
     delay: float | timedelta
 
@@ -41,29 +41,19 @@ class Pending:
         given.seconds("Pending", "delay", self.delay, or_zero=True)
 
 
+@dataclass(frozen=True, slots=True)
 class Answer:
     """Reads what the handler of one state returns."""
 
-    def __init__(
-        self,
-        machine: str,
-        state: str,
-        states: type[enum.Enum],
-        data: ValueCodec,
-        *,
-        to: frozenset[str] | None = None,
-        cursor: ValueCodec | None = None,
-        may_wait: bool = False,
-    ) -> None:
-        self._machine = machine
-        self._state = state
-        self._states = states
-        self.data = data
-        """How the data of the machine is stored."""
-        self.to = to
-        """The only states that it may go to; None if that is not declared."""
-        self._cursor = cursor
-        self._may_wait = may_wait
+    machine: str
+    state: str
+    states: type[enum.Enum]
+    data: ValueCodec
+    """How the data of the machine is stored."""
+    to: frozenset[str] | None = None
+    """The only states that it may go to; None if that is not declared."""
+    cursor: ValueCodec | None = None
+    may_wait: bool = False
 
     def read(self, data: Any, returned: Any) -> StateResult:
         """The result of a state whose handler left its data like this.
@@ -73,13 +63,13 @@ class Answer:
             UnserialisableError: its data has no exact stored form.
         """
         returned, data = self._parts(data, returned)
-        stored = msgspec.Raw(self.data.encode(data, f"data of machine {self._machine} after {self._state}"))
-        if isinstance(returned, self._states):
+        stored = msgspec.Raw(self.data.encode(data, f"data of machine {self.machine} after {self.state}"))
+        if isinstance(returned, self.states):
             return StateResult(to=self._checked(returned), data=stored)
-        if isinstance(returned, More) and self._cursor is not None:
-            what = f"cursor of state {self._state} of machine {self._machine}"
-            return StateResult(data=stored, cursor=msgspec.Raw(self._cursor.encode(returned.cursor, what)))
-        if isinstance(returned, Pending) and self._may_wait:
+        if isinstance(returned, More) and self.cursor is not None:
+            what = f"cursor of state {self.state} of machine {self.machine}"
+            return StateResult(data=stored, cursor=msgspec.Raw(self.cursor.encode(returned.cursor, what)))
+        if isinstance(returned, Pending) and self.may_wait:
             return StateResult(data=stored, wait=float(returned.seconds))
         raise self.refused(repr(returned), self._wanted())
 
@@ -97,7 +87,7 @@ class Answer:
 
     def refused(self, returned: str, wanted: str) -> StateResultError:
         """Why something else that the user's code returned is of no use."""
-        return StateResultError(self._machine, self._state, returned, wanted)
+        return StateResultError(self.machine, self.state, returned, wanted)
 
     def state_of(self, returned: Any) -> str:
         """The name of the state that a router returned: other data beside it would be lost.
@@ -105,18 +95,18 @@ class Answer:
         Raises:
             StateResultError: it returned something else.
         """
-        if not isinstance(returned, self._states):
+        if not isinstance(returned, self.states):
             raise self.refused(repr(returned), self._wanted_states())
         return self._checked(returned)
 
     def stay(self, data: Any, cursor: msgspec.Raw | UnsetType) -> StateResult:
         """The result of a handler that does not leave its state by itself."""
-        what = f"data of machine {self._machine} after {self._state}"
+        what = f"data of machine {self.machine} after {self.state}"
         return StateResult(data=msgspec.Raw(self.data.encode(data, what)), cursor=cursor)
 
     def _parts(self, data: Any, returned: Any) -> tuple[Any, Any]:
         """Where to go, and the data as the handler left it."""
-        if not isinstance(returned, self._states) and isinstance(returned, tuple) and len(returned) == 2:
+        if not isinstance(returned, self.states) and isinstance(returned, tuple) and len(returned) == 2:
             return returned
         return returned, data
 
@@ -127,13 +117,13 @@ class Answer:
 
     def _wanted_states(self) -> str:
         names = sorted(self.to) if self.to is not None else []
-        enumeration = self._states.__qualname__
+        enumeration = self.states.__qualname__
         return " or ".join(f"{enumeration}.{name}" for name in names) or f"a state of {enumeration}"
 
     def _wanted(self) -> str:
-        wanted = f"{self._wanted_states()}, or ({self._states.__qualname__}, data)"
-        wanted += ", or outlive.More(cursor)" if self._cursor is not None else ""
-        return wanted + (", or outlive.Pending(delay)" if self._may_wait else "")
+        wanted = f"{self._wanted_states()}, or ({self.states.__qualname__}, data)"
+        wanted += ", or outlive.More(cursor)" if self.cursor is not None else ""
+        return wanted + (", or outlive.Pending(delay)" if self.may_wait else "")
 
 
 def unchanged(result: StateResult, before: msgspec.Raw) -> StateResult:

@@ -91,7 +91,7 @@ class Percentage(Join):
 
 @dataclass(frozen=True, slots=True)
 class PartialResults(Quorum):
-    """The first so many results: a `Quorum` by the name that says that the others are not wanted."""
+    """The first `count` results: a `Quorum` by the name that says that the others are not wanted."""
 
     def __str__(self) -> str:
         return f"PartialResults({self.count})"

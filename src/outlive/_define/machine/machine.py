@@ -33,7 +33,7 @@ from outlive._replay.command import StepKind, WorkflowSpec
 from outlive.errors import ConfigurationError, DefinitionError, InvalidArgumentError, MachineError
 
 SNAPSHOT_AFTER = 5_000
-"""A replay of so many events takes a few hundredths of a second."""
+"""A replay of that many events takes a few hundredths of a second."""
 
 S = TypeVar("S", bound=enum.Enum)
 D = TypeVar("D")
@@ -267,7 +267,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
 
         Args:
             state: the state.
-            delay: seconds, a timedelta, an instant, or a plain function of the data that gives one of these.
+            delay: seconds, a timedelta, an instant, or a plain function of the data that gives one.
             then: where it goes.
         """
         self._check(state, *(() if then is None else (then,)))
@@ -381,7 +381,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             state: the state.
             source: an async generator of `(cursor, item)`; given the data and the last cursor, it begins behind that.
             process: given one item, returns what becomes of it.
-            flush: given the data and the list of these; returns nothing to go on, or the next state to stop.
+            flush: given the data and the list of what `process` returned; returns nothing to go on, or the next state.
             then: where it goes when the source is over.
             to: where `flush` may go.
             items: how many items are a window, at most.
