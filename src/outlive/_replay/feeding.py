@@ -261,7 +261,7 @@ def _keep_recorded(execution: Execution, event: Recorded, call: RecordCall) -> N
 
 
 class _Left(msgspec.Struct):
-    """Of the payload of `StateLeft`: the state that the machine goes to."""
+    """Of the payload of `StateLeft`: where the workflow goes."""
 
     to: str = ""
 

@@ -1,9 +1,10 @@
 """Snapshots: how a run whose state is data puts its whole past into one event, and begins there from then on.
 
-A machine stands between two states, nothing is under way, and all that its code needs to go on is a state and its data.
-If its journal has grown long it asks for a snapshot and waits for it, as for a step. What comes back is an event like
-every other one: live, the code goes on behind it; in a later replay it is the first event of the journal, and the code
-begins there. Both must be in the same place, so a snapshot has everything that the replay of its past would have made:
+Now and then such a workflow stands where nothing is under way, and a few data are all that its code needs to go on: a
+machine between two states. If its journal has grown long it asks for a snapshot and waits for it, as for a step. What
+comes back is an event like every other one: live, the code goes on behind it; in a later replay it is the first event
+of the journal, and the code begins there. Both must be in the same place, so a snapshot has everything that the replay
+of its past would have made:
 
 * where the workflow stands (`Standing.position`, which only the workflow reads), and what it would undo;
 * how often each name was called: the next call of a step must not have the identity, and so the idempotency key, of one
