@@ -4,24 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from outlive._define.registry import Registry
 from outlive._journal.codec import open_journal
-from outlive._journal.event import AnyEvent
+from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.packing import Packer
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run, known_run_id
+from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
-from outlive._store.contract import Store
+from outlive._store.contract import Outcome, Store
 from outlive.errors import EngineClosedError, EngineForkedError, NotDurableError, OtherLoopError, RunNotFoundError
+
+Answer = Callable[[Outcome, int], None]
+"""Given the outcome of a change and the handle of its journal."""
+
+
+class OwnWorker(Protocol):
+    """The worker of the engine that a client belongs to."""
+
+    def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
+        """Create and own a tree, if it can run it and has room."""
+
+    def moves(self, run_id: str) -> bool:
+        """Whether a root run is in motion there and its end will be announced."""
+
+    def disown(self, journal: int) -> None:
+        """A tree was ended from outside: what runs of it there stops."""
+
+    def ring(self) -> None:
+        """Something may be due."""
 
 
 class Access:
     """What every verb of a client begins with."""
 
-    def __init__(self, store: Store, *, packer: Packer, registry: Registry) -> None:
+    def __init__(self, store: Store, *, packer: Packer, registry: Registry, worker: OwnWorker | None) -> None:
         self._store: Store | None = store
+        self.worker = worker
         self._process = os.getpid()
         self._loop = asyncio.get_running_loop()
         self.packer = packer
@@ -38,8 +60,13 @@ class Access:
         return self._store
 
     def close(self) -> None:
-        """The engine has stopped: from now on every use of its store is refused."""
-        self._store = None
+        """The engine has stopped: from now on every use of its store is refused, and a handle keeps nothing of it."""
+        self._store = self.worker = None
+
+    def ring(self) -> None:
+        """Let our worker look at the store soon, if there is one."""
+        if self.worker is not None:
+            self.worker.ring()
 
     async def info(self, run_id: str) -> Run:
         """The run as its row says it.

@@ -26,7 +26,7 @@ from outlive._journal.value import TAGGED
 from outlive._model import Limits, Run, RunFilter, RunStatus, WaitKind, check_run_id, given, known_run_id
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
-from outlive.client.access import Access
+from outlive.client.access import Access, OwnWorker
 from outlive.client.approval import Approvals
 from outlive.client.birth import birth
 from outlive.client.checkpoints import CheckpointStore
@@ -36,7 +36,7 @@ from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
-from outlive.client.starting import Begin, Starter, read_tree
+from outlive.client.starting import Commits, Ids, Starter, read_tree
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_stopped, why
 from outlive.errors import (
@@ -67,34 +67,20 @@ class Client:
         registry: Registry,
         redaction: Redaction,
         waiters: Waiters,
-        nonce: Callable[[], int],
-        new_id: Callable[[], str],
-        begin: Begin,
-        may_run_here: bool,
-        ring: Callable[[], None],
-        moves_here: Callable[[str], bool],
-        disown: Callable[[int], None],
+        ids: Ids,
+        commits: Commits,
+        worker: OwnWorker | None,
     ) -> None:
-        self.access = access = Access(store, packer=packer, registry=registry)
+        self.access = access = Access(store, packer=packer, registry=registry, worker=worker)
         self._shown = Shown(access, redaction)
         self._waiters = waiters
-        self._moves_here = moves_here
-        self._ring = ring
-        self.new_id = new_id
-        self._starter = Starter(
-            access,
-            nonce=nonce,
-            new_id=new_id,
-            begin=begin,
-            may_run_here=may_run_here,
-            ring=ring,
-            disown=disown,
-        )
+        self.new_id = ids.new_id
+        self._starter = Starter(access, ids=ids, commits=commits)
         self.start = self._starter.start
         """Start a run; its id. See `Engine.start`."""
-        self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max, ring=ring)
-        self.approvals = Approvals(access, inbox=self._inbox, new_id=new_id)
-        self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=nonce)
+        self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
+        self.approvals = Approvals(access, inbox=self._inbox, new_id=ids.new_id)
+        self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.info = access.info
 
     def close(self) -> None:
@@ -237,7 +223,7 @@ class Client:
         with self._waiters.waiting(run_id) as end:
             # Registered first, looked at second: an end between the two cannot be missed. A run that moves in this
             # process needs no look: its worker will announce its end.
-            if not self._moves_here(run_id):
+            if self.access.worker is None or not self.access.worker.moves(run_id):
                 try:
                     run = await self.info(run_id)
                 except StoreError:
@@ -325,7 +311,7 @@ class Client:
         change = closing_change(tree, rows, reason=reason, at=store.now())
         outcome, _ = (await store.commit([change]))[0]
         if outcome is Outcome.COMMITTED:
-            self._ring()
+            self.access.ring()
             for run in change.runs:
                 self._waiters.announce(run)
         return outcome is Outcome.COMMITTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from outlive._define.workflow import SIGNALS
@@ -30,10 +29,9 @@ SENDS_MAX = 5
 class Inbox:
     """Delivers messages, and says why one was refused."""
 
-    def __init__(self, access: Access, *, inbox_messages_max: int, ring: Callable[[], None]) -> None:
+    def __init__(self, access: Access, *, inbox_messages_max: int) -> None:
         self._access = access
         self._inbox_messages_max = inbox_messages_max
-        self._ring = ring
 
     async def deliver(self, message: Message, *, start: Change | None = None, then: Message | None = None) -> Delivery:
         """Put a message into the inbox; it is durable when this returns: accepted now, or accepted before. Another
@@ -43,7 +41,7 @@ class Inbox:
             RunNotFoundError, RunFinishedError, InboxFullError.
         """
         delivery = await self._send([message] if then is None else [message, then], start)
-        self._ring()
+        self._access.ring()
         match delivery:
             case Delivery.UNKNOWN_RUN:
                 is_signal = message.kind is MessageKind.SIGNAL

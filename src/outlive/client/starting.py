@@ -8,9 +8,9 @@ that handles it cannot part, and no outbox is needed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import Context
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import msgspec
 
@@ -21,7 +21,7 @@ from outlive._journal.packing import tree_mark
 from outlive._model import Run, RunFilter, check_run_id, given
 from outlive._model.payload import Blob
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Outcome, Store
-from outlive.client.access import Access
+from outlive.client.access import Access, Answer
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
 from outlive.errors import (
@@ -34,36 +34,39 @@ from outlive.errors import (
 )
 
 OnConflict = Literal["attach", "reject", "replace"]
-Begin = Callable[[str, RunCreated, list[Blob], Callable[[Outcome, int], None]], bool]
 REPLACES_MAX = 100
 ANOTHER_ID = "use another id for this one"
+
+
+class Ids(Protocol):
+    """Where new runs get their ids and nonces from."""
+
+    def nonce(self) -> int:
+        """63 random bits."""
+
+    def new_id(self) -> str:
+        """A run id that is made once."""
+
+
+class Commits(Protocol):
+    """Where changes are committed."""
+
+    def submit(self, change: Change, answer: Answer) -> None:
+        """Commit a change soon; `answer` is called once its outcome is durable."""
 
 
 class Starter:
     """Creates trees in the store of one engine."""
 
-    def __init__(
-        self,
-        access: Access,
-        *,
-        nonce: Callable[[], int],
-        new_id: Callable[[], str],
-        begin: Begin,
-        may_run_here: bool,
-        ring: Callable[[], None],
-        disown: Callable[[int], None],
-    ) -> None:
+    def __init__(self, access: Access, *, ids: Ids, commits: Commits) -> None:
         self._access = access
-        self._nonce = nonce
-        self._new_id = new_id
-        self._begin = begin
-        self._may_run_here = may_run_here
-        self._ring = ring
-        self._disown = disown
+        self._ids = ids
+        self._commits: Commits | None = commits
         self._creating: set[asyncio.Future[Outcome]] = set()
 
     def close(self) -> None:
         """The engine has stopped: a start that is still under way raises."""
+        self._commits = None
         for waiting in self._creating:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))
@@ -84,11 +87,11 @@ class Starter:
         seconds = given.some_seconds("engine.start", "timeout", timeout)
         labels = given.tags("engine.start", tags)
         wanted = bound(workflow, args)
-        run_id = self._new_id() if id is None else check_run_id(id)
+        run_id = self._ids.new_id() if id is None else check_run_id(id)
         event, blobs = self.created(wanted, timeout=seconds, tags=labels)
         if connection is not None:
             await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
-        elif (self._may_run_here and id is not None and await self._is_taken(run_id)) or (
+        elif (self._access.worker is not None and id is not None and await self._is_taken(run_id)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT
         ):
             await self._on_taken(run_id, event, blobs, on_conflict)
@@ -99,7 +102,7 @@ class Starter:
     ) -> tuple[RunCreated, list[Blob]]:
         """The first event of a new tree, and the blobs of its arguments."""
         spec = wanted.workflow.spec
-        nonce = self._nonce()
+        nonce = self._ids.nonce()
         try:
             arguments = spec.signature.encode(wanted.args, wanted.kwargs)
         except WrongArgumentsError as error:
@@ -132,13 +135,12 @@ class Starter:
                 done.set_result(outcome)
 
         def fail(error: Exception) -> None:
-            if not done.done():  # Cancelled, or the engine has stopped.
+            if not done.done():
                 done.set_exception(error)
 
         def begin() -> None:
             try:
-                if not self._begin(run_id, event, blobs, answer):
-                    fail(EngineClosedError("starting a run"))
+                self._begin(run_id, event, blobs, answer)
             except Exception as error:  # The caller alone can hear of it.
                 fail(error)
 
@@ -150,6 +152,15 @@ class Starter:
             return await done
         finally:
             self._creating.discard(done)
+
+    def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
+        """Create a tree: owned by our worker at once if it can run it and has room, else for any worker."""
+        worker = self._access.worker
+        if self._commits is None:
+            raise EngineClosedError("starting a run")
+        if worker is None or not worker.begin(run_id, event, blobs, answer):
+            self._commits.submit(birth(run_id, event, blobs), answer)
+            self._access.ring()
 
     # -- When the id is taken --------------------------------------------------------------------------------
 
@@ -166,10 +177,10 @@ class Starter:
                 raise RunExistsError(run_id, run.status.value)
             changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
             if (await store.commit(changes))[-1][0] is Outcome.COMMITTED:
-                if run is not None:
+                if run is not None and self._access.worker is not None:
                     # A worker elsewhere that runs the old one finds its next seq taken; here it stops at once.
-                    self._disown(run.journal)
-                self._ring()
+                    self._access.worker.disown(run.journal)
+                self._access.ring()
                 return
         raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")
 

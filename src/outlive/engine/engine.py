@@ -21,16 +21,15 @@ from outlive._define.map import Tolerance
 from outlive._define.registry import REGISTRY, Registry
 from outlive._define.resources import enter_engine, leave_engine
 from outlive._define.workflow import Startable, refuse_unknown
-from outlive._journal.event import AnyEvent, RunCreated
+from outlive._journal.event import AnyEvent
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, Run, RunStatus, given, known_run_id
 from outlive._model.approval import Approval
-from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
-from outlive._runtime.commit.committer import Answer, Committer
+from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
 from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
 from outlive._runtime.tree.run_log import RunLog
@@ -40,7 +39,6 @@ from outlive.client.access import check_loop
 from outlive.client.audit import ApprovalEntry
 from outlive.client.batch import Batch
 from outlive.client.batches import Batches
-from outlive.client.birth import birth
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle
@@ -189,7 +187,7 @@ class Engine:
                 enter_engine()
                 self._sessions = self._new_sessions(self._leases)
                 await self._sessions.start()
-                self._store.watch(self._ring)
+                self._store.watch(self._sessions.ring)
             self._client = self._new_client()
             self._loop = asyncio.get_running_loop()
         except BaseException:
@@ -267,6 +265,7 @@ class Engine:
 
     def _new_client(self) -> Client:
         assert self._waiters is not None
+        assert self._committer is not None
         return self._client_class(
             store=self._store,
             packer=self._packer,
@@ -274,37 +273,10 @@ class Engine:
             registry=self._registry,
             redaction=self._redaction,
             waiters=self._waiters,
-            nonce=self._clock.nonce,
-            new_id=self._clock.new_id,
-            begin=self._begin,
-            may_run_here=self._has_worker,
-            ring=self._ring,
-            moves_here=self._moves_here,
-            disown=self._disown,
+            ids=self._clock,
+            commits=self._committer,
+            worker=self._sessions,
         )
-
-    def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
-        """Create a tree: owned by our worker at once if it can run it and has room, else for any worker.
-
-        False if the engine has stopped meanwhile: then there will be no answer.
-        """
-        if self._committer is None:
-            return False
-        if self._sessions is None or not self._sessions.begin(run_id, event, blobs, answer):
-            self._committer.submit(birth(run_id, event, blobs), answer)
-            self._ring()
-        return True
-
-    def _ring(self) -> None:
-        if self._sessions is not None:
-            self._sessions.ring()
-
-    def _moves_here(self, run_id: str) -> bool:
-        return self._sessions is not None and self._sessions.moves(run_id)
-
-    def _disown(self, journal: int) -> None:
-        if self._sessions is not None:
-            self._sessions.disown(journal)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:

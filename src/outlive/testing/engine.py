@@ -176,7 +176,8 @@ class TestEngine(Engine):
     def look(self) -> None:
         """See what is due now."""
         self._watched.wake_at = None
-        self._ring()
+        if self._sessions is not None:
+            self._sessions.ring()
 
     # -- Death -----------------------------------------------------------------------------------------------
 
