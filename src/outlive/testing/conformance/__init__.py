@@ -44,7 +44,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     checkpoint_processes  checkpoints from several processes
 
 The suite needs pytest and pytest-asyncio, in its strict or its auto mode. A test that covers a scenario of one of
-the systems that Outlive learned from names it in brackets; `docs/internals/conformance.md` has the whole table.
+the systems that Outlive learned from names it in brackets; `docs/internals/scenarios.md` has the whole table.
 A test that you think is wrong is worth a report: the contract is not stable before 1.0.
 """
 
