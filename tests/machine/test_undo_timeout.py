@@ -13,8 +13,8 @@ import pytest
 import outlive
 from outlive._journal.event import AttemptFailed
 from outlive._model.policy import NO_RETRY
-from outlive._replay.bound import in_bounds
 from outlive._replay.command import StepOptions
+from outlive._replay.undo_deadline import with_attempt_timeout
 from outlive.errors import ConfigurationError, RunCancelled, RunFailed, RunTimedOut
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.inside import crash
@@ -192,8 +192,8 @@ async def test_the_rollback_of_a_cancel_or_a_timeout_is_bounded(place: Place, en
 def test_an_attempt_of_an_undo_leaves_time_for_another() -> None:
     """Half of the bound, at most five minutes; an undo that says how long it may take is taken at its word."""
     silent, own = StepOptions(retry=NO_RETRY), StepOptions(retry=NO_RETRY, timeout_seconds=7)
-    assert [30, 300, None] == [in_bounds(silent, bound).timeout_seconds for bound in (60, 3600, None)]
-    assert [7, 7] == [in_bounds(own, bound).timeout_seconds for bound in (60, None)]
+    assert [30, 300, None] == [with_attempt_timeout(silent, bound).timeout_seconds for bound in (60, 3600, None)]
+    assert [7, 7] == [with_attempt_timeout(own, bound).timeout_seconds for bound in (60, None)]
 
 
 @pytest.mark.parametrize("argument", ["timeout", "undo_timeout"])

@@ -31,7 +31,7 @@ workflow all wait for it. A cancellation that comes meanwhile is not lost: it le
 exception.
 
 *An undo that fails for good parks the run*, with the reason `undo failed: ...`. Resuming the run tries it again. A
-roll-back that takes longer than its `undo_timeout`, if it has one, parks it too: see `outlive._replay.bound`.
+roll-back that takes longer than its `undo_timeout`, if it has one, parks it too: see `outlive._replay.undo_deadline`.
 
 *What does not roll back.* A run that leaves memory (it goes on elsewhere) and `KeyboardInterrupt`; a generator that is
 closed inside the block (`GeneratorExit`), which hands its undos on as if the block were left normally; and whatever

@@ -24,13 +24,13 @@ import msgspec
 from outlive._journal.event import AnyEvent, DetachedEnded, PatchTaken, RunCreated
 from outlive._journal.value import Stored
 from outlive._model import Payload, RunStatus, Wait, WaitKind
-from outlive._replay.bound import UndoBound
 from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
 from outlive._replay.command import Command, EndRun, Park, Record, Recorded, WorkflowSpec
 from outlive._replay.frame import PATCH, Frame
 from outlive._replay.lookahead import NOTHING_AHEAD, Lookahead
 from outlive._replay.loop import RunLoop
 from outlive._replay.timers import Timer
+from outlive._replay.undo_deadline import UndoDeadline
 from outlive.errors import DivergenceError, OutliveError, RunDropped, UndoFailedError
 
 CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
@@ -96,7 +96,7 @@ class Execution:
         """The calls that started runs of this tree, by the number of the child, until it has ended."""
         self.closing: list[Frame] = []
         """Runs whose workflow has ended and whose last tasks and children have not."""
-        self.bounds: list[UndoBound] = []
+        self.undo_deadlines: list[UndoDeadline] = []
         """Of the roll-backs under way."""
         self.next_number = 1
         self.unasked_marks: dict[tuple[int, str], None] = {}

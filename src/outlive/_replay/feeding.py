@@ -71,8 +71,8 @@ def feed(execution: Execution, event: AnyEvent) -> list[Command]:
         except (DivergenceError, UnreadableError, RunawayError, StuckError, WorkflowNotFoundError) as error:
             execution.park(error, event.run)
     elif handle is None:
-        for bound in execution.bounds:
-            bound.renew(event)
+        for deadline in execution.undo_deadlines:
+            deadline.renew(event)
     execution.events += 1
     commands, execution.commands = execution.commands, []
     return [command for command in commands if isinstance(command, Park)] if execution.is_parked else commands

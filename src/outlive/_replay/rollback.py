@@ -15,11 +15,11 @@ from typing import Any, cast
 
 from outlive._model import Failure
 from outlive._replay.ask import ask_step
-from outlive._replay.bound import UndoBound, in_bounds
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.loop import RunTask
 from outlive._replay.saga import SAGA, Booking, Saga
+from outlive._replay.undo_deadline import UndoDeadline, with_attempt_timeout
 from outlive.errors import UndoFailedError
 
 SETTLE_SECONDS = 30.0
@@ -84,21 +84,21 @@ async def _insist(execution: Execution, work: Coroutine[Any, Any, None]) -> bool
 
 
 async def _undo_given_up(execution: Execution, saga: Saga) -> None:
-    with _bounded(execution, saga) as bound:
-        rollback = Rollback(saga.take_given_up(), bound_seconds=saga.undo_seconds)
-        if bound is not None:
-            bound.progress = rollback
+    with _deadline(execution, saga) as deadline:
+        rollback = Rollback(saga.take_given_up(), undo_seconds=saga.undo_seconds)
+        if deadline is not None:
+            deadline.progress = rollback
         await rollback.run(execution)
 
 
 async def _settle_and_undo(execution: Execution, saga: Saga, owner: asyncio.Task[Any] | None) -> None:
-    with _bounded(execution, saga) as bound:
+    with _deadline(execution, saga) as deadline:
         await _stop_the_others(execution, saga, owner)
         while waited := saga.unsettled(execution.loop):
             await asyncio.wait(waited)
-        rollback = Rollback(saga.take_all(), bound_seconds=saga.undo_seconds)
-        if bound is not None:
-            bound.progress = rollback
+        rollback = Rollback(saga.take_all(), undo_seconds=saga.undo_seconds)
+        if deadline is not None:
+            deadline.progress = rollback
         await rollback.run(execution)
 
 
@@ -125,25 +125,25 @@ async def _stop_the_others(execution: Execution, saga: Saga, owner: asyncio.Task
 
 
 @contextmanager
-def _bounded(execution: Execution, saga: Saga) -> Iterator[UndoBound | None]:
-    """The bound of a roll-back that begins now and ends with the block; None if it may take for ever."""
+def _deadline(execution: Execution, saga: Saga) -> Iterator[UndoDeadline | None]:
+    """The deadline of a roll-back that begins now and ends with the block; None if it may take for ever."""
     if saga.undo_seconds is None:
         yield None
         return
-    bound = UndoBound(execution.timers, saga, saga.undo_seconds, begun_at=execution.loop.now_at)
-    execution.bounds.append(bound)
+    deadline = UndoDeadline(execution.timers, saga, saga.undo_seconds, begun_at=execution.loop.now_at)
+    execution.undo_deadlines.append(deadline)
     try:
-        yield bound
+        yield deadline
     finally:
-        bound.end()
-        execution.bounds.remove(bound)
+        deadline.end()
+        execution.undo_deadlines.remove(deadline)
 
 
 class Rollback:
     """Undoes bookings one after the other, newest first; knows how far it has come."""
 
-    def __init__(self, bookings: list[Booking], *, bound_seconds: float | None = None) -> None:
-        self._bound_seconds = bound_seconds
+    def __init__(self, bookings: list[Booking], *, undo_seconds: float | None = None) -> None:
+        self._undo_seconds = undo_seconds
         self._left = sorted((booking for booking in bookings if booking.order), key=lambda booking: booking.order)
         self._undone: list[Booking] = []
 
@@ -156,7 +156,9 @@ class Rollback:
     async def _undo(self, execution: Execution, booking: Booking) -> None:
         undo = booking.undo
         try:
-            call = ask_step(execution, undo, in_bounds(undo.options, self._bound_seconds), booking.args, booking.kwargs)
+            call = ask_step(
+                execution, undo, with_attempt_timeout(undo.options, self._undo_seconds), booking.args, booking.kwargs
+            )
             call.rollback = self
             await call.future
         except Exception as error:  # It does not take this result, or its failure is in the journal all the same.

@@ -35,7 +35,6 @@ from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, RunStatus
 from outlive._model.payload import Blob
-from outlive._replay.bound import BoundTimer, UndoBound
 from outlive._replay.command import (
     CancelStep,
     Command,
@@ -52,6 +51,7 @@ from outlive._replay.command import (
 )
 from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed
+from outlive._replay.undo_deadline import DeadlineTimer, UndoDeadline
 from outlive._runtime.environment import Environment
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.draft import Draft, Effect
@@ -341,8 +341,8 @@ class LiveTree:
         """Fire every timer that is due, in order."""
         now_at = self.clock.now()
         while self.phase is TreePhase.MOVING and (timer := self.execution.due_timer(now_at)) is not None:
-            if isinstance(timer, BoundTimer):
-                self.park_rollback(timer.bound)
+            if isinstance(timer, DeadlineTimer):
+                self.park_rollback(timer.deadline)
             else:
                 self.happen(TimerFired(at=max(now_at, timer.due_at), run=timer.run, call=timer.name))
 
@@ -387,12 +387,12 @@ class LiveTree:
         if self.phase is TreePhase.MOVING:
             self.park(reason)
 
-    def park_rollback(self, bound: UndoBound) -> None:
+    def park_rollback(self, deadline: UndoDeadline) -> None:
         """Park it in the middle of a roll-back that takes too long. See `undo`."""
-        reason = str(bound.over())
+        reason = str(deadline.over())
         for attempt in [each for each in self.attempts.values() if each.command.options.parks and each.has_begun]:
             if self.phase is TreePhase.MOVING and (attempt.command.run, attempt.command.call) in self.execution.calls:
-                self.happen(undo_cut_off(attempt.command, bound, at=self.clock.now()))
+                self.happen(undo_cut_off(attempt.command, deadline, at=self.clock.now()))
         if self.phase is TreePhase.MOVING:
             self._take_back_intents()
             self.park(reason)
@@ -401,7 +401,7 @@ class LiveTree:
     def is_late(self) -> bool:
         """Whether the time of a roll-back is over, and nothing of it may begin any more."""
         now_at = self.clock.now()
-        return any(bound.due_at <= now_at for bound in self.execution.bounds)
+        return any(deadline.due_at <= now_at for deadline in self.execution.undo_deadlines)
 
     def break_off(self, reason: str) -> None:
         """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""

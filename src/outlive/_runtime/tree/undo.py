@@ -5,17 +5,17 @@ roll-back must not end silently. So its last failure goes into the journal as on
 parked with what was undone and what is left. Whoever resumes the run lets it make the next attempt.
 
 A roll-back that has taken too long as a whole ends in the same way, with the undo that is under way: see
-`outlive._replay.bound`.
+`outlive._replay.undo_deadline`.
 """
 
 from __future__ import annotations
 
 from outlive._journal.event import AttemptFailed, StepFailed
 from outlive._model import Failure
-from outlive._replay.bound import UndoBound
 from outlive._replay.call import StepCall
 from outlive._replay.command import RunStep
 from outlive._replay.execution import Execution
+from outlive._replay.undo_deadline import UndoDeadline
 
 
 def undo_failed(execution: Execution, event: StepFailed) -> tuple[AttemptFailed, str]:
@@ -36,9 +36,9 @@ def undo_failed(execution: Execution, event: StepFailed) -> tuple[AttemptFailed,
     return failed, str(call.rollback.failed(event.failure, attempts=event.attempt))
 
 
-def undo_cut_off(command: RunStep, bound: UndoBound, *, at: int) -> AttemptFailed:
+def undo_cut_off(command: RunStep, deadline: UndoDeadline, *, at: int) -> AttemptFailed:
     """The attempt of an undo that was under way when the time of its roll-back was over."""
-    message = f"the roll-back has not ended within its undo_timeout of {bound.seconds:g} s"
+    message = f"the roll-back has not ended within its undo_timeout of {deadline.seconds:g} s"
     return AttemptFailed(
         at=at,
         run=command.run,

@@ -1,12 +1,12 @@
 """How long a roll-back may take as a whole: `undo_timeout`.
 
 An undo is tried as often as its retry says, and that can be for ever if one attempt of it never ends. So a roll-back
-may have a bound, counted from its beginning in the journal: a crash does not wind it up again. When it is over the run
+may have a deadline, counted from its beginning in the journal: a crash does not put it off. When it has passed, the run
 is parked, with what was undone and what is left.
 
-A bound stands among the timers of its run, so that the run wakes up for it. But it never fires: that it is over is no
-fact that workflow code sees, it is a `RunParked`. Resuming the run after that gives the roll-back a fresh
-bound, counted from the claim that followed (`renew`). Both are in the journal, so that every replay counts alike.
+A deadline stands among the timers of its run, so that the run wakes up for it. But it never fires: that it has passed
+is no fact that workflow code sees, it is a `RunParked`. Resuming the run after that gives the roll-back a fresh
+deadline, counted from the claim that followed (`renew`). Both are in the journal, so that every replay counts alike.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from outlive.errors import UndoTimeoutError
 
 UNDO_TIMEOUT = "@undo_timeout"
 ATTEMPT_SECONDS_MAX = 300.0
-"""How long one attempt of an undo may take that has no timeout of its own, if its roll-back has a bound: half of that,
-and no longer than this."""
+"""How long one attempt of an undo may take that has no timeout of its own, if its roll-back has one: half of that, and
+no longer than this."""
 
 
-class BoundTimer(Timer):
+class DeadlineTimer(Timer):
     """Wakes a run up when its roll-back has taken too long; never fires."""
 
-    __slots__ = ("bound",)
+    __slots__ = ("deadline",)
 
-    def __init__(self, bound: UndoBound, timers: Timers, due_at: int) -> None:
+    def __init__(self, deadline: UndoDeadline, timers: Timers, due_at: int) -> None:
         super().__init__(timers, due_at, _never, (), contextvars.Context())
-        self.bound = bound
+        self.deadline = deadline
 
     def __gt__(self, other: object) -> bool:
         # Of a class and its subclass Python asks the subclass first, and asyncio knows nothing of our instants.
@@ -44,8 +44,8 @@ class BoundTimer(Timer):
         return other.__lt__(self)
 
 
-class UndoBound:
-    """The bound of one roll-back under way."""
+class UndoDeadline:
+    """The deadline of one roll-back under way."""
 
     __slots__ = ("_is_spent", "_name", "_timers", "due_at", "progress", "run", "saga", "seconds")
 
@@ -63,7 +63,7 @@ class UndoBound:
 
     def _set(self, begun_at: int) -> None:
         self.due_at = begun_at + round(self.seconds * 1_000_000)
-        self._timers.add(BoundTimer(self, self._timers, self.due_at), self.run, self._name)
+        self._timers.add(DeadlineTimer(self, self._timers, self.due_at), self.run, self._name)
 
     def end(self) -> None:
         """The roll-back is done."""
@@ -86,12 +86,12 @@ class UndoBound:
         return UndoTimeoutError(self.seconds, waited=[], undone=self.progress.undone, left=self.progress.left)
 
 
-def in_bounds(options: StepOptions, bound_seconds: float | None) -> StepOptions:
+def with_attempt_timeout(options: StepOptions, undo_seconds: float | None) -> StepOptions:
     """The options of an undo: one attempt must leave time for another one."""
-    if bound_seconds is None or options.timeout_seconds is not None:
+    if undo_seconds is None or options.timeout_seconds is not None:
         return options
-    return msgspec.structs.replace(options, timeout_seconds=min(bound_seconds / 2, ATTEMPT_SECONDS_MAX))
+    return msgspec.structs.replace(options, timeout_seconds=min(undo_seconds / 2, ATTEMPT_SECONDS_MAX))
 
 
 def _never() -> None:
-    raise AssertionError("a bound never fires")
+    raise AssertionError("a deadline never fires")
