@@ -31,7 +31,7 @@ class Leases(Protocol):
         """
 
     async def close(self) -> None:
-        """Let go of everything; closing twice is fine."""
+        """Close everything; closing twice is fine."""
 
     async def register(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """Begin a session; it is live until `lease_seconds` from now, and longer with every beat."""

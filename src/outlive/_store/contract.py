@@ -82,7 +82,7 @@ class Claim(msgspec.Struct, frozen=True):
     seq: int
     """The seq of the `RunClaimed` event; the journal ends there."""
     interrupted: bool = False
-    """Whether an earlier owner lost it without letting go: it was an orphan."""
+    """Whether an earlier owner was lost without releasing it: it was an orphan."""
 
 
 class Claims(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ class Beat(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the connection; closing twice is fine."""
+        """Close the connection; closing twice is fine."""
 
 
 class Transaction(Protocol):
@@ -193,7 +193,7 @@ class Store(CellStore, CheckpointTable, Protocol):
         """
 
     async def close(self) -> None:
-        """Let go of everything; closing twice is fine. Verbs under way end first; those of a store that is away
+        """Close everything; closing twice is fine. Verbs under way end first; those of a store that is away
         are given up after `CLOSE_SECONDS`."""
 
     def now(self) -> int:

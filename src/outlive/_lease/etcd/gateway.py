@@ -117,7 +117,7 @@ class Gateway:
         self._token = ""
 
     def close(self) -> None:
-        """Let go of the connection; the next request opens another one."""
+        """Close the connection; the next request opens another one."""
         connection, self._connection, self._socket = self._connection, None, None
         if connection is not None:
             connection.close()

@@ -61,7 +61,7 @@ class MemoryStore:
         """There is nothing to connect to."""
 
     async def close(self) -> None:
-        """Only what a step has left open is let go of: the other stores on this state go on."""
+        """Only what a step has left open is closed: the other stores on this state go on."""
         if self._transaction is not None:
             self._transaction.abandon("the store was closed")
 
@@ -144,7 +144,7 @@ class MemoryStore:
         if change.successor_of:
             self._inherit(tree, change.successor_of)
         self._forget(tree, change.forgets)
-        # The writer may not have seen the mail that came while it let go of the tree.
+        # The writer may not have seen the mail that came while it released the tree.
         self._wake_for_mail(tree)
 
     def _inherit(self, successor: Tree, ancestor: int) -> None:
@@ -222,9 +222,9 @@ class MemoryStore:
         if not self._is_live(worker_id):
             return Claims([], None)
         now = self.now()
-        ripe = self._list_claimable(definitions, stale_seconds)
-        free = [(wake_at, journal) for wake_at, journal, tree in ripe if not tree.root.owner]
-        orphans = [(wake_at, journal) for wake_at, journal, tree in ripe if tree.root.owner]
+        wake_ups = self._list_claimable(definitions, stale_seconds)
+        free = [(wake_at, journal) for wake_at, journal, tree in wake_ups if not tree.root.owner]
+        orphans = [(wake_at, journal) for wake_at, journal, tree in wake_ups if tree.root.owner]
         picked = pick(
             wanted_of(free, declined),
             wanted_of(orphans, declined),
@@ -410,7 +410,7 @@ class MemoryBeat:
         return self._store.extend_lease(self._worker_id, lease_seconds)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to close."""
 
 
 def _list_touched(change: Change) -> set[int]:

@@ -48,7 +48,7 @@ class Batch:
         self._handles = iter(handles)
         self._rows = JournalRows()
         self._roots: dict[int, Run] = {}
-        self._births: list[tuple[Any, ...]] = []
+        self._new_roots: list[tuple[Any, ...]] = []
         self._children: dict[tuple[int, int], Run] = {}
         self._blobs: list[tuple[Any, ...]] = []
         self._messages: list[dict[str, Any]] = []
@@ -80,7 +80,7 @@ class Batch:
                 if change.journal:
                     self._roots[journal] = run
                 else:
-                    self._plant(change, run, journal)
+                    self._create(change, run, journal)
             if run.tags and (run.number or not change.journal):
                 self._note("tagged", {"journal": journal, "number": run.number})
         self._rows.add(change, journal, is_last=is_last)
@@ -106,11 +106,11 @@ class Batch:
         self.post(change.messages)
         return journal
 
-    def _plant(self, change: Change, root: Run, journal: int) -> None:
+    def _create(self, change: Change, root: Run, journal: int) -> None:
         if root.id in self._ids:
             raise Conflict("two new trees with one id")
         self._ids.add(root.id)
-        self._births.append(birth_of(root, key=journal, journal=journal))
+        self._new_roots.append(birth_of(root, key=journal, journal=journal))
         if change.starts or change.messages or change.items or change.renames or change.successor_of or change.consumed:
             self._note("must", journal)
 
@@ -129,7 +129,7 @@ class Batch:
             channel,
             *columns_of(self._rows.rows, len(EVENT_COLUMNS)),
             *columns_of(roots, 1 + len(STATE_COLUMNS)),
-            *columns_of(self._births + children, len(RUN_COLUMNS)),
+            *columns_of(self._new_roots + children, len(RUN_COLUMNS)),
             *columns_of(self._blobs, len(BLOB_COLUMNS)),
             to_json(rest) if rest else None,
         ]

@@ -80,9 +80,9 @@ async def _lock(
 ) -> list[asyncpg.Record]:
     """Lock so many of each side, the oldest that no other worker has locked."""
     locked: list[asyncpg.Record] = []
-    for ripe, count, is_orphan in sides:
+    for wake_ups, count, is_orphan in sides:
         if count:
-            keys = [key for wake_at, key in ripe if wake_at <= now_at and key not in skipped]
+            keys = [key for wake_at, key in wake_ups if wake_at <= now_at and key not in skipped]
             locked += await session.fetch(
                 "lock_due", now_at, wanted.worker_id, names, keys, count, is_orphan, wanted.stale_microseconds
             )

@@ -113,8 +113,8 @@ async def write_at_once(session: Session, changes: Sequence[Change], writing: Wr
 
 async def _write(session: Session, batch: Batch, writing: Writing) -> tuple[list[int] | None, list[str] | None]:
     values = batch.values(now=writing.time(), channel=writing.channel)
-    ((lost, verdicts),) = await session.put("commit_changes", *values)
-    return lost, verdicts
+    ((lost, deliveries),) = await session.put("commit_changes", *values)
+    return lost, deliveries
 
 
 async def _again(write: Callable[[], Awaitable[T]]) -> T:
@@ -198,8 +198,8 @@ async def put_messages(
         return []
     batch = Batch(())
     batch.post(messages, messages_max=messages_max)
-    _, verdicts = await _write(session, batch, writing)
-    return [Delivery(verdict) for verdict in verdicts or ()]
+    _, deliveries = await _write(session, batch, writing)
+    return [Delivery(delivery) for delivery in deliveries or ()]
 
 
 # -- Messages ------------------------------------------------------------------------------------------------
@@ -216,12 +216,12 @@ async def deliver(
         batch.add(start)
     batch.post(messages, messages_max=messages_max)
     try:
-        _, verdicts = await _again(lambda: _write(session, batch, writing))
+        _, deliveries = await _again(lambda: _write(session, batch, writing))
     except Conflict:
         # The tree cannot be created like this, or a run was born between our looking and our writing and has got the
         # same message from another sender; now it is there to be locked. Or it was only asked for.
         return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
-    return [Delivery(verdict) for verdict in verdicts or ()]
+    return [Delivery(delivery) for delivery in deliveries or ()]
 
 
 async def _deliver_carefully(

@@ -34,7 +34,7 @@ class Batch:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._rows = JournalRows()
-        self._births: list[Value] = []
+        self._new_roots: list[Value] = []
         self._roots: dict[int, Run] = {}
         self._children: dict[tuple[int, int], Run] = {}
         self._tagged: list[str] = []
@@ -44,8 +44,7 @@ class Batch:
         self._messages: list[Message] = []
         self._renames: list[Run] = []
         self._forgotten: list[tuple[int, Forgotten]] = []
-        self._successors: dict[int, int] = {}
-        self._newborn: dict[int, Run] = {}
+        self._successors: dict[int, tuple[int, Run]] = {}
         self._taken: set[str] = set()
         self._key: int
         """Of the last tree in the store; read when there are new ones."""
@@ -66,7 +65,7 @@ class Batch:
         """Take a change, which the change that writes `ended`, the root of an ending tree, may have started."""
         if change.renames:
             self._make_room(change, ended)
-        journal = change.journal or self._plant(change)
+        journal = change.journal or self._create(change)
         if not journal:
             if change.successor_of:
                 raise Conflict  # A tree does not end without its successor: the change that starts it conflicts, too.
@@ -104,17 +103,16 @@ class Batch:
         if any(not run.number for run in change.renames):
             self._taken.discard(ended.id)
 
-    def _plant(self, change: Change) -> int:
+    def _create(self, change: Change) -> int:
         """The handle of a new journal, 0 if the id of its root is taken."""
         root = root_of(change)
         if root.id in self._taken:
             return 0
         self._taken.add(root.id)
         self._key += 1
-        self._births += birth_of(root, key=self._key, journal=self._key)
+        self._new_roots += birth_of(root, key=self._key, journal=self._key)
         if change.successor_of:
-            self._successors[self._key] = change.successor_of
-            self._newborn[self._key] = root
+            self._successors[self._key] = change.successor_of, root
         return self._key
 
     def write(self) -> None:
@@ -128,7 +126,7 @@ class Batch:
                 # Only a tree that has ended makes room, and there must be room for the others.
                 self._put_tree_rows()
                 self._rename()
-            self._put("create_runs", self._births)
+            self._put("create_runs", self._new_roots)
             self._put("commit_rows", list(chain.from_iterable(self._rows.rows)))
         except apsw.ConstraintError as error:
             raise Conflict from error
@@ -138,7 +136,7 @@ class Batch:
             self._put_tree_rows()
         if self._consumed:
             self._session.execute("delete_messages", to_json(self._consumed))
-        for successor, ancestor in self._successors.items():
+        for successor, (ancestor, _) in self._successors.items():
             inherit(self._session, ancestor, successor)
         for id, data in self._blobs.items():
             self._session.execute("put_blob", id, data)
@@ -184,11 +182,12 @@ class Batch:
             raise Conflict from error
 
     def _wake_for_mail(self) -> None:
-        """See to mail that came while the writer of a tree let go of it."""
+        """See to mail that came while the writer of a tree released it."""
         now = self._session.clock()
+        roots = self._roots | {journal: root for journal, (_, root) in self._successors.items()}
         asleep = [
             journal
-            for journal, run in chain(self._roots.items(), self._newborn.items())
+            for journal, run in roots.items()
             if not run.status.is_terminal and (run.wake_at is None or run.wake_at > now)
         ]
         wake_for_mail(self._session, asleep)

@@ -163,7 +163,7 @@ class Session:
                 self.close()
 
     def close(self) -> None:
-        """Let go of the connection; the next use opens another one."""
+        """Close the connection; the next use opens another one."""
         connection, self._connection = self._connection, None
         self._wal = None
         try:

@@ -1,6 +1,6 @@
 """Who is alive, seen by the kernel.
 
-A worker locks one byte of a file beside the database for as long as its process lives. The kernel lets go of the
+A worker locks one byte of a file beside the database for as long as its process lives. The kernel drops the
 lock when the process dies, however it dies, so its trees can be taken over at once; the lease, which is judged by
 a clock, is needed only for a process that lives and does not move. Nothing about safety depends on this: the
 compare-and-swap of the journal does that, and a lock that is seen wrongly costs a take-over, nothing more.
@@ -55,7 +55,7 @@ class WorkerLocks:
         return self.inode
 
     def drop(self, worker_id: str) -> None:
-        """Let go of this worker's lock."""
+        """Drop this worker's lock."""
         if worker_id in self.held:
             self.held.discard(worker_id)
             set_byte_lock(self._holding, _byte_of(worker_id), is_held=False)
@@ -65,7 +65,7 @@ class WorkerLocks:
         return is_byte_locked(self._asking, _byte_of(worker_id))
 
     def close(self) -> None:
-        """Let go of all locks."""
+        """Drop all locks."""
         for descriptor in (self._holding, self._asking):
             if descriptor >= 0:
                 os.close(descriptor)

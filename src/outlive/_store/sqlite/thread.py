@@ -59,7 +59,7 @@ class StoreThread(ABC):
         return future
 
     async def stop(self) -> None:
-        """Let what is queued be done, then let go of the connection."""
+        """Let what is queued be done, then close the connection."""
         self._queue.put(None)
         await asyncio.shield(self._ended)
 

@@ -48,19 +48,19 @@ class Picked(NamedTuple):
         return [key for _, key in sorted([*self.free, *self.orphans])]
 
 
-def wanted_of(ripe: list[WakeUp], declined: Collection[tuple[int, int]]) -> list[WakeUp]:
+def wanted_of(wake_ups: list[WakeUp], declined: Collection[tuple[int, int]]) -> list[WakeUp]:
     """Without those that were declined, given by key and wake-up."""
-    return [(wake_at, key) for wake_at, key in ripe if (key, wake_at) not in declined] if declined else ripe
+    return [(wake_at, key) for wake_at, key in wake_ups if (key, wake_at) not in declined] if declined else wake_ups
 
 
 def pick(
     free: list[WakeUp], orphans: list[WakeUp], *, now: int, limit: int, orphans_max: int, skipped: Collection[int] = ()
 ) -> Picked:
     """Take what is due, without the keys in `skipped`."""
-    ripe = [(wake_at, key, False) for wake_at, key in free] + [(wake_at, key, True) for wake_at, key in orphans]
+    wake_ups = [(wake_at, key, False) for wake_at, key in free] + [(wake_at, key, True) for wake_at, key in orphans]
     picked = Picked([], [], None)
     left: list[tuple[int, bool]] = []
-    for wake_at, key, is_orphan in sorted(ripe):
+    for wake_at, key, is_orphan in sorted(wake_ups):
         if key in skipped:
             continue
         taken = picked.orphans if is_orphan else picked.free

@@ -29,7 +29,7 @@ CREATE FUNCTION {commit_changes}(
     -- What is rare: {must, guarded, tagged, consumed, items, renames, successors, messages, messages_max, forgets}.
     p_rest jsonb,
     OUT lost bigint[],
-    OUT verdicts text[]
+    OUT deliveries text[]
 ) LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
 AS $body$
@@ -39,7 +39,7 @@ DECLARE
     v_locked bigint[] := '{}';
     v_count bigint;
     v_is_due boolean := false;
-    v_is_planted boolean;
+    v_is_new_due boolean;
     v_has_rest boolean := p_rest IS NOT NULL;
 BEGIN
     IF v_has_rest AND p_rest ?| '{messages,renames,successors}' THEN
@@ -93,7 +93,7 @@ BEGIN
         UPDATE {schema}.runs AS root
         SET
             {root_set},
-            -- Mail that came while the writer let go of the tree.
+            -- Mail that came while the writer released the tree.
             wake_at = CASE
                 WHEN
                     (new.wake_at IS NULL OR new.wake_at > v_now)
@@ -111,7 +111,7 @@ BEGIN
         IF v_count <> cardinality(p_root_key) THEN
             RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'a root run is gone';
         END IF;
-        -- An owned run is its owner's to look after; one that is let go of may be due for others.
+        -- An owned run is its owner's to look after; one that is released may be due for others.
         IF p_channel IS NOT NULL AND '' = ANY (p_root_owner) THEN
             v_is_due := EXISTS (
                 SELECT FROM {schema}.runs
@@ -120,7 +120,7 @@ BEGIN
         END IF;
     END IF;
 
-    -- Children of trees that exist come before the renames, which may be of them; those of new trees after the births.
+    -- Children of trees that exist come before the renames, which may be of them; those of new trees after their roots.
     IF p_run_key IS NOT NULL THEN
         IF EXISTS (SELECT FROM {schema}.requests WHERE run_id = ANY (p_run_id)) THEN
             RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'a start with this id was requested before';
@@ -142,7 +142,7 @@ BEGIN
     END IF;
 
     IF p_run_key IS NOT NULL THEN
-        WITH planted AS (
+        WITH created AS (
             INSERT INTO {schema}.runs ({run_names})
             SELECT {new_run}
             FROM unnest({run_arrays}) AS new ({run_names})
@@ -151,9 +151,9 @@ BEGIN
             ON CONFLICT (id) DO NOTHING
             RETURNING key, owner
         )
-        SELECT array_agg(planted.key), coalesce(bool_or(planted.owner = ''), false)
-        INTO v_found, v_is_planted
-        FROM planted;
+        SELECT array_agg(created.key), coalesce(bool_or(created.owner = ''), false)
+        INTO v_found, v_is_new_due
+        FROM created;
         -- Counted first: comparing them is only needed when an id was taken.
         IF coalesce(cardinality(v_found), 0) < cardinality(array_remove(p_run_key, NULL)) THEN
             SELECT array_agg(wanted.key)
@@ -161,7 +161,7 @@ BEGIN
             FROM unnest(p_run_key) AS wanted (key)
             WHERE wanted.key IS NOT NULL AND wanted.key <> ALL (coalesce(v_found, '{}'));
         END IF;
-        v_is_due := v_is_due OR v_is_planted;
+        v_is_due := v_is_due OR v_is_new_due;
         -- A tree that brings more than itself takes all of that along when its id is taken: the careful way has to look.
         IF lost IS NOT NULL AND v_has_rest AND p_rest ? 'must' AND EXISTS (
             SELECT FROM jsonb_array_elements(p_rest -> 'must') WHERE value::bigint = ANY (lost)
@@ -249,10 +249,10 @@ BEGIN
             ));
         END IF;
         IF p_rest ? 'messages' THEN
-            verdicts := {put_messages}(
+            deliveries := {put_messages}(
                 v_now, p_rest -> 'messages', (p_rest ->> 'messages_max')::bigint, p_blob_message, p_blob_id, p_blob_data
             );
-            v_is_due := v_is_due OR 'accepted' = ANY (verdicts);
+            v_is_due := v_is_due OR 'accepted' = ANY (deliveries);
         END IF;
         IF p_rest ? 'forgets' THEN
             PERFORM {forget}(p_rest -> 'forgets');

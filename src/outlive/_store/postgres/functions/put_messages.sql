@@ -1,7 +1,7 @@
 -- Judge messages one by one, in order, store the good ones, and wake the trees they are for.
 --
 -- The roots of these trees are locked by the caller, so two senders of one key are one after the other, and a writer
--- that lets go of a tree sees either this mail or is seen by it.
+-- that releases a tree sees either this mail or is seen by it.
 CREATE FUNCTION {put_messages}(
     p_now bigint,
     p_messages jsonb, -- [{run_id, kind, at, name, key, payload, ended}]
@@ -14,8 +14,8 @@ DECLARE
     v_message jsonb;
     v_ordinal integer := 0;
     v_run record;
-    v_verdict text;
-    v_verdicts text[] := '{}';
+    v_delivery text;
+    v_deliveries text[] := '{}';
     v_mailed bigint[] := '{}';
 BEGIN
     FOR v_message IN SELECT value FROM jsonb_array_elements(p_messages) LOOP
@@ -29,22 +29,22 @@ BEGIN
             IF EXISTS (SELECT FROM {schema}.requests WHERE run_id = v_message ->> 'run_id') THEN
                 RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'this run was requested and is not there yet';
             END IF;
-            v_verdict := 'unknown run';
+            v_delivery := 'unknown run';
         -- A sender that asks again, because it never heard the answer, learns that all is well, also after the end.
         ELSIF v_message ->> 'key' <> '' AND EXISTS (
             SELECT FROM {schema}.inbox_keys AS seen
             WHERE seen.journal = v_run.journal AND md5(seen.key) = md5(v_message ->> 'key')
         ) THEN
-            v_verdict := 'duplicate';
+            v_delivery := 'duplicate';
         ELSIF v_run.status IN {ended} OR v_run.root_status IN {ended} THEN
-            v_verdict := 'finished';
+            v_delivery := 'finished';
         ELSIF (
             SELECT count(*) >= p_messages_max
             FROM (SELECT FROM {schema}.inbox AS mail WHERE mail.journal = v_run.journal LIMIT p_messages_max) AS waiting
         ) THEN
-            v_verdict := 'full';
+            v_delivery := 'full';
         ELSE
-            v_verdict := 'accepted';
+            v_delivery := 'accepted';
             INSERT INTO {schema}.inbox (journal, run, kind, at, name, key, payload, ended)
             VALUES (
                 v_run.journal, v_run.number, v_message ->> 'kind', (v_message ->> 'at')::bigint,
@@ -63,9 +63,9 @@ BEGIN
             END IF;
             v_mailed := v_mailed || v_run.journal;
         END IF;
-        v_verdicts := v_verdicts || v_verdict;
+        v_deliveries := v_deliveries || v_delivery;
     END LOOP;
     PERFORM {wake_for_mail}(p_now, v_mailed);
-    RETURN v_verdicts;
+    RETURN v_deliveries;
 END
 $body$;

@@ -1,1 +1,1 @@
-SELECT lost, verdicts FROM {commit_changes}({change_numbers})
+SELECT lost, deliveries FROM {commit_changes}({change_numbers})

@@ -1,6 +1,6 @@
 -- For each owner in ?1 and each definition in ?2: the first ?4 runs that are due at ?3 and the one after them, as
 -- [wake_at, key]. Each pair is one short walk in the index, however many runs are due, asleep or ended.
-SELECT json_group_array(json(ripe.runs))
+SELECT json_group_array(json(due.runs))
 FROM (
     SELECT (
         SELECT json_group_array(json_array(found.wake_at, found.key))
@@ -28,4 +28,4 @@ FROM (
     ) AS runs
     FROM json_each(?1) AS owner
     CROSS JOIN json_each(?2) AS definition
-) AS ripe
+) AS due

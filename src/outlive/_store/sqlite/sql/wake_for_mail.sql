@@ -1,6 +1,6 @@
 -- Make trees due that have mail; a parked one only if a RESUME is among it. A wake-up never moves later.
 --
--- Also run when a tree is let go of: its writer may not have seen the mail that came meanwhile.
+-- Also run when a tree is released: its writer may not have seen the mail that came meanwhile.
 UPDATE outlive_runs
 SET wake_at = ?2
 WHERE
