@@ -10,7 +10,7 @@ import pytest
 
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.tree import observer_calls as queueing
-from outlive._runtime.tree.observer_calls import ObserverCalls, Told
+from outlive._runtime.tree.observer_calls import HookCall, ObserverCalls
 from outlive.telemetry import Counters
 from tests.engine.support import in_time, turns_of_the_loop, until
 
@@ -56,7 +56,7 @@ async def observer_calls(counters: Counters) -> ObserverCalls:
 
 def tell(observer_calls: ObserverCalls, listener: Listener, hook: str, *facts: Any, run: str = "run") -> None:
     """Something has happened."""
-    observer_calls.tell(run, [Told((listener,), hook, fact) for fact in facts])
+    observer_calls.add(run, [HookCall((listener,), hook, fact) for fact in facts])
 
 
 async def test_many_facts_are_told_in_order_and_in_more_than_one_turn(observer_calls: ObserverCalls) -> None:
@@ -95,7 +95,7 @@ async def test_closing_tells_what_is_known_and_then_nothing_more(
     await in_time(observer_calls.close(patience_seconds=20))
     assert [1, 2] == listener.heard
     assert 0 == counters.hooks_dropped
-    observer_calls.tell("run", [Told((listener, Listener()), "note", 3), Told((listener,), "note", 4)])
+    observer_calls.add("run", [HookCall((listener, Listener()), "note", 3), HookCall((listener,), "note", 4)])
     await turns_of_the_loop(3)
     assert [1, 2] == listener.heard
     assert 3 == counters.hooks_dropped
@@ -122,7 +122,7 @@ async def test_observer_that_is_too_far_behind_is_named_once(
     observer_calls: ObserverCalls, counters: Counters, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What fits is told; the rest is counted."""
-    monkeypatch.setattr(queueing, "LINE_MAX", 2)
+    monkeypatch.setattr(queueing, "QUEUE_MAX", 2)
     listener = Listener()
     with caplog.at_level(logging.ERROR, "outlive"):
         tell(observer_calls, listener, "note", *range(5))

@@ -441,7 +441,7 @@ async def test_who_is_too_far_behind_misses_something(
     engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A line has a limit: memory too must not be hurt."""
-    monkeypatch.setattr(observer_calls, "LINE_MAX", 0)
+    monkeypatch.setattr(observer_calls, "QUEUE_MAX", 0)
     with caplog.at_level(logging.ERROR, "outlive"):
         await engine.start(slow, id="a")
 

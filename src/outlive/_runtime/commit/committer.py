@@ -36,7 +36,7 @@ TURNS_TO_THE_STORE = 3
 
 Answer = Callable[[Outcome, int], None]
 """Told the outcome of a change and the handle of its journal."""
-Told = tuple[list[tuple[Change, Answer]], list[tuple[Outcome, int]]]
+BatchOutcomes = tuple[list[tuple[Change, Answer]], list[tuple[Outcome, int]]]
 """A batch and what became of it."""
 
 
@@ -164,7 +164,7 @@ class Committer:
         if outcomes:
             self._counters.transactions += 1
             self._count(entries, outcomes)
-            self._tell(entries, outcomes)
+            self._answer(entries, outcomes)
         else:
             # Nothing was written, and what the step wrote is lost. What was said before it is as true as ever.
             within.void(reason)
@@ -215,24 +215,24 @@ class Committer:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        untold: Told | None = None
+        unanswered: BatchOutcomes | None = None
         try:
             while self._queue:
                 size = self._size_of_batch(len(self._batch))
                 self._batch = batch = [self._queue.popleft() for _ in range(size)]
                 changes, where = merged([change for change, _ in batch])
-                telling, untold = untold, None
+                answering, unanswered = unanswered, None
                 commit = self._retry.commit(changes)
-                outcomes = await (commit if telling is None else self._meanwhile(commit, telling))
+                outcomes = await (commit if answering is None else self._meanwhile(commit, answering))
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
                 self._count(batch, outcomes)
-                untold = batch, outcomes
+                unanswered = batch, outcomes
                 # A conflict is told first: what its tree has said since must not reach the store.
                 if self._overlaps and self._queue and Outcome.CONFLICT not in [outcome for outcome, _ in outcomes]:
                     continue
-                loop.call_soon(self._tell, *untold)
-                untold = None
+                loop.call_soon(self._answer, *unanswered)
+                unanswered = None
                 # One turn of the loop: what the answers bring about joins the next batch.
                 await asyncio.sleep(0)
         finally:
@@ -247,7 +247,7 @@ class Committer:
         return min(len(self._queue), self._batch_max, max(half, BATCH_MIN))
 
     async def _meanwhile(
-        self, committing: Coroutine[Any, Any, list[tuple[Outcome, int]]], telling: Told
+        self, committing: Coroutine[Any, Any, list[tuple[Outcome, int]]], answering: BatchOutcomes
     ) -> list[tuple[Outcome, int]]:
         """Give a batch to the store, and tell the answers to the one before as soon as it is on its way."""
         loop = asyncio.get_running_loop()
@@ -257,13 +257,13 @@ class Committer:
                 for _ in range(TURNS_TO_THE_STORE):
                     await asyncio.sleep(0)
             finally:
-                loop.call_soon(self._tell, *telling)
+                loop.call_soon(self._answer, *answering)
             return await commit
         except asyncio.CancelledError:
             commit.cancel()
             raise
 
-    def _tell(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
+    def _answer(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
         for (change, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
             try:
                 answer(outcome, journal)
@@ -283,7 +283,7 @@ class Committer:
                 refused.append(entry)
         if refused:
             self._counters.conflicts += len(refused)
-            self._tell(refused, [(Outcome.CONFLICT, journal)] * len(refused))
+            self._answer(refused, [(Outcome.CONFLICT, journal)] * len(refused))
 
     def _take_queued(self, journal: int) -> list[tuple[Change, Answer]]:
         taken = [entry for entry in self._queue if entry[0].journal == journal]

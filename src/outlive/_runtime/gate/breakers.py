@@ -73,24 +73,24 @@ class Breakers:
             self._tell(breaker, ticket.permit, end)
 
     def _tell(self, breaker: Breaker, permit: Permit, end: End) -> None:
-        heard = partial(_heard, breaker, permit, end)
+        change = partial(_state_after, breaker, permit, end)
         if not breaker.shared:
-            has_opened = self._cells.change_own(breaker, heard)
+            has_opened = self._cells.change_own(breaker, change)
             self._note(breaker, has_opened=has_opened)
             return
         # The end of a trial begins an epoch, and so hearing of it twice is hearing of it once.
         is_repeatable = end is not End.BAD or permit.is_trial
         after = self._reports.get(breaker.name)
-        report = self._spawn(self._report(breaker, heard, is_repeatable=is_repeatable, after=after))
+        report = self._spawn(self._report(breaker, change, is_repeatable=is_repeatable, after=after))
         self._reports[breaker.name] = report
 
     async def _report(
-        self, breaker: Breaker, heard: StepOf[bool], *, is_repeatable: bool, after: asyncio.Task[None] | None
+        self, breaker: Breaker, change: StepOf[bool], *, is_repeatable: bool, after: asyncio.Task[None] | None
     ) -> None:
         if after is not None:
             await asyncio.wait([after])
         try:
-            self._note(breaker, has_opened=await self._change(breaker, heard, is_repeatable=is_repeatable))
+            self._note(breaker, has_opened=await self._change(breaker, change, is_repeatable=is_repeatable))
         except CommitUnknownError:
             log.warning("nobody knows whether breaker %s has heard of an outcome", breaker.name)
 
@@ -122,7 +122,7 @@ class Breakers:
         breaker = ticket.guard.breaker
         permit, ticket.permit = ticket.permit, None
         if breaker is not None and permit is not None:
-            self._tell(breaker, permit, End.UNTOLD)
+            self._tell(breaker, permit, End.UNKNOWN)
 
     def renew_later(self, ticket: Ticket) -> None:
         """A shared trial says now and then that it is under way."""
@@ -155,9 +155,9 @@ def end_of(breaker: Breaker | None, error: BaseException | None) -> End:
     return End.BAD if is_retryable(error, breaker.on) else End.GOOD
 
 
-def _heard(breaker: Breaker, permit: Permit, end: End, state: BreakerState, now_at: int) -> Any:
+def _state_after(breaker: Breaker, permit: Permit, end: End, state: BreakerState, now_at: int) -> Any:
     """The state after an outcome, and whether that has opened the breaker."""
-    if end is End.UNTOLD:
+    if end is End.UNKNOWN:
         return breaker.withdraw(state, permit.id, now_at=now_at), False
     before = breaker.settle(state, now_at=now_at)
     after = breaker.hear(before, permit, is_good=end is End.GOOD, now_at=now_at)

@@ -16,7 +16,7 @@ class End(enum.Enum):
 
     GOOD = "good"
     BAD = "bad"
-    UNTOLD = "untold"
+    UNKNOWN = "unknown"
     """That says nothing about what it calls."""
 
 

@@ -22,7 +22,7 @@ async def read_damaged(mail: Mapping[int, list[Inbound]], find_runs: FindRuns) -
     found = {journal: [_known(message) for message in messages] for journal, messages in mail.items()}
     ends = {ended_in(message.key) for messages in found.values() for message in messages if _is_lost_end(message)}
     runs = {id: run for id, run in (await find_runs(sorted(ends))).items() if run.status.is_terminal} if ends else {}
-    return {journal: [_heard(message, runs) for message in messages] for journal, messages in found.items()}
+    return {journal: [_completed(message, runs) for message in messages] for journal, messages in found.items()}
 
 
 def _known(message: Inbound) -> Inbound:
@@ -33,7 +33,7 @@ def _is_lost_end(message: Inbound) -> bool:
     return bool(message.fault) and message.kind is MessageKind.ENDED
 
 
-def _heard(message: Inbound, runs: Mapping[str, Run]) -> Inbound:
+def _completed(message: Inbound, runs: Mapping[str, Run]) -> Inbound:
     run = runs.get(ended_in(message.key)) if _is_lost_end(message) else None
     if run is None:
         return message

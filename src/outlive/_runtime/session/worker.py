@@ -134,8 +134,8 @@ class Worker:
             self.discard(live)
             answer(outcome, journal)
             return
-        if draft.told:
-            live.tell(draft)  # Before who starts it can see that it has ended.
+        if draft.hook_calls:
+            live.call_hooks(draft)  # Before who starts it can see that it has ended.
         if live.phase is not TreePhase.GONE:
             self._counters.runs_started += 1
             self.trees.add(journal, live)
@@ -208,7 +208,7 @@ class Worker:
         draft = live.draft
         if draft is not None and not draft.change.rows and live.phase is TreePhase.MOVING and not live.is_late:
             live.draft = None
-            live.tell(draft)
+            live.call_hooks(draft)
             self._release(live, draft)
 
     def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
@@ -380,8 +380,8 @@ class Worker:
         live.committed(draft, journal)
         if draft.notable:
             self._run_log.tell(draft.notable)
-        if draft.told:
-            live.tell(draft)
+        if draft.hook_calls:
+            live.call_hooks(draft)
         if draft.runs:
             self._announce(draft)
         if live.phase is TreePhase.GONE:

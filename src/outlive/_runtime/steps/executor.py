@@ -124,7 +124,7 @@ class Executor:
             attempt.cancel()
             if attempt.ticket is not None:
                 # Who is cancelled in the middle of a call was too slow; who has not called says nothing.
-                attempt.ticket.end(End.BAD if attempt.has_begun else End.UNTOLD)
+                attempt.ticket.end(End.BAD if attempt.has_begun else End.UNKNOWN)
         if (waiting := live.turns.pop((run, call), None)) is not None:
             self._gate.give_back(waiting)
 
@@ -133,7 +133,7 @@ class Executor:
         for attempt in live.attempts.values():
             attempt.cancel()
             if attempt.ticket is not None:
-                attempt.ticket.end(End.UNTOLD)
+                attempt.ticket.end(End.UNKNOWN)
         live.attempts.clear()
 
     def cancel_rest(self, live: LiveTree) -> None:
@@ -188,7 +188,7 @@ class Executor:
                     break
                 continue
             if attempt.ticket is not None:
-                attempt.ticket.end(End.UNTOLD)
+                attempt.ticket.end(End.UNKNOWN)
             if is_wanted:
                 self._admit(live, attempt)
         if self._queue or self._let_through:
@@ -224,7 +224,7 @@ class Executor:
         finally:
             self.running -= 1
         if ticket is not None:
-            ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNTOLD)
+            ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNKNOWN)
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
             self._reports.ended(live, attempt, result, failure)

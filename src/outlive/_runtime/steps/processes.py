@@ -124,7 +124,7 @@ class ProcessLane:
         process.kill()
 
 
-Heard = Callable[[Progressed | Published], None]
+Report = Callable[[Progressed | Published], None]
 
 
 class StepProcess:
@@ -136,7 +136,7 @@ class StepProcess:
         self._process: SpawnProcess | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._answer: asyncio.Future[Returned | Raised] | None = None
-        self._heard: Heard = _unheard
+        self._report: Report = _ignore
         self._is_wanted = True
         self._has_begun = False
 
@@ -160,14 +160,14 @@ class StepProcess:
         finally:
             late.cancel()
 
-    async def run(self, job: Job, heard: Heard) -> bytes:
-        """The encoded result of a step; `heard` is told its progress and what it publishes.
+    async def run(self, job: Job, report: Report) -> bytes:
+        """The encoded result of a step; `report` is called with its progress and what it publishes.
 
         Raises:
             StepRaised: the step raised.
             ProcessDiedError: the process died.
         """
-        self._heard = heard
+        self._report = report
         self._answer = self._loop.create_future()
         self._jobs.put(encode(job))
         try:
@@ -175,7 +175,7 @@ class StepProcess:
         except ChildProcessError as error:
             log.warning("the process of step %s %s", job.step, error)
             raise ProcessDiedError(job.step, str(error)) from None
-        self._answer, self._heard = None, _unheard
+        self._answer, self._report = None, _ignore
         if isinstance(outcome, Raised):
             raise StepRaised(
                 outcome.failure, outcome.classes, is_final=outcome.is_final, is_unstorable=outcome.is_unstorable
@@ -197,7 +197,7 @@ class StepProcess:
                 if not self._ready.done():
                     self._ready.set_result(None)
             case Progressed() | Published():
-                self._heard(message)
+                self._report(message)
             case Returned() | Raised():
                 if self._answer is not None and not self._answer.done():
                     self._answer.set_result(message)
@@ -299,5 +299,5 @@ def _how_it_ended(code: int | None) -> str:
     return f"was killed by {name}{hint}"
 
 
-def _unheard(message: Progressed | Published) -> None:
+def _ignore(message: Progressed | Published) -> None:
     """Nobody listens any more."""

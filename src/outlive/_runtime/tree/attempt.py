@@ -112,8 +112,8 @@ class Attempt:
             epoch=self.epoch,
             loop=self._loop,
             now=self._now,
-            save=_unheard,
-            publish=_unheard,
+            save=_ignore,
+            publish=_ignore,
             progress_bytes_max=self._progress_bytes_max,
         )
 
@@ -172,5 +172,5 @@ class Attempt:
             self._loop.call_soon_threadsafe(self._publish, self, TAGGED.decode(data, what))
 
 
-def _unheard(attempt: Attempt, said: Any) -> None:
-    """Nobody listens."""
+def _ignore(attempt: Attempt, said: Any) -> None:
+    """An undo reports no progress."""

@@ -9,7 +9,7 @@ import msgspec
 from outlive._journal.event import AnyEvent
 from outlive._model import Run
 from outlive._replay.command import CancelStep, RunStep
-from outlive._runtime.tree.observer_calls import Told
+from outlive._runtime.tree.observer_calls import HookCall
 from outlive._store.contract import Change, Forgotten
 
 Effect = RunStep | CancelStep | Callable[[], None]
@@ -27,8 +27,8 @@ class Draft(msgspec.Struct, eq=False):
     effects: list[Effect] = []
     notable: list[tuple[AnyEvent, Run]] = []
     """What the log says when it is durable."""
-    told: list[Told] = []
-    """What observers hear of it; empty if there are none."""
+    hook_calls: list[HookCall] = []
+    """Hooks of observers to call when it is durable."""
 
     def forget(self, before: int, below: int) -> None:
         """Everything before the snapshot with this seq, and children before this number, also those in here."""

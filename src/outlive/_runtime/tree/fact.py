@@ -60,10 +60,10 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
             # A wish to skip that comes here came too late: the run had gone on. See `skipping`.
             return RunResumed(at=at)
         case MessageKind.ENDED:
-            told = message.ended
-            assert told is not None
+            ended = message.ended
+            assert ended is not None
             return DetachedEnded(
-                at=at, run_id=told.run_id, status=told.status, result=told.result, failure=told.failure
+                at=at, run_id=ended.run_id, status=ended.status, result=ended.result, failure=ended.failure
             )
         case MessageKind.DECISION:
             assert message.payload is not None
@@ -157,7 +157,7 @@ def message_to_starter(root: Run, event: Ending) -> Message | None:
         result=event.result if isinstance(event, RunSucceeded) else None,
         failure=event.failure if isinstance(event, RunFailed) else None,
     )
-    return _told(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce))
+    return _end_message(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce))
 
 
 def end_of(run: Run, starter_id: str, *, generation: int, forgotten: int, at: int) -> Message | None:
@@ -168,12 +168,13 @@ def end_of(run: Run, starter_id: str, *, generation: int, forgotten: int, at: in
     """
     key = key_of_end(run.id, run.nonce, generation=generation, forgotten=forgotten)
     if run.status.is_terminal:
-        return _told(starter_id, Ended(run.id, run.status, result=run.result, failure=run.failure), at=at, key=key)
+        ended = Ended(run.id, run.status, result=run.result, failure=run.failure)
+        return _end_message(starter_id, ended, at=at, key=key)
     if run.parent_id == starter_id:
         return None
     failure = failure_of(RunExistsError(run.id, run.status.value))
-    return _told(starter_id, Ended(run.id, RunStatus.FAILED, failure=failure), at=at, key=key)
+    return _end_message(starter_id, Ended(run.id, RunStatus.FAILED, failure=failure), at=at, key=key)
 
 
-def _told(starter_id: str, ended: Ended, *, at: int, key: str) -> Message:
+def _end_message(starter_id: str, ended: Ended, *, at: int, key: str) -> Message:
     return Message(run_id=starter_id, kind=MessageKind.ENDED, at=at, key=key, ended=ended)

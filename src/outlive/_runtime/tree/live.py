@@ -246,7 +246,7 @@ class LiveTree:
     # -- Observers -------------------------------------------------------------------------------------------
 
     def listen(self, spec: WorkflowSpec) -> None:
-        """A run of this workflow is in the tree: its observers hear of it."""
+        """A run of this workflow is in the tree: its observers, if it has any, are called."""
         if spec.observers:
             if self.observers is None:
                 self.observers = ObserverFacts(
@@ -257,11 +257,11 @@ class LiveTree:
                 )
             self.execution.on_stage = self.observers.moved
 
-    def tell(self, draft: Draft) -> None:
-        """A draft is durable: observers may hear of it, once."""
-        told, draft.told = draft.told, []
-        if told:
-            self._observer_calls.tell(self.id, told)
+    def call_hooks(self, draft: Draft) -> None:
+        """A draft is durable: call the hooks of observers, once."""
+        calls, draft.hook_calls = draft.hook_calls, []
+        if calls:
+            self._observer_calls.add(self.id, calls)
 
     # -- What happens ----------------------------------------------------------------------------------------
 

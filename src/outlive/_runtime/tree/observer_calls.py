@@ -1,11 +1,11 @@
-"""Tells observers what has happened, and lets no run wait for them.
+"""Calls the hooks of observers; no run waits for them.
 
-For each run and observer there is a line of what is to be told, as long as there is something to tell. A line is worked
-off in plain callbacks of the event loop; for a hook that is async it makes a task, and goes on when that has ended. So
-the order of one run is kept, and the runs do not wait for each other.
+Each tree and observer have a queue of hooks to call, for as long as there are any. It is worked off in plain callbacks
+of the event loop; an async hook becomes a task, and the queue goes on when that has ended. So the order within a tree
+is kept, and trees do not wait for each other.
 
-Everything is bounded: how long a line may become (what does not fit is dropped), how long an async hook may take, and
-how long a stopping engine waits for all of them. Whatever a hook raises is logged and counted, and that is all.
+Everything is bounded: the length of a queue (what does not fit is dropped), the time of an async hook, and how long a
+stopping engine waits for all of them. What a hook raises is logged and counted, and has no other effect.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from outlive._runtime.wakeup import Wakeup
 from outlive._tasks import own_task
 from outlive.telemetry import Counters, log, run_fields
 
-LINE_MAX = 1_000
-"""Facts of one run that may wait for one observer."""
+QUEUE_MAX = 1_000
+"""Facts of one tree that may wait for one observer."""
 HOOKS_PER_TURN_MAX = 100
 """Hooks called in one turn of the event loop."""
 LOOK_SECONDS = 0.01
@@ -31,8 +31,8 @@ CANCEL_SECONDS = 1.0
 """How long a stopping engine waits for hooks that it has cancelled."""
 
 
-class Told(NamedTuple):
-    """Something to tell: to whom, by which hook."""
+class HookCall(NamedTuple):
+    """A fact, the hook that it is for, and the observers that have this hook."""
 
     listeners: tuple[Any, ...]
     hook: str
@@ -40,53 +40,53 @@ class Told(NamedTuple):
 
 
 class ObserverCalls:
-    """Tells the observers of one engine."""
+    """Calls the hooks of all observers of one engine."""
 
     def __init__(self, *, clock: Clock, counters: Counters) -> None:
         self._clock = clock
         self.counters = counters
-        self._lines: dict[tuple[str, int], Line] = {}
+        self._queues: dict[tuple[str, int], HookQueue] = {}
         self.is_closed = False
 
-    def tell(self, root_id: str, told: Iterable[Told]) -> None:
-        """These things are facts now; `root_id` says whose order they are in."""
-        for each in told:
-            for listener in each.listeners:
+    def add(self, root_id: str, calls: Iterable[HookCall]) -> None:
+        """Call these hooks, those of one tree (`root_id`) in order."""
+        for call in calls:
+            for listener in call.listeners:
                 if self.is_closed:
                     self.counters.hooks_dropped += 1
                     continue
                 key = root_id, id(listener)
-                line = self._lines.get(key)
-                if line is None:
-                    line = self._lines[key] = Line(self, key, listener)
-                line.add(each.hook, each.fact)
+                queue = self._queues.get(key)
+                if queue is None:
+                    queue = self._queues[key] = HookQueue(self, key, listener)
+                queue.add(call.hook, call.fact)
 
-    def forget(self, line: Line) -> None:
-        """A line is empty."""
-        self._lines.pop(line.key, None)
+    def forget(self, queue: HookQueue) -> None:
+        """A queue is empty."""
+        self._queues.pop(queue.key, None)
 
     async def close(self, *, patience_seconds: float) -> None:
-        """Tell no more than what is known now, for so long."""
+        """Wait for the hooks that are queued, for so long, and call no more."""
         deadline = self._clock.monotonic() + patience_seconds
-        while self._lines and self._clock.monotonic() < deadline:
+        while self._queues and self._clock.monotonic() < deadline:
             await Wakeup().sleep(LOOK_SECONDS)
-        tasks = [line.task for line in self._lines.values() if line.task is not None]
-        if self._lines:
-            log.warning("observers of %d runs have not heard everything when the engine stopped", len(self._lines))
+        tasks = [queue.task for queue in self._queues.values() if queue.task is not None]
+        if self._queues:
+            log.warning("observers of %d runs have not heard everything when the engine stopped", len(self._queues))
         self.abandon()
         if tasks:
             await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
 
     def abandon(self) -> None:
-        """Tell nothing more."""
+        """Call no more hooks, at once."""
         self.is_closed = True
-        for line in list(self._lines.values()):
-            self.counters.hooks_dropped += line.drop()
-        self._lines.clear()
+        for queue in list(self._queues.values()):
+            self.counters.hooks_dropped += queue.drop()
+        self._queues.clear()
 
 
-class Line:
-    """What one observer is still to hear of one run."""
+class HookQueue:
+    """The hooks of one observer that are still to be called for one tree."""
 
     __slots__ = ("_behind", "_listener", "_loop", "_observer_calls", "_queue", "key", "task")
 
@@ -101,8 +101,8 @@ class Line:
         self._loop.call_soon(self._go_on)
 
     def add(self, hook: str, fact: Any) -> None:
-        """Tell this too."""
-        if len(self._queue) < LINE_MAX:
+        """Call this hook too, unless too many wait."""
+        if len(self._queue) < QUEUE_MAX:
             self._queue.append((hook, fact))
             return
         self._observer_calls.counters.hooks_dropped += 1
@@ -112,7 +112,7 @@ class Line:
         self._behind += 1
 
     def drop(self) -> int:
-        """Tell nothing more; how much was left."""
+        """Call no more hooks; how many were left."""
         left = len(self._queue) + (self.task is not None)
         self._queue.clear()
         if self.task is not None:
@@ -131,21 +131,21 @@ class Line:
                 return
             hook, fact = self._queue.popleft()
             try:
-                heard = Context().run(getattr(self._listener, hook), fact)
+                result = Context().run(getattr(self._listener, hook), fact)
             except KeyboardInterrupt:
-                raise  # Somebody at the keyboard wants the process to end.
-            except BaseException as error:  # The user's code may raise anything; no run is to suffer from it.
+                raise  # Ctrl-C ends the process.
+            except BaseException as error:  # The user's code may raise anything; no run fails for it.
                 self._failed(hook, error)
                 continue
-            if inspect.isawaitable(heard):
-                self.task = own_task(self._wait(hook, heard), name="outlive-observer")
+            if inspect.isawaitable(result):
+                self.task = own_task(self._wait(hook, result), name="outlive-observer")
                 return
         self._loop.call_soon(self._go_on)
 
-    async def _wait(self, hook: str, heard: Awaitable[Any]) -> None:
+    async def _wait(self, hook: str, result: Awaitable[Any]) -> None:
         try:
             async with asyncio.timeout(self._listener.hook_timeout):
-                await heard
+                await result
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # A cancellation too, if the hook let one of its own escape.

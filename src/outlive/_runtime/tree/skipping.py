@@ -54,8 +54,8 @@ def skips_of(
     skips: list[Skip] = []
     for wish in wishes:
         if wish.fault:
-            told = f"message {wish.id} in its inbox is damaged: {wish.fault}"
-            raise SkipRefused(f"nothing was skipped: {told}; skip the step again, resume the run, or cancel it")
+            reason = f"message {wish.id} in its inbox is damaged: {wish.fault}"
+            raise SkipRefused(f"nothing was skipped: {reason}; skip the step again, resume the run, or cancel it")
         command = _chosen(wish, steps, {(skip.command.run, skip.command.call) for skip in skips}, root_id)
         if command is not None:
             skips.append(Skip(command, _result_of(wish, command, unpack)))
@@ -74,13 +74,13 @@ def _chosen(wish: Inbound, steps: list[RunStep], taken: set[tuple[int, str]], ro
     if found and not left:
         return None
     names = [f"{step.call} of {child_id(root_id, step.run)}" if step.run else step.call for step in steps]
-    told = ", ".join(names[:CALLS_SHOWN_MAX]) or "none"
+    shown = ", ".join(names[:CALLS_SHOWN_MAX]) or "none"
     if len(steps) > CALLS_SHOWN_MAX:
-        told += f" and {len(steps) - CALLS_SHOWN_MAX} more"
+        shown += f" and {len(steps) - CALLS_SHOWN_MAX} more"
     if left:
-        raise SkipRefused(f"nothing was skipped: several steps are in flight ({told}); name one with call=")
+        raise SkipRefused(f"nothing was skipped: several steps are in flight ({shown}); name one with call=")
     what = f"step {wish.name} is not in flight here" if wish.name else "no step is in flight here"
-    raise SkipRefused(f"nothing was skipped: {what} (in flight: {told}); resume the run, or cancel it")
+    raise SkipRefused(f"nothing was skipped: {what} (in flight: {shown}); resume the run, or cancel it")
 
 
 def _result_of(wish: Inbound, command: RunStep, unpack: Callable[[Payload], Stored]) -> bytes | None:
