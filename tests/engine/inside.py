@@ -16,6 +16,7 @@ import msgspec
 import outlive
 from outlive._platform import HAS_BYTE_LOCKS
 from outlive._runtime.commit.committer import Committer
+from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.session.claimer import Claimer
 from outlive._runtime.session.keeper import LeaseKeeper
 from outlive._runtime.session.rescuer import Rescuer
@@ -106,6 +107,31 @@ def committer_of(engine: outlive.Engine) -> Committer:
 def executor_of(engine: outlive.Engine) -> Executor:
     """The one that runs its steps."""
     return worker_of(engine)._executor
+
+
+def lease_of(engine: outlive.Engine) -> LeaseDeadline:
+    """Until when its steps may trust that it owns its runs."""
+    return executor_of(engine)._lease
+
+
+def queued_in(committer: Committer) -> int:
+    """How many changes wait to be committed."""
+    return len(committer._queue)
+
+
+def held_in(committer: Committer) -> int:
+    """How many changes wait for the transaction of a step of their tree."""
+    return sum(len(changes) for changes in committer._held.values())
+
+
+def transactions_in(committer: Committer) -> int:
+    """How many transactions of steps are being committed."""
+    return len(committer._transactions)
+
+
+def holders_in(committer: Committer) -> int:
+    """How many trees have a transaction that the others of their changes wait for."""
+    return len(committer._held)
 
 
 def fence(engine: outlive.Engine, reason: str = "a test says so") -> None:

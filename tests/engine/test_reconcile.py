@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import outlive
-from outlive._runtime.session.sessions import WorkerSessions
-from tests.engine.inside import sessions_of, store_of
+from tests.engine.inside import claimer_of, sessions_of, store_of, worker_of
 from tests.engine.support import Place, hold, in_time, stage, until
 
 
 @outlive.workflow
 async def reconciled(name: str) -> str:
     return await hold(name)
-
-
-def station_of(engine: outlive.Engine) -> WorkerSessions:
-    """Where the worker of an engine lives."""
-    return sessions_of(engine)
-
-
-def worker_of(engine: outlive.Engine) -> Any:
-    """The worker of an engine."""
-    worker = station_of(engine)._worker
-    assert worker is not None
-    return worker
 
 
 async def begun(engine: outlive.Engine, name: str, *, id: str) -> None:
@@ -35,8 +20,7 @@ async def begun(engine: outlive.Engine, name: str, *, id: str) -> None:
 
 async def until_resting(engine: outlive.Engine) -> None:
     """Return when the claimer has done what it was asked to do."""
-    claimer = station_of(engine)._claimer
-    assert claimer is not None
+    claimer = claimer_of(engine)
 
     async def is_so() -> bool:
         return not claimer._requests.is_suspicious and not claimer._requests.is_unsure
@@ -52,7 +36,7 @@ async def test_what_is_ours_and_nowhere_here_is_claimed_again(engine: outlive.En
     worker_of(engine).disown(run.journal)
     stage.gate("lost").open()
 
-    station_of(engine).reconcile()
+    sessions_of(engine).reconcile()
 
     assert "lost" == await in_time(engine.get("run-1").result())
     assert (1, 0) == (engine.counters.runs_reclaimed, engine.counters.runs_disowned)
@@ -70,7 +54,7 @@ async def test_what_is_here_and_another_has_is_let_go_of(place: Place) -> None:
             await stage.gate("held").reached()
             assert 0 == stage.count("held cancelled")
 
-            station_of(first).reconcile()
+            sessions_of(first).reconcile()
 
             async def is_cancelled() -> bool:
                 return 1 == stage.count("held cancelled")
@@ -90,7 +74,7 @@ async def test_what_was_ended_from_outside_is_let_go_of(place: Place) -> None:
             await client.start(reconciled, "new", id="run-1", on_conflict="replace")
         await stage.gate("new").reached()
 
-        station_of(first).reconcile()
+        sessions_of(first).reconcile()
 
         async def is_cancelled() -> bool:
             return 1 == stage.count("old cancelled")
@@ -105,7 +89,7 @@ async def test_nothing_is_done_where_all_agree(engine: outlive.Engine) -> None:
     """However often it is looked at."""
     await begun(engine, "held", id="run-1")
     for _ in range(3):
-        station_of(engine).reconcile()
+        sessions_of(engine).reconcile()
         await until_resting(engine)
     stage.gate("held").open()
 
@@ -120,8 +104,7 @@ async def test_a_worker_compares_now_and_then_without_being_asked(engine: outliv
     run = await engine.get("run-1").info()
     worker_of(engine).disown(run.journal)
     stage.gate("lost").open()
-    claimer = station_of(engine)._claimer
-    assert claimer is not None
+    claimer = claimer_of(engine)
 
     claimer._reconcile_at = 0.0
 

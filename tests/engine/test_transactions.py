@@ -15,7 +15,7 @@ from outlive._runtime.commit import retry as patience
 from outlive.errors import DefinitionError, TransactionOverError
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
-from tests.engine.inside import committer_of, go_silent, worker_of
+from tests.engine.inside import committer_of, go_silent, held_in, holders_in, queued_in, transactions_in, worker_of
 from tests.engine.ledger import (
     entries,
     ledger_credit,
@@ -215,13 +215,13 @@ async def test_what_was_said_before_a_lost_transaction_stays_said(place: Place) 
         stage.gate("b").open()
 
         async def is_queued() -> bool:
-            return len(committer_of(engine)._queue) > 0
+            return queued_in(committer_of(engine)) > 0
 
         await until(is_queued)
         stage.gate("ann").open()
 
         async def is_lost() -> bool:
-            return stores[0].calls["end"] == 2 and not committer_of(engine)._transactions
+            return stores[0].calls["end"] == 2 and not transactions_in(committer_of(engine))
 
         await until(is_lost)
         looked = stores[0].calls["claim_runs"]
@@ -258,7 +258,7 @@ async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before
         stage.gate("b").open()
 
         async def is_queued() -> bool:
-            return len(committer._queue) > 0
+            return queued_in(committer) > 0
 
         await until(is_queued)
         stage.gate("ann").open()
@@ -266,7 +266,7 @@ async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before
         stage.gate("c").open()
 
         async def is_held() -> bool:
-            return any(committer._held.values())
+            return held_in(committer) > 0
 
         await until(is_held)
         stores[0].before["end"].append(unavailable())
@@ -274,7 +274,7 @@ async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before
         unended.set()
 
         async def is_lost() -> bool:
-            return not committer._transactions and not committer._held
+            return transactions_in(committer) == holders_in(committer) == 0
 
         await until(is_lost)
         looked = stores[0].calls["find_mail"]

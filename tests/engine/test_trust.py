@@ -13,7 +13,7 @@ import outlive
 from outlive import Limits
 from outlive._runtime.steps.processes import StepProcess
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.inside import executor_of
+from tests.engine.inside import executor_of, lease_of
 from tests.engine.ledger import ledger_credit, open_ledger
 from tests.engine.support import Place, hold, in_time, stage, until
 
@@ -52,7 +52,7 @@ async def trusting_transactions() -> int:
 async def test_a_step_that_waited_for_a_thread_looks_at_the_lease_again(place: Place) -> None:
     """It was allowed to begin when it was queued, and the lease has run out since."""
     async with place.engine(limits=Limits(threads_max=1)) as engine:
-        executor = executor_of(engine)
+        executor, lease = executor_of(engine), lease_of(engine)
         first = await engine.start(trusting_threads, "a", id="run-1")
         await stage.gate("a").reached()
         second = await engine.start(trusting_threads, "b", id="run-2")
@@ -61,12 +61,12 @@ async def test_a_step_that_waited_for_a_thread_looks_at_the_lease_again(place: P
             return executor.caller.threads.busy == 2
 
         await until(is_queued)
-        until_then, executor._lease.until = executor._lease.until, 0.0
+        until_then, lease.until = lease.until, 0.0
         stage.gate("a").open()
         stage.gate("b").open()
         await in_time(first.result())
         begun = list(stage.calls)
-        executor._lease.until = until_then
+        lease.until = until_then
         assert "b" == await in_time(second.result())
     assert ["a"] == begun
     assert ["a", "b"] == stage.calls
@@ -80,10 +80,10 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
     given: list[bool] = []
     run_job = StepProcess.run
     async with place.engine(limits=Limits(processes_max=1)) as engine:
-        executor = executor_of(engine)
+        executor, lease = executor_of(engine), lease_of(engine)
 
         async def run(self: StepProcess, *job: Any) -> bytes:
-            given.append(executor._lease.until > 0)
+            given.append(lease.until > 0)
             return await run_job(self, *job)
 
         monkeypatch.setattr(StepProcess, "run", run)
@@ -99,7 +99,7 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
             return executor.running == 2
 
         await until(is_queued)
-        until_then, executor._lease.until = executor._lease.until, 0.0
+        until_then, lease.until = lease.until, 0.0
         go.touch()
         await in_time(first.result())
 
@@ -108,7 +108,7 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
             return executor.running == 1 and not lane._idle and all(each._ready.done() for each in lane._all)
 
         await until(has_a_process)
-        executor._lease.until = until_then
+        lease.until = until_then
         await in_time(second.result())
     assert [True, True] == given
 
@@ -117,13 +117,13 @@ async def test_a_step_that_waited_for_a_transaction_looks_at_the_lease_again(pla
     """It was allowed to begin when it asked for one, and the lease has run out since. Nobody waits for its lock."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
-        executor = executor_of(engine)
+        lease = lease_of(engine)
         run = await engine.start(trusting_transactions, id="run-1")
         await stage.gate("ready").reached()
         gate = stores[0].gates["begin"] = asyncio.Event()
         stage.gate("ready").open()
         await in_time(stores[0].waiting["begin"].wait())
-        until_then, executor._lease.until = executor._lease.until, 0.0
+        until_then, lease.until = lease.until, 0.0
         gate.set()
 
         async def is_over() -> bool:
@@ -131,7 +131,7 @@ async def test_a_step_that_waited_for_a_transaction_looks_at_the_lease_again(pla
 
         await until(is_over)
         begun = list(stage.calls)
-        executor._lease.until = until_then
+        lease.until = until_then
         assert 5 == await in_time(run.result())
     assert [] == [each for each in begun if each != "ready"]
     assert 1 == stage.count("ann 5")

@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive._journal.event import RunClaimed, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty, unknown
-from tests.engine.inside import committer_of, go_silent, worker_of
+from tests.engine.inside import committer_of, go_silent, queued_in, transactions_in, worker_of
 from tests.engine.ledger import entries, ledger_credit_slowly, open_ledger
 from tests.engine.support import Place, hold, in_time, stage, until, waits
 
@@ -39,7 +39,7 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
             stage.gate(name).open()
 
             async def is_queued(wanted: int = number) -> bool:
-                return len(committer._queue) >= wanted and stores[0].waiting["commit"].is_set()
+                return queued_in(committer) >= wanted and stores[0].waiting["commit"].is_set()
 
             await until(is_queued)
 
@@ -99,7 +99,7 @@ async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Pl
             stage.gate("ann").open()
 
             async def is_over() -> bool:
-                return stores[0].calls["end"] == 2 and not committer._transactions
+                return stores[0].calls["end"] == 2 and not transactions_in(committer)
 
             await until(is_over)
             after = len(await second.history(run.id))
