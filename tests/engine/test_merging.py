@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import fields, replace
 
 from outlive._model.payload import Blob
-from outlive._runtime.commit.merging import merged
+from outlive._runtime.commit.committer import merged
 from outlive._store.contract import Change, Forgotten
 
 

@@ -10,7 +10,7 @@ import pytest
 from outlive._journal.event import RunClaimed
 from outlive._model import RunStatus, generation_id
 from outlive._runtime.commit.retry import find_outcome
-from outlive._runtime.session.reclaim import reclaiming
+from outlive._runtime.session.claimer import reclaiming
 from outlive._runtime.tree.trees import is_stray
 from outlive._store.contract import Outcome
 from outlive._store.memory import MemoryStore

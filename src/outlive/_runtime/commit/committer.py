@@ -21,7 +21,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from outlive._journal.codec import Row
-from outlive._runtime.commit.merging import merged
 from outlive._runtime.commit.retry import CommitRetry
 from outlive._store.contract import Change, Outcome, Store, Transaction
 from outlive._tasks import own_task
@@ -307,3 +306,48 @@ async def rolled_back(transaction: Transaction) -> None:
     """Roll a transaction back; a store that is away has done so."""
     with suppress(StoreUnavailableError):
         await transaction.rollback()
+
+
+def merged(changes: list[Change]) -> tuple[list[Change], list[int]]:
+    """A batch in which the changes of one tree are one change, and where each given change went if any were merged.
+
+    A change proves by the next seq that it may be written. That proof holds only for the first of several: if another
+    worker has taken the tree over, its claim has the seq of the first change, and the second would fit behind the
+    claim. So they are committed together or not at all.
+    """
+    if len({change.journal for change in changes}) == len(changes):
+        return changes, []
+    places: dict[int, int] = {}
+    groups: list[list[Change]] = []
+    where: list[int] = []
+    for change in changes:
+        place = places.get(change.journal) if change.journal else None
+        if place is None or not _builds_on(groups[place][-1], change):
+            place = places[change.journal] = len(groups)
+            groups.append([])
+        groups[place].append(change)
+        where.append(place)
+    return [group[0] if len(group) == 1 else _joined(group) for group in groups], where
+
+
+def _builds_on(first: Change, second: Change) -> bool:
+    """Whether the second follows the first; not if this worker lost the tree and claimed it again between them."""
+    return second.after == first.after + len(first.rows)
+
+
+def _joined(group: list[Change]) -> Change:
+    runs = {run.number: run for change in group for run in change.runs}
+    return Change(
+        journal=group[0].journal,
+        after=group[0].after,
+        rows=[row for change in group for row in change.rows],
+        runs=list(runs.values()),
+        renames=[run for change in group for run in change.renames],
+        consumed=[message for change in group for message in change.consumed],
+        blobs=[blob for change in group for blob in change.blobs],
+        items=[item for change in group for item in change.items],
+        starts=[start for change in group for start in change.starts],
+        messages=[message for change in group for message in change.messages],
+        forgets=next((change.forgets for change in reversed(group) if change.forgets is not None), None),
+        is_guarded=group[0].is_guarded,
+    )

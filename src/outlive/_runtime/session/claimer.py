@@ -8,26 +8,38 @@ due), or the poll interval, which is the truth for everything that other process
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from outlive._journal.claiming import has_other_nonce
-from outlive._journal.codec import Row
+from msgspec.structs import replace
+
+from outlive._journal.claiming import has_other_nonce, root_after
+from outlive._journal.codec import Row, open_row, salt_of, seal
+from outlive._journal.event import RunClaimed
 from outlive._model import Run, RunFilter
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment
-from outlive._runtime.session.damaged_mail import read_damaged
 from outlive._runtime.session.pace import OrphanPace
-from outlive._runtime.session.reclaim import reclaiming
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.session.rescuer import Rescuer
 from outlive._runtime.session.worker import Worker
 from outlive._runtime.tree.fact import end_of
 from outlive._runtime.tree.found import Found, blob_ids
 from outlive._runtime.tree.live import LiveTree
-from outlive._store.contract import PAGE_SIZE_MAX, Claim, Claims, Inbound, Outcome, Store
+from outlive._store.contract import (
+    PAGE_SIZE_MAX,
+    Change,
+    Claim,
+    Claims,
+    Ended,
+    Inbound,
+    MessageKind,
+    Outcome,
+    Store,
+)
 from outlive._tasks import own_task
-from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
+from outlive.client.message_key import ended_in, kind_in
+from outlive.errors import CommitUnknownError, OutliveError, StoreMovedError, StoreUnavailableError
 from outlive.telemetry import log, run_fields
 
 DOUBT_SECONDS = 60.0
@@ -292,8 +304,19 @@ class Claimer:
     async def _read_mail(self, journals: list[int]) -> dict[int, list[Inbound]]:
         mail = await self._store.read_inbox(journals)
         if any(message.fault for messages in mail.values() for message in messages):
-            return await read_damaged(mail, self._store.find_runs)
+            return await self._complete_damaged(mail)
         return mail
+
+    async def _complete_damaged(self, mail: Mapping[int, list[Inbound]]) -> dict[int, list[Inbound]]:
+        """Messages by journal, with what can still be known of those whose rows are damaged.
+
+        The key of a message says its kind and, if it is about the end of a run, which run; the row of that run says how
+        it ended. Such a message comes once: if it were lost, the tree that it is for would wait for ever.
+        """
+        found = {journal: [_with_kind(message) for message in messages] for journal, messages in mail.items()}
+        ends = {ended_in(message.key) for messages in found.values() for message in messages if _is_lost_end(message)}
+        runs = await self._store.find_runs(sorted(ends)) if ends else {}
+        return {journal: [_with_end(message, runs) for message in messages] for journal, messages in found.items()}
 
     def _deliver(self, mail: dict[int, list[Inbound]], blobs: dict[str, bytes]) -> None:
         for journal, messages in mail.items():
@@ -319,3 +342,49 @@ async def _in_callback(work: Callable[[], None]) -> None:
 
     loop.call_soon(call)
     await done
+
+
+def _with_kind(message: Inbound) -> Inbound:
+    return replace(message, kind=kind_in(message.key) or message.kind) if message.fault else message
+
+
+def _is_lost_end(message: Inbound) -> bool:
+    return bool(message.fault) and message.kind is MessageKind.ENDED
+
+
+def _with_end(message: Inbound, runs: Mapping[str, Run]) -> Inbound:
+    run = runs.get(ended_in(message.key)) if _is_lost_end(message) else None
+    if run is None or not run.status.is_terminal:
+        return message
+    return replace(message, ended=Ended(run.id, run.status, result=run.result, failure=run.failure), fault="")
+
+
+def reclaiming(run: Run, rows: list[Row], *, worker_id: str, at: int) -> tuple[Change, Claim]:
+    """The change that claims a tree again that is ours in the store and not in memory, and the claim once it commits.
+
+    The answer to the earlier claim was lost, or the worker discarded the tree because the store rolled a transaction of
+    it back. What began under the earlier claim may still run on a thread. So the epoch rises: a system that is shown
+    two epochs by two attempts of a step knows which attempt is the later one.
+    """
+    # The run itself interrupted no worker: this does not count towards its quarantine.
+    event = RunClaimed(at=at, worker=worker_id, epoch=run.epoch + 1)
+    root = root_after(run, event)
+    seq = rows[-1][0] + 1
+    row = seal(event, salt=salt_of(run.nonce), seq=seq)
+    claim = Claim(root, seq, interrupted=_was_orphan(run, rows))
+    return Change(journal=run.journal, after=seq - 1, rows=[row], runs=[root]), claim
+
+
+def _was_orphan(run: Run, rows: list[Row]) -> bool:
+    """Whether the tree was taken over from a lost worker and nothing was written since: the resume policy may not have
+    decided yet whether it may go on."""
+    try:
+        for row in reversed(rows):
+            event = open_row(row, salt=salt_of(run.nonce), run_id=run.id)
+            if not isinstance(event, RunClaimed):
+                return False
+            if event.interrupted:
+                return True
+    except OutliveError:
+        """Damaged: the replay will say so."""
+    return False
