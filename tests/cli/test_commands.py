@@ -65,7 +65,7 @@ async def test_nobody_works_on_an_empty_store(store: Store, ask: Ask) -> None:
 
     result = in_thread(ask, "workers")
 
-    assert (0, "nobody works here\n") == (result.exit_code, result.output)
+    assert (0, "no worker is on this store\n") == (result.exit_code, result.output)
     assert [] == json.loads(in_thread(ask, "workers", "--json").output)
 
 
@@ -221,7 +221,7 @@ async def test_fsck_sends_nobody_to_a_backup_for_an_owner_that_is_gone(store: St
 
     assert (1, True) == (found.exit_code, "nobody is no worker that the store knows" in found.output)
     assert "backup" not in found.output
-    assert "1 problem; the next worker that has the workflow takes over what nobody owns" in found.output
+    assert "1 problem; the next worker that has the workflow takes over what has no owner" in found.output
 
 
 @pytest.mark.parametrize("command", [["fsck"], ["workers"], ["recovery", "list"]])

@@ -68,7 +68,7 @@ def _verdict(problems: list[Problem], left: list[Problem]) -> str:
     if kinds & REPAIRABLE:
         advice = "; --repair may help with some"
     if Kind.OWNER in kinds:
-        advice += "; the next worker that has the workflow takes over what nobody owns"
+        advice += "; the next worker that has the workflow takes over what has no owner"
     if kinds - REPAIRABLE - {Kind.OWNER}:
         advice += "; a journal that is damaged comes back from a backup only"
     return f"{counted(len(left), 'problem')}{' left' if len(left) < len(problems) else ''}{advice}"

@@ -74,7 +74,7 @@ def worker(
     exit_when_stalled: bool,
     log_level: str,
 ) -> None:
-    """Run the workflows of APP until told to stop.
+    """Run the workflows of APP until asked to stop.
 
     APP is a file (app.py), a module (shop.workflows), or either with the name of an Engine in it, or of a function that
     makes one (shop.app:engine). An engine of your own brings its own settings: codecs, limits, store; --name, --grace,

@@ -29,7 +29,7 @@ def workers(*, url: str, as_json: bool) -> None:
         print_json([_plain(worker, now_at) for worker in found])
         return
     if not found:
-        click.echo("nobody works here")
+        click.echo("no worker is on this store")
         return
     rows = [
         [worker.name, _state(worker), _lease(worker, now_at), f"{worker.runs:,}", _workflows(worker)]

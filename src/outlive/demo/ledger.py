@@ -64,8 +64,8 @@ class Ledger:
             for it in self.entries
         ]
         verdict = "Nothing was lost and nothing was done twice." if self.is_right else "THE LEDGER IS WRONG."
-        told = [f"  - {complaint}" for complaint in self.complaints]
-        return "\n".join([head, *rows, "", *self.epilogue, *told, verdict])
+        complaints = [f"  - {complaint}" for complaint in self.complaints]
+        return "\n".join([head, *rows, "", *self.epilogue, *complaints, verdict])
 
 
 def audit(cases: Sequence[Case]) -> Ledger:
@@ -126,11 +126,11 @@ def _events(cases: Iterable[Case], kind: type[AnyEvent]) -> int:
 
 
 def _complaints(case: Case) -> list[str]:
-    told = [] if case.got == case.wanted else [f"{case.order.id}: got {case.got}, wanted {case.wanted}"]
-    told += [f"{case.order.id}: {it.what} ({it.key}) began again in epoch {it.epoch}" for it in began_again(case)]
+    found = [] if case.got == case.wanted else [f"{case.order.id}: got {case.got}, wanted {case.wanted}"]
+    found += [f"{case.order.id}: {it.what} ({it.key}) began again in epoch {it.epoch}" for it in began_again(case)]
     if len(_payments(case)) != 1:
-        told.append(f"{case.order.id}: the bank has {len(_payments(case))} payments of it")
-    return told
+        found.append(f"{case.order.id}: the bank has {len(_payments(case))} payments of it")
+    return found
 
 
 def _count(facts: Iterable[bool]) -> int:

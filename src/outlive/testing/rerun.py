@@ -99,10 +99,10 @@ class Rerun:
         ending = self._endings.get(event.run)
         if ending is None:
             return  # The execution has more to say about that.
-        told, says = _told(event, self._unpack), _says(ending)
-        if told != says:
+        written, says = _told(event, self._unpack), _says(ending)
+        if written != says:
             reason = f"run {child_id(self._fold.root_id, event.run)} ends otherwise"
-            raise Contradiction(place, f"{reason}\n  journal: {_short(told)}\n  code:    {_short(says)}")
+            raise Contradiction(place, f"{reason}\n  journal: {_short(written)}\n  code:    {_short(says)}")
 
     def _check_open_end(self, events: list[AnyEvent]) -> None:
         """A journal that is open at its end is one of a run that waits or works; its code has not ended either.

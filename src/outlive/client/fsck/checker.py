@@ -182,7 +182,9 @@ class Checker:
             return []
         found = await self._store.find_runs(names)
         return [
-            Problem(root.id, f"waits for {name}, which has ended; nobody told it", None, Kind.WAKE, tree.journal)
+            Problem(
+                root.id, f"waits for {name}, which has ended, and has not heard of it", None, Kind.WAKE, tree.journal
+            )
             for name in names
             if name in found and found[name].status.is_terminal and found[name].status is not RunStatus.CONTINUED
         ]

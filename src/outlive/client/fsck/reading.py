@@ -82,7 +82,7 @@ class Reading:
 
     def _say(self, what: str, seq: int) -> None:
         if len(self.problems) == PROBLEMS_MAX:
-            what = "and more that is not told one by one"
+            what = "and more that is not listed"
         if len(self.problems) <= PROBLEMS_MAX:
             self.problems.append(Problem(self.root_id, what, seq, Kind.EVENT, self.journal))
 

@@ -143,7 +143,7 @@ def _judge_mail(tree: TreeRows, reading: Reading, *, now_at: int) -> Iterator[Pr
         return
     wakes = [mail for mail in tree.mail if root.run.status is not RunStatus.PARKED or mail.kind == "resume"]
     if wakes and (root.run.wake_at is None or root.run.wake_at > now_at):
-        yield _problem(tree, root_id, f"{len(wakes)} messages wait, and nobody will look at them", Kind.WAKE)
+        yield _problem(tree, root_id, f"{len(wakes)} messages wait, and no worker will look at them", Kind.WAKE)
 
 
 def _judge_items(tree: TreeRows, reading: Reading) -> Iterator[Problem]:

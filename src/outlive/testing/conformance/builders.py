@@ -94,7 +94,7 @@ class Writer:
         return outcome
 
     async def write(self, *events: AnyEvent, **parts: Unpack[Parts]) -> None:
-        """Append; nobody may be in the way."""
+        """Append; no other writer may be in the way."""
         outcome = await self.try_write(*events, **parts)
         assert outcome is Outcome.COMMITTED
 

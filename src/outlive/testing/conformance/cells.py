@@ -42,7 +42,7 @@ class CellsConformance(Facet):
         assert await other.change_cell("cell", look) == data
 
     async def test_cell_is_changed_by_the_last_change(self, store: Store, other: Store) -> None:
-        """Each change sees what the one before has written, whoever made it."""
+        """Each change sees what the one before has written, by whichever worker."""
         answers = [await each.change_cell("counter", add) for each in (store, other, store, other)]
 
         assert answers == [1, 2, 3, 4]
@@ -56,7 +56,7 @@ class CellsConformance(Facet):
         assert [await store.change_cell(name, look) for name in names] == [name.encode() for name in names]
 
     async def test_change_is_told_the_time_of_the_store(self, store: Store, clock: ManualClock) -> None:
-        """And not that of whoever asks."""
+        """And not that of the caller."""
         first = await store.change_cell("clock", lambda before, now_at: (b"", now_at))
         clock.advance(seconds=90)
         second = await store.change_cell("clock", lambda before, now_at: (b"", now_at))
@@ -79,7 +79,7 @@ class CellsConformance(Facet):
         assert await store.change_cell("counter", add) == 3
 
     async def test_new_cell_whose_first_change_raises_holds_nothing(self, store: Store) -> None:
-        """Nobody has written it."""
+        """It was never written."""
 
         def fail(before: bytes | None, now_at: int) -> tuple[bytes, None]:
             raise LookupError("not this way")
@@ -130,7 +130,7 @@ class CellsConformance(Facet):
         await reopened.close()
 
     async def test_change_that_nobody_waits_for_hurts_nobody(self, store: Store) -> None:
-        """Whoever gives up does not know whether it happened; the next change is made all the same."""
+        """A caller that gives up does not know whether it happened; the next change is made all the same."""
         given_up = asyncio.ensure_future(store.change_cell("counter", add))
         await asyncio.sleep(0)
         given_up.cancel()

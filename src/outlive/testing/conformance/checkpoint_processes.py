@@ -59,7 +59,7 @@ class CheckpointProcessesConformance(Facet):
 
 
 async def append_own(store: Store, meeting: Meeting, number: int) -> list[int]:
-    """Everybody writes, nobody is in the way."""
+    """All of them write, none is in the way."""
     checkpoints = front(store)
     meeting.wait()
     for turn in reversed(range(ROUNDS)):
@@ -79,7 +79,7 @@ async def append_shared(store: Store, meeting: Meeting, number: int) -> list[int
             await checkpoints.append("run-1", Checkpoint(turn, f"S{number}"))
             won.append(turn)
         except DuplicateCheckpointError:
-            """Somebody else was first."""
+            """Another process was first."""
         await checkpoints.append("run-1", Checkpoint(1_000 * (number + 1) + turn, f"S{number}"))
     return won
 

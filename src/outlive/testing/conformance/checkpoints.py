@@ -69,7 +69,7 @@ class CheckpointsConformance(Facet):
         assert await checkpoints.load_run("run-1") == [WHOLE]
 
     async def test_sequence_of_a_checkpoint_is_taken_once(self, store: Store, other: Store) -> None:
-        """Whoever comes second is refused, also with the same content, and the first row stays. [CA-K3]"""
+        """The second writer is refused, also with the same content, and the first row stays. [CA-K3]"""
         first = Checkpoint(1, "RESERVE", output=b"first")
         await front(store).append("run-1", first)
 
@@ -254,7 +254,7 @@ class CheckpointsConformance(Facet):
         assert [row.output for row in await front(store).load_run("run-1")] == [b"", None, b"\x00"]
 
     async def test_unknown_kind_of_a_checkpoint_counts_as_a_state(self, store: Store) -> None:
-        """The rest of the row is read, nobody hides what it really was, and a copy of it is as good. [CA-K16]"""
+        """The rest of the row is read, what it really was is not hidden, and a copy of it is as good. [CA-K16]"""
         body = b'{"state":"PAY","task":"pay","kind":"teleported","version":9,"beam":[1]}'
         await store.append_checkpoint("run-1", sealed(1, body, b"42"))
 

@@ -123,7 +123,7 @@ class ClaimsConformance(Facet):
         assert await claim(store, "worker-b") == []
 
     async def test_run_of_a_dead_worker_is_taken_over(self, store: Store, clock: ManualClock) -> None:
-        """The new owner is told that the former one was interrupted. [TS-S4 AK-L3 FB-G3]"""
+        """The new owner hears that the former one was interrupted. [TS-S4 AK-L3 FB-G3]"""
         await hire(store, "worker-a")
         tree = await begin(store)
         await claim(store, "worker-a")
@@ -160,7 +160,7 @@ class ClaimsConformance(Facet):
         assert (taken.run.owner, taken.run.epoch, taken.run.attempts) == ("worker-a", 2, 1)
 
     async def test_released_run_is_free_at_once_and_was_not_interrupted(self, store: Store) -> None:
-        """Its owner let go of it, so the take-over counts against nobody. [AK-L9]"""
+        """Its owner let go of it, so the take-over is no interruption. [AK-L9]"""
         await hire(store, "worker-a")
         await hire(store, "worker-b")
         tree = await begin(store, worker="worker-a")
@@ -174,7 +174,7 @@ class ClaimsConformance(Facet):
         await assert_row_is_fold(tree)
 
     async def test_declined_run_is_left_alone_until_its_wake_up_changes(self, store: Store, clock: ManualClock) -> None:
-        """By the worker that declined it; others take it, those behind it are taken, and nobody is told to come again
+        """By the worker that declined it; others take it, those behind it are taken, and none is asked to come again
         for it."""
         await hire(store, "worker-a")
         await hire(store, "worker-b")

@@ -1,4 +1,4 @@
-"""Journals that forget: a snapshot stands for all before it, and nobody can write where something was."""
+"""Journals that forget: a snapshot stands for all before it, and nothing can be written where something was."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class ForgettingConformance(Facet):
         assert [delivery.value for delivery in again] == ["duplicate"]
 
     async def test_messages_for_children_that_are_gone_are_gone(self, store: Store) -> None:
-        """They came when their run had ended, and nobody is left to read them. [OL-F13]"""
+        """They came when their run had ended, and nothing is left to read them. [OL-F13]"""
         tree = await begin(store)
         for number in (1, 2):
             await tree.spawn(number)
@@ -204,7 +204,7 @@ class ForgettingConformance(Facet):
         assert [row[0] for row in await store.read_journal(tree.journal)] == [4]
 
     async def test_message_that_goes_wakes_nobody(self, store: Store) -> None:
-        """It waited when the tree was let go of, and would be read by nobody. [OL-F15]"""
+        """It waited when the tree was let go of, and would never be read. [OL-F15]"""
         tree = await begin(store)
         await tree.spawn(1)
         await send(store, message(store, "run-1~1"))

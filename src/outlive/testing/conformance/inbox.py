@@ -61,7 +61,7 @@ class InboxConformance(Facet):
         assert await read_names(store, tree) == ["unheard-of"]
 
     async def test_messages_wait_in_the_order_of_their_arrival(self, store: Store, other: Store) -> None:
-        """First in, first out, within one delivery and from one to the next, whoever delivers."""
+        """First in, first out, within one delivery and from one to the next, from whichever sender."""
         tree = await begin(store)
         await send(store, message(store, "run-1", "a"), message(store, "run-1", "b"))
         await send(other, message(other, "run-1", "c"))

@@ -135,7 +135,7 @@ class StoreLeasesConformance(LeasesConformance):
         beat.close()
 
     async def test_session_of_a_dead_process_is_lost(self, leases: Leases) -> None:
-        """One whose process lives is not, nor one that nobody here can look at."""
+        """One whose process lives is not, nor one that cannot be looked at from here."""
         await enlist(leases, "worker-a", process=this_process())
         await enlist(leases, "worker-b", process=this_process())
         await enlist(leases, "recycled", process=f"{this_process()}7")

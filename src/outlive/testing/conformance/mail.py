@@ -128,15 +128,15 @@ class MailConformance(Facet):
     # -- Who has mail --------------------------------------------------------------------------------------
 
     async def test_worker_finds_the_trees_of_its_own_that_have_mail(self, store: Store) -> None:
-        """Neither trees without mail nor those of others or of nobody."""
+        """Neither trees without mail nor those that others own, or none."""
         await hire(store, "worker-a")
         mine = await begin(store, "mine", worker="worker-a")
         await begin(store, "mine-silent", worker="worker-a")
         await begin(store, "theirs", worker="worker-b")
-        await begin(store, "nobody's")
+        await begin(store, "unowned")
         assert await store.find_mail("worker-a") == []
 
-        await send(store, *(message(store, run_id) for run_id in ("mine", "mine", "theirs", "nobody's")))
+        await send(store, *(message(store, run_id) for run_id in ("mine", "mine", "theirs", "unowned")))
 
         assert await store.find_mail("worker-a") == [mine.journal]
         assert await store.find_mail("unknown") == []

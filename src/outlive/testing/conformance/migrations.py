@@ -1,4 +1,4 @@
-"""Opening, closing and opening again: what is written stays, whoever comes next."""
+"""Opening, closing and opening again: what is written stays for the next process."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class MigrationsConformance(Facet):
         await reopened.close()
 
     async def test_run_may_be_claimed_after_reopening(self, factory: StoreFactory, clock: ManualClock) -> None:
-        """A timer that ran out while nobody was there is due, and so is a run that was never claimed."""
+        """A timer that ran out while no worker was there is due, and so is a run that was never claimed."""
         store = await factory.open()
         await (await begin(store, "sleeper")).suspend(wake_at=clock.now() + 60_000_000)
         await begin(store, "new")

@@ -37,7 +37,7 @@ class OrphansConformance(Facet):
         assert await claim(store, "worker-a", limit=3, orphans_max=1) == ["orphan-1", "new-2"]
 
     async def test_oldest_wake_up_is_first_among_orphans_and_others(self, store: Store, clock: ManualClock) -> None:
-        """Whoever is due for longest is taken first, whatever it is."""
+        """The run that is due for longest is taken first, whatever it is."""
         await begin(store, "older")
         clock.advance(seconds=0.001)
         await leave_orphans(store, clock, 1)
@@ -57,7 +57,7 @@ class OrphansConformance(Facet):
         assert {taken.run.id: taken.interrupted for taken in claims} == {"orphan-0": True, "new": False}
 
     async def test_orphans_beyond_the_limit_are_no_reason_to_come_back(self, store: Store, clock: ManualClock) -> None:
-        """Whoever may take no more of them is told of the next run that it may take; else of the next orphan."""
+        """A worker that may take no more of them hears of the next run that it may take; else of the next orphan."""
         await leave_orphans(store, clock, 3)
         orphan_at = [run.wake_at for run in (await store.find_runs(["orphan-2"])).values()]
         later_at = clock.now() + 3_600_000_000
@@ -72,7 +72,7 @@ class OrphansConformance(Facet):
         assert [full.next_wake_at] == orphan_at
 
     async def test_orphans_of_all_lost_workers_are_one_line(self, store: Store, clock: ManualClock) -> None:
-        """Oldest first, whoever had them; a worker that lives keeps its own."""
+        """Oldest first, whichever worker had them; a worker that lives keeps its own."""
         await hire(store, "alive", lease_seconds=3_600)
         for number in range(6):
             await begin(store, f"run-{number}", worker=("lost-a", "lost-b", "alive")[number % 3])
@@ -121,7 +121,7 @@ class OrphansConformance(Facet):
         assert await claim(store, "worker-b", stale_seconds=STALE_SECONDS) == ["run-1"]
 
     async def test_orphan_of_an_unknown_worker_is_stale(self, store: Store) -> None:
-        """Nobody can say when its owner was lost, so it need not wait."""
+        """It is not known when its owner was lost, so it need not wait."""
         await hire(store, "worker-a")
         await begin(store, worker="ghost")
 

@@ -130,7 +130,7 @@ class ProcessesConformance(Facet):
         child.close()
 
     async def test_transaction_of_a_killed_process_leaves_nothing(self, factory: StoreFactory, store: Store) -> None:
-        """Neither in the user's tables nor in the journal, and nobody has to wait for the dead. [OL-T10]"""
+        """Neither in the user's tables nor in the journal, and no process has to wait for the dead one. [OL-T10]"""
         tree = await begin(store)
         await write_note(tree, None)
 
@@ -164,7 +164,7 @@ async def append_in_rounds(store: Store, meeting: Meeting, number: int) -> list[
 
 
 async def write_own_journal(store: Store, meeting: Meeting, number: int) -> str:
-    """Everybody writes, nobody is in the way."""
+    """All of them write, none is in the way."""
     meeting.wait()
     tree = await begin(store, f"own-{number}")
     for turn in range(ROUNDS):

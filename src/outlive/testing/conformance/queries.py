@@ -26,7 +26,7 @@ class QueriesConformance(Facet):
 
     @pytest.mark.parametrize("run_id", ["no\0body", "", "nobody'; --", "\U0001f600"])
     async def test_ids_that_nobody_can_have_are_unknown(self, store: Store, run_id: str) -> None:
-        """Whoever asks for one is told so, and a tree that sends a message to one goes on."""
+        """A caller that asks for one hears so, and a tree that sends a message to one goes on."""
         tree = await begin(store)
 
         assert await store.find_run(run_id) is None
@@ -93,13 +93,13 @@ class QueriesConformance(Facet):
         assert await list_ids(store, roots_only=True) == ["tree", "lone", "ended"]
 
     async def test_runs_are_listed_by_owner(self, store: Store) -> None:
-        """What one worker runs, and what nobody runs."""
+        """What one worker runs, and what none runs."""
         await begin(store, "mine", worker="worker-a")
         await begin(store, "theirs", worker="worker-b")
-        await begin(store, "nobody's")
+        await begin(store, "unowned")
 
         assert await list_ids(store, owner="worker-a") == ["mine"]
-        assert await list_ids(store, owner="") == ["nobody's"]
+        assert await list_ids(store, owner="") == ["unowned"]
         assert await list_ids(store, owner="unknown") == []
 
     async def test_runs_are_listed_by_tags(self, store: Store) -> None:

@@ -143,7 +143,7 @@ class RowsConformance(Facet):
         assert (caught.value.run_id, caught.value.seq) == (tree.run_id, 1)
 
     async def test_event_of_a_later_release_is_given_as_it_lies(self, store: Store) -> None:
-        """A kind that nobody here knows is kept and refused by name, not taken for another kind."""
+        """A kind that this release does not know is kept and refused by name, not taken for another kind."""
         later = sealed(b'{"t":"RunTeleported","at":1}', seq=1)
         tree = await begin_with_rows(store, [first_row(store), later])
 
@@ -154,7 +154,7 @@ class RowsConformance(Facet):
         assert row == later
 
     async def test_formats_of_other_releases_come_back_as_they_were_written(self, store: Store) -> None:
-        """The format is kept with each row, so an old row can be told from a new one."""
+        """The format is kept with each row, so an old row can be distinguished from a new one."""
         rows = [first_row(store), *(sealed(b"{}", seq=seq, format_=seq - 1) for seq in range(1, 4))]
         tree = await begin_with_rows(store, rows)
 

@@ -50,7 +50,7 @@ class SuccessorsConformance(Facet):
         assert [row[0] for row in await store.read_journal(found["run-1"].journal)] == [0]
 
     async def test_continued_tree_has_ended(self, store: Store) -> None:
-        """Nothing follows in its journal, nobody claims it, and a message to it is told so. [OL-H2]"""
+        """Nothing follows in its journal, no worker claims it, and a message to it is refused. [OL-H2]"""
         await hire(store, "worker-1")
         tree = await begin(store)
         await go_on(tree)
@@ -187,7 +187,7 @@ class SuccessorsConformance(Facet):
         assert (await store.find_runs(["run-1", "run-1.1"])).keys() == {"run-1"}
 
     async def test_messages_of_the_last_change_go_to_the_successor(self, store: Store) -> None:
-        """A tree that writes to its own id when it ends writes to whoever has it then. [OL-H8]"""
+        """A tree that writes to its own id when it ends writes to the run that has it then. [OL-H8]"""
         tree = await begin(store)
         change = await continuation(tree)
         change.messages = [message(store, "run-1", "to myself")]
@@ -229,7 +229,7 @@ class SuccessorsConformance(Facet):
         assert {run.id for run in continued} == {"run-1.1", "run-1.2", "run-1.3"}
 
     async def test_parked_successor_is_woken_by_a_resume_alone(self, store: Store) -> None:
-        """Mail that was inherited wakes nobody whom it would not have woken. [OL-H6]"""
+        """Mail that was inherited wakes no run that it would not have woken. [OL-H6]"""
         tree = await begin(store)
         await send(store, message(store, "run-1"))
         change = await continuation(tree)
@@ -257,7 +257,7 @@ class SuccessorsConformance(Facet):
         assert await send(store, message(store, "run-1", key="k")) == [Delivery.DUPLICATE]
 
     async def test_rename_to_a_taken_id_conflicts(self, store: Store) -> None:
-        """Nobody is pushed aside, and the ended run keeps its id. [OL-H11]"""
+        """No run is pushed aside, and the ended run keeps its id. [OL-H11]"""
         ended, other = await begin(store, version=1), await begin(store, "other")
         await ended.succeed()
         before = await see_everything(store, ended), await see_everything(store, other)

@@ -313,7 +313,7 @@ class TransactionsConformance(Facet):
         assert await read_notes(store) == []
 
     async def test_statement_that_never_ends_ends_with_its_transaction(self, store: Store) -> None:
-        """Whoever waits for it is told, and everything goes on. [OL-T9]"""
+        """A caller that waits for it hears so, and everything goes on. [OL-T9]"""
         tree = await begin(store)
         transaction = await store.begin(seconds_max=0.05)
 

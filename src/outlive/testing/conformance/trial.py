@@ -14,7 +14,7 @@ from outlive.testing.conformance.factory import StoreFactory
 from outlive.testing.conformance.suite import LocalStoreConformance
 
 PATIENCE_SECONDS = 5.0
-"""A defective store may also leave somebody waiting; that is a failure too."""
+"""A defective store may also leave a caller waiting; that is a failure too."""
 
 
 def find_failures(make_factory: Callable[[], StoreFactory], *, only: str = "") -> set[str]:

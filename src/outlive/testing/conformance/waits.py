@@ -90,7 +90,7 @@ class WaitsConformance(Facet):
     # -- Messages ------------------------------------------------------------------------------------------
 
     async def test_message_wakes_a_run_that_waits(self, store: Store) -> None:
-        """The run it is for is due at once, and the message is there for whoever claims it. [TS-S7]"""
+        """The run it is for is due at once, and the message is there for the worker that claims it. [TS-S7]"""
         await hire(store, "worker-a")
         tree = await begin(store)
         await tree.suspend()
@@ -193,7 +193,7 @@ class WaitsConformance(Facet):
         assert await claim(store, "worker-a") == []
 
     async def test_run_that_ends_with_mail_waiting_stays_ended(self, store: Store) -> None:
-        """What nobody will read wakes nobody."""
+        """What will not be read wakes no run."""
         await hire(store, "worker-a")
         tree = await begin(store, worker="worker-a")
         await send(store, message(store, "run-1"))
@@ -218,7 +218,7 @@ class WaitsConformance(Facet):
         assert await claim(store, "worker-a") == []
 
     async def test_signal_does_not_wake_a_parked_run(self, store: Store) -> None:
-        """It is accepted and kept until somebody resumes the run."""
+        """It is accepted and kept until a person resumes the run."""
         await hire(store, "worker-a")
         tree = await begin(store)
         await tree.park()
@@ -229,7 +229,7 @@ class WaitsConformance(Facet):
         assert await read_names(store, tree) == ["go"]
 
     async def test_resume_wakes_a_parked_run(self, store: Store) -> None:
-        """Whoever claims it finds the RESUME, and what came before it."""
+        """The worker that claims it finds the RESUME, and what came before it."""
         await hire(store, "worker-a")
         tree = await begin(store)
         await tree.park()

@@ -73,7 +73,7 @@ class WorkersConformance(Facet):
         assert (listed.id, listed.is_live, listed.runs) == ("worker-a", True, 0)
 
     async def test_dead_worker_is_listed_while_it_owns_runs(self, store: Store, clock: ManualClock) -> None:
-        """It is shown as not alive until somebody has taken its runs over."""
+        """It is shown as not alive until others have taken its runs over."""
         await hire(store, "worker-a")
         await hire(store, "idle")
         await begin(store, worker="worker-a")
@@ -87,7 +87,7 @@ class WorkersConformance(Facet):
         assert await list_ids(store) == {"worker-b"}
 
     async def test_retired_worker_is_listed_while_it_owns_runs(self, store: Store) -> None:
-        """A session that ended with work left is told apart from one that is alive."""
+        """A session that ended with work left is distinguished from one that is alive."""
         await hire(store, "worker-a")
         await hire(store, "idle")
         await begin(store, worker="worker-a")
@@ -136,7 +136,7 @@ class WorkersConformance(Facet):
         assert await list_ids(store) == {"worker-a"}
 
     async def test_beat_renews_only_its_own_session(self, store: Store, clock: ManualClock) -> None:
-        """Nobody keeps somebody else's lease alive. [AK-L5]"""
+        """No worker keeps the lease of another alive. [AK-L5]"""
         await hire(store, "worker-a")
         await hire(store, "worker-b")
         beat = store.open_beat("worker-a")

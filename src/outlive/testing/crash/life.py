@@ -26,11 +26,11 @@ from outlive.testing.watched_store import WatchedStore
 STEP_SECONDS_MAX = 0.5
 """How long a step holds the time. One that hangs does so in every run of the test."""
 STILL_SECONDS = 0.05
-"""Nobody but the test itself could move a run here, and it has said all it has to say."""
+"""Only the test itself could move a run here, and it has said all it has to say."""
 SKIPS_AFTER_END_MAX = 100
 """How often time skips for the detached runs that are left when the run has ended."""
 DYING_SECONDS_MAX = 5.0
-"""How long threads of a dead process, which nobody can stop, may take to end."""
+"""How long threads of a dead process, which cannot be stopped, may take to end."""
 SIGNAL_KEY = "crash_everywhere"
 
 Drive = Callable[[TestEngine, str], Any]
@@ -129,7 +129,7 @@ class Life:
             await asyncio.wait([script, death], return_when=asyncio.FIRST_COMPLETED)
             return script.result() if script.done() else None
         finally:
-            # Nothing that it still says reaches the store. Who waits goes first, so that nobody is left to be told.
+            # Nothing that it still says reaches the store. What waits is cancelled first, so that it hears nothing.
             await _end_tasks({script, death})
             await self.engine.die()
             await _end_tasks(asyncio.all_tasks(loop) - older)
@@ -198,4 +198,4 @@ async def _end_tasks(tasks: set[asyncio.Task[Any]]) -> None:
         await asyncio.wait(tasks, timeout=DYING_SECONDS_MAX)
     for task in tasks:
         if task.done() and not task.cancelled():
-            task.exception()  # Whatever it was, nobody is left who could be told.
+            task.exception()  # Whatever it was, nothing is left that could hear of it.

@@ -1,7 +1,7 @@
 """A store whose process dies at a given write.
 
 It counts what it writes. At its point it dies: the write is not done (`BEFORE`), or is done and not answered (`AFTER`).
-From then on no verb does anything or ever returns, as for a process that is no more; whoever waits is cancelled.
+From then on no verb does anything or ever returns, as for a process that is no more; what waits is cancelled.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class MortalStore:
         return partial(self._read, verb)
 
     async def close(self) -> None:
-        """Whoever opened the inner store closes it, when the process is dead or has ended."""
+        """The opener of the inner store closes it, when the process is dead or has ended."""
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """See `Store`."""

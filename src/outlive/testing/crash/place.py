@@ -28,7 +28,7 @@ class MemoryPlace:
 
 
 class FilePlace:
-    """SQLite files; the one of a trial that failed is left for whoever wants to look."""
+    """SQLite files; the one of a trial that failed is left to be looked at."""
 
     def __init__(self, path: str) -> None:
         self._path = path
