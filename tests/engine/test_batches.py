@@ -259,7 +259,7 @@ async def test_waiting_for_the_last_outcomes_ends_when_the_store_is_away_for_too
     committer = new_committer(store)
     store.is_open.clear()
     committer.submit(new_tree(store, "slow"), heard.answer("slow"))
-    draining = asyncio.ensure_future(committer.drain(patience_seconds=0))
+    draining = asyncio.ensure_future(committer.drain(outage_seconds_max=0))
     await asyncio.sleep(0.06)
     assert not draining.done()
     store.is_open.set()
@@ -268,11 +268,11 @@ async def test_waiting_for_the_last_outcomes_ends_when_the_store_is_away_for_too
 
     store.faults = [away()] * 1_000
     committer.submit(new_tree(store, "later"), heard.answer("later"))
-    assert not await in_time(committer.drain(patience_seconds=0.03))
+    assert not await in_time(committer.drain(outage_seconds_max=0.03))
     assert str(away()) == committer.trouble
     assert 1 == len(heard.answers)
     store.faults.clear()
-    assert await in_time(committer.drain(patience_seconds=20))
+    assert await in_time(committer.drain(outage_seconds_max=20))
     assert [("slow", Outcome.COMMITTED), ("later", Outcome.COMMITTED)] == heard.answers
 
 
@@ -347,7 +347,7 @@ async def test_change_that_the_store_always_refuses_is_given_up_and_its_neighbou
     assert list(outcomes.items()) == heard.answers
     assert 1 + patience.REFUSALS_MAX == store.tries
     assert [1, 1] == store.sizes
-    assert 1 == sum("is given up: no such thing can be stored" in record.getMessage() for record in caplog.records)
+    assert 1 == sum("is discarded: no such thing can be stored" in record.getMessage() for record in caplog.records)
     assert "" == committer.trouble
 
 
@@ -466,7 +466,7 @@ async def test_stopping_waits_for_a_transaction_that_is_on_its_way() -> None:
     tree = await begin(store, "tree")
     transaction = StepTransaction(store)
     committer.submit_within(Within(transaction, next_change(tree), heard.answer("step"), heard.void("step")))
-    draining = asyncio.ensure_future(committer.drain(patience_seconds=0))
+    draining = asyncio.ensure_future(committer.drain(outage_seconds_max=0))
     asyncio.get_running_loop().call_later(0.005, transaction.is_let_on.set)
     assert await in_time(draining)
     assert [("step", Outcome.COMMITTED)] == heard.answers

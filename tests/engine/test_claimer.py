@@ -63,7 +63,7 @@ class Work:
         """Nothing."""
         return []
 
-    def disown_strays(self, held: list[Any], runs: dict[str, Any]) -> None:
+    def discard_strays(self, held: list[Any], runs: dict[str, Any]) -> None:
         """Count it."""
         self.judged += 1
 
@@ -165,7 +165,7 @@ class Hall:
 
     def __init__(self, **limits: Any) -> None:
         self.clock, self.work, self.store, self.rescuer = SetClock(), Work(), Due(), Quiet()
-        self.given_up: list[str] = []
+        self.session_ends: list[str] = []
         self.recovery = Recovery(orphans_at_start_max=10, orphans_per_check_max=4, check_seconds=8)
         self.counters, self.requests = Counters(), ClaimRequests()
         environment = Environment(
@@ -184,7 +184,7 @@ class Hall:
             requests=self.requests,
             definitions=["w@1"],
             poll_seconds=POLL,
-            give_up=self.given_up.append,
+            end_session=self.session_ends.append,
         )
 
     async def look(self, *, after: float = 0) -> int:
@@ -361,8 +361,8 @@ async def test_store_that_is_away_is_said_once_and_one_that_moved_ends_the_sessi
     await slept(hall)
     await slept(hall)
     assert 2 == caplog.text.count("claiming goes on when it is back")
-    assert [] == hall.given_up
+    assert [] == hall.session_ends
     hall.store.faults = [StoreMovedError("the file")]
     await slept(hall)
-    assert 1 == len(hall.given_up)
+    assert 1 == len(hall.session_ends)
     await in_time(hall.claimer.stop())

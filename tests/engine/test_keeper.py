@@ -151,7 +151,7 @@ async def test_keeper_that_has_stopped_says_nothing_more(
         fence=said.append,
     )
     keeper.start()
-    beat.happens = partial(keeper.give_up, "it stood still") if is_given_up else keeper.stop
+    beat.happens = partial(keeper.end_session, "it stood still") if is_given_up else keeper.stop
 
     clock.tick()
     await asyncio.sleep(0)
@@ -180,7 +180,7 @@ async def test_renewal_of_a_session_that_was_given_up_meanwhile_is_worth_nothing
     )
     keeper.start()
     assert keeper.is_trusted()
-    beat.happens = partial(keeper.give_up, "the loop stands still")
+    beat.happens = partial(keeper.end_session, "the loop stands still")
 
     clock.tick()
 
@@ -218,7 +218,7 @@ async def test_session_that_is_given_up_while_its_renewal_is_noted_is_not_truste
     keeper = LeaseKeeper(
         beat, clock=clock, lease=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append
     )
-    trust.happens = partial(keeper.give_up, "the loop stands still")
+    trust.happens = partial(keeper.end_session, "the loop stands still")
 
     assert keeper.beat_once() == ""
 

@@ -159,7 +159,7 @@ async def test_run_begun_between_two_sessions_is_run_by_the_next(
         old = weakref.ref(worker_of(engine))
         ended = stores[0].gates["retire_worker"] = asyncio.Event()
         stores[0].before["register_worker"].append(unavailable() if fault == "away" else RuntimeError("a bug"))
-        keeper_of(engine).give_up("a test says so")
+        keeper_of(engine).end_session("a test says so")
         await in_time(stores[0].waiting["retire_worker"].wait())
         assert not station.is_resting
         run = await engine.start(left_plain, "meanwhile")

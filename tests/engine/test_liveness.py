@@ -130,7 +130,7 @@ async def test_session_that_was_lost_leaves_nobody_behind_who_waits_for_its_leas
         runs = [await engine.start(holding, "a", id=f"run-{number}") for number in range(2)]
         await stage.gate("a").reached()
         old = weakref.ref(worker_of(engine)._executor)
-        keeper_of(engine).give_up("a test says so")
+        keeper_of(engine).end_session("a test says so")
         await stage.gate("a").reached()
 
         async def is_gone() -> bool:

@@ -92,7 +92,7 @@ async def test_closing_tells_what_is_known_and_then_nothing_more(
     """What is said behind that is dropped, and counted."""
     listener = Listener()
     tell(observer_calls, listener, "note", 1, 2)
-    await in_time(observer_calls.close(patience_seconds=20))
+    await in_time(observer_calls.close(timeout_seconds=20))
     assert [1, 2] == listener.heard
     assert 0 == counters.hooks_dropped
     observer_calls.add("run", [HookCall((listener, Listener()), "note", 3), HookCall((listener,), "note", 4)])
@@ -110,7 +110,7 @@ async def test_closing_does_not_wait_for_ever(
     tell(observer_calls, listener, "wait", 1, run="other")
     await turns_of_the_loop(2)
     with caplog.at_level(logging.WARNING, "outlive"):
-        await in_time(observer_calls.close(patience_seconds=0.02))
+        await in_time(observer_calls.close(timeout_seconds=0.02))
     assert [] == listener.heard
     assert 4 == counters.hooks_dropped
     assert 0 == counters.hooks_failed

@@ -48,7 +48,7 @@ async def test_answers_are_told_while_the_next_batch_is_with_the_store() -> None
 
     for tree in trees:
         committer.submit(tree.change(stepped(store)), lambda outcome, journal: store.notes.append("told"))
-    assert await committer.drain(patience_seconds=5)
+    assert await committer.drain(outage_seconds_max=5)
 
     half = [f"batch of {BATCH_MIN}"]
     assert store.notes == half * 2 + ["told"] * 2 * BATCH_MIN
@@ -68,7 +68,7 @@ async def test_a_conflict_is_told_before_anything_else_is_written() -> None:
         committer.submit(tree.change(stepped(store)), lambda outcome, journal: outcomes.append(outcome))
     lost.seq += 1
     committer.submit(lost.change(stepped(store)), lambda outcome, journal: outcomes.append(outcome))
-    assert await committer.drain(patience_seconds=5)
+    assert await committer.drain(outage_seconds_max=5)
 
     assert store.notes == [f"batch of {BATCH_MIN + 1}", f"batch of {BATCH_MIN - 1}"]
     assert outcomes.count(Outcome.CONFLICT) == 2

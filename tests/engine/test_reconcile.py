@@ -33,7 +33,7 @@ async def test_what_is_ours_and_nowhere_here_is_claimed_again(engine: outlive.En
     await begun(engine, "lost", id="run-1")
     await begun(engine, "held", id="run-2")
     run = await engine.get("run-1").info()
-    worker_of(engine).disown(run.journal)
+    worker_of(engine).discard_tree(run.journal)
     stage.gate("lost").open()
 
     sessions_of(engine).reconcile()
@@ -102,7 +102,7 @@ async def test_a_worker_compares_now_and_then_without_being_asked(engine: outliv
     """What went wrong without anybody noticing is healed within half a minute."""
     await begun(engine, "lost", id="run-1")
     run = await engine.get("run-1").info()
-    worker_of(engine).disown(run.journal)
+    worker_of(engine).discard_tree(run.journal)
     stage.gate("lost").open()
     claimer = claimer_of(engine)
 

@@ -214,7 +214,7 @@ async def test_a_look_that_fails_is_logged_once_while_the_store_is_away(caplog: 
         await rescuer.look_when_due()
         await rescuer.look_when_due()  # It is not time yet.
         clock.at += 2 * LOOK_SECONDS
-        logged.append(caplog.text.count("nobody can be seen to have died"))
+        logged.append(caplog.text.count("workers that have died are not noticed"))
 
     assert logged == [1, 1, 1, 2]
 

@@ -122,7 +122,7 @@ async def test_lease_that_is_lost_while_the_engine_stops_begins_no_session(place
     await stage.gate("a").reached()
     stopping = asyncio.ensure_future(engine.__aexit__(None, None, None))
     await asyncio.sleep(0.01)
-    keeper_of(engine).give_up("a test says so")
+    keeper_of(engine).end_session("a test says so")
     await in_time(stopping)
     assert 1 == stores[0].calls["register_worker"]
     assert ["a", "a cancelled"] == stage.calls
@@ -144,8 +144,8 @@ async def test_session_that_may_have_begun_is_ended(
             stores[0].before["register_worker"].append(unavailable())
         else:
             stores[0].after["register_worker"].append(unknown())
-        keeper_of(engine).give_up("a test says so")
-        keeper_of(engine).give_up("and once more")
+        keeper_of(engine).end_session("a test says so")
+        keeper_of(engine).end_session("and once more")
         await stage.gate("a").reached()
         assert 3 == stores[0].calls["register_worker"]
         assert ended == stores[0].calls["retire_worker"]

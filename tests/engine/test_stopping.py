@@ -58,7 +58,7 @@ async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(pl
     await stage.gate("given up").reached()
     station = sessions_of(engine)
     stores[0].gates["retire_worker"] = asyncio.Event()
-    keeper_of(engine).give_up("a test says so")
+    keeper_of(engine).end_session("a test says so")
     await in_time(stores[0].waiting["retire_worker"].wait())
     renewal = station._renewal
     assert renewal is not None

@@ -17,14 +17,14 @@ class Live:
     """As much of a tree in motion as the trees see."""
 
     journal: int
-    is_dropped: bool = False
+    is_discarded: bool = False
     in_flight: int = 0
     nonce: str = ""
     epoch: int = 1
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """It is not used any more."""
-        self.is_dropped = True
+        self.is_discarded = True
 
     @property
     def fold(self) -> Any:
@@ -74,10 +74,10 @@ def test_a_tree_that_is_kept_again_takes_the_place_of_what_was_kept_before() -> 
     keep(trees, first)
     keep(trees, second)
 
-    assert first.is_dropped
-    assert not second.is_dropped
+    assert first.is_discarded
+    assert not second.is_discarded
     keep(trees, second)
-    assert not second.is_dropped
+    assert not second.is_discarded
 
 
 def test_the_one_that_was_kept_longest_goes_first() -> None:
@@ -87,7 +87,7 @@ def test_the_one_that_was_kept_longest_goes_first() -> None:
     for live in lives:
         keep(trees, live)
 
-    assert [live.is_dropped for live in lives] == [True, False, False]
+    assert [live.is_discarded for live in lives] == [True, False, False]
 
 
 def test_a_tree_that_is_claimed_again_before_it_was_let_go_of_is_held_once() -> None:

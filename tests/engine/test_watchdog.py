@@ -18,7 +18,7 @@ from tests.engine.hand_clock import HandClock
 from tests.engine.support import in_time, stage
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 5.0
+STALL_SECONDS_MAX = 5.0
 
 
 @pytest.fixture
@@ -29,9 +29,11 @@ async def clock() -> HandClock:
 
 @pytest.fixture
 async def given_up(clock: HandClock) -> list[str]:
-    """Why the watchdog gave up, if it did; its own loop never leaves a mark again."""
+    """Why the watchdog ended the session, if it did; its own loop never leaves a mark again."""
     reasons: list[str] = []
-    watchdog = Watchdog(clock=clock, counters=Counters(), patience_seconds=PATIENCE_SECONDS, give_up=reasons.append)
+    watchdog = Watchdog(
+        clock=clock, counters=Counters(), stall_seconds_max=STALL_SECONDS_MAX, end_session=reasons.append
+    )
     watchdog.start()
     assert watchdog._mark is not None
     watchdog._mark.cancel()
@@ -58,14 +60,14 @@ async def test_session_is_given_up_after_a_lease(clock: HandClock, given_up: lis
     while clock.tick():
         looks += 1
 
-    assert looks * MARK_SECONDS == PATIENCE_SECONDS - MARK_SECONDS
+    assert looks * MARK_SECONDS == STALL_SECONDS_MAX - MARK_SECONDS
     assert len(given_up) == 1
 
 
 async def test_loop_that_turned_in_time_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     """A moment before the limit nothing is said; at the limit it is said and counted, once."""
     clock, counters, reasons = HandClock(), Counters(), list[str]()
-    watchdog = Watchdog(clock=clock, counters=counters, patience_seconds=PATIENCE_SECONDS, give_up=reasons.append)
+    watchdog = Watchdog(clock=clock, counters=counters, stall_seconds_max=STALL_SECONDS_MAX, end_session=reasons.append)
     watchdog.start()
     for _ in range(round(STALL_SECONDS / MARK_SECONDS) - 1):
         assert clock.tick()
@@ -81,7 +83,7 @@ async def test_loop_that_turned_in_time_is_not_reported(caplog: pytest.LogCaptur
 async def test_look_that_came_a_little_late_says_what_it_sees(clock: HandClock, given_up: list[str]) -> None:
     """Only one that came a whole limit late was stopped itself, and gives the loop its time."""
     assert clock.tick(after=STALL_SECONDS)
-    for _ in range(round((PATIENCE_SECONDS - MARK_SECONDS) / MARK_SECONDS)):
+    for _ in range(round((STALL_SECONDS_MAX - MARK_SECONDS) / MARK_SECONDS)):
         assert clock.tick()
     assert given_up == []
     assert not clock.tick()

@@ -53,7 +53,7 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
             await until(is_claimed)
             del stores[0].gates["commit"]
             blocked.set()
-            assert await committer.drain(patience_seconds=1)
+            assert await committer.drain(outage_seconds_max=1)
             appended = [event for event in await second.history(run.id) if isinstance(event, StepSucceeded)]
             stores[1].gates.pop("commit").set()
             stage.gate("c").open()

@@ -284,7 +284,7 @@ async def test_nothing_is_told_that_is_not_durable(place: Place) -> None:
             await in_time(successor.get("order-1").result())
             del stores[0].gates["commit"]
             blocked.set()
-            assert await committer_of(zombie).drain(patience_seconds=1)
+            assert await committer_of(zombie).drain(outage_seconds_max=1)
     assert told("attempt_succeeded", "resumed", "ended") == [
         ("attempt_succeeded", "CHECK"),
         ("resumed", "PAY"),

@@ -320,7 +320,7 @@ async def test_an_engine_that_acts_before_durability_is_found(monkeypatch: pytes
     def hasty(self: Worker, live: Any) -> None:
         draft = live.draft
         if draft is not None and live.journal:
-            self._release(live, draft)
+            self._run_effects(live, draft)
             draft.effects.clear()
         honest(self, live)
 

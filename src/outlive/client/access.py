@@ -31,8 +31,8 @@ class OwnWorker(Protocol):
     def moves(self, run_id: str) -> bool:
         """Whether a root run is in motion there and its end will be announced."""
 
-    def disown(self, journal: int) -> None:
-        """A tree was ended from outside: what runs of it there stops."""
+    def discard_tree(self, journal: int) -> None:
+        """A client has ended a tree: stop what runs of it there."""
 
     def ring(self) -> None:
         """Something may be due."""

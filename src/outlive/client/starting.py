@@ -179,7 +179,7 @@ class Starter:
             if (await store.commit(changes))[-1][0] is Outcome.COMMITTED:
                 if run is not None and self._access.worker is not None:
                     # A worker elsewhere that runs the old one finds its next seq taken; here it stops at once.
-                    self._access.worker.disown(run.journal)
+                    self._access.worker.discard_tree(run.journal)
                 self._access.ring()
                 return
         raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")

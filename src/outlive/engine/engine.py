@@ -215,7 +215,7 @@ class Engine:
             if self._waiters is not None:
                 self._waiters.close()
             if self._committer is not None:
-                await self._committer.drain(patience_seconds=0, silence_seconds=ends_at - loop.time())
+                await self._committer.drain(outage_seconds_max=0, silence_seconds=ends_at - loop.time())
         except (Exception, asyncio.CancelledError):
             # What is left open would go on by itself, and nothing could end it.
             await self._close(client)

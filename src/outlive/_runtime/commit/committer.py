@@ -1,14 +1,14 @@
-"""One writer for everything that has something to say: group commit.
+"""Group commit: one writer for the changes of all trees.
 
 While one batch is being committed, the next one collects. So a hundred runs that finish a step at about the same time
-cost one transaction, and a run that is alone waits for nobody. Outcomes are answered from plain callbacks of the event
-loop, never from inside a task, because an answer may feed an execution.
+cost one transaction, and a run that is alone waits for no other. Outcomes are answered from plain callbacks of the
+event loop, never from inside a task, because an answer may feed an execution.
 
-A store that is down is not a failure of any run: the batch is kept and tried again with back-off, and nothing behind it
-moves. A commit whose outcome is unknown is read back and compared, row by row, before anyone hears of it.
+A store that is down is not a failure of any run: the batch is kept and tried again with back-off, and what is behind it
+waits. See `CommitRetry`.
 
-What a tree says while something that it said before is on its way hangs on that. If that is refused, the rest is: it
-must not find its place in a journal that somebody else has gone on with.
+A change of a tree depends on the changes before it that have no outcome yet. If one of them is refused, so are those
+behind it: they must not find a place in a journal that another worker has continued.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ DRAIN_LOOK_SECONDS = 0.02
 BATCH_MIN = 16
 """Fewer changes than this are not worth two commits."""
 TURNS_TO_THE_STORE = 3
-"""Turns of the event loop after which a store has been given what it was asked to write."""
+"""Turns of the event loop after which the store has begun to write a batch."""
 
 Answer = Callable[[Outcome, int], None]
-"""Told the outcome of a change and the handle of its journal."""
+"""Called with the outcome of a change and the handle of its journal."""
 BatchOutcomes = tuple[list[tuple[Change, Answer]], list[tuple[Outcome, int]]]
-"""A batch and what became of it."""
+"""A batch and the outcomes of its changes."""
 
 
 class Within(NamedTuple):
@@ -46,7 +46,7 @@ class Within(NamedTuple):
     change: Change
     answer: Answer
     void: Callable[[Exception | None], None]
-    """Told that nothing was written, and why, if that is the step's own fault: its tree must forget the change."""
+    """Called if nothing was written, with the reason if it is the step's own failure: the tree must be discarded."""
 
 
 class Committer:
@@ -57,20 +57,20 @@ class Committer:
         self._counters = counters
         self._batch_max = batch_max
         self._overlaps = overlaps
-        """Whether answers are worked on while the next batch is written: that pays where a server writes it."""
+        """Whether outcomes are answered while the next batch is written, which pays if the store is a server."""
         self._queue: deque[tuple[Change, Answer]] = deque()
         self._batch: list[tuple[Change, Answer]] = []
-        """What the store was given last."""
+        """The batch that the store was given last."""
         self._pump: asyncio.Task[None] | None = None
         self._transactions: set[asyncio.Task[None]] = set()
         self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
-        """By journal: what waits for the transaction of a step."""
+        """By journal: changes that wait for the outcome of a step's transaction."""
         self._retry = CommitRetry(store, counters=counters, waiting=lambda: len(self._queue) + 1)
         self._is_abandoned = False
 
     @property
     def trouble(self) -> str:
-        """Why the store refuses at the moment; empty when all is well."""
+        """Why the store refuses at the moment, or empty."""
         return self._retry.trouble
 
     def submit(self, change: Change, answer: Answer) -> None:
@@ -99,8 +99,7 @@ class Committer:
     def submit_within(self, within: Within) -> None:
         """Commit a change in the transaction of a step.
 
-        What its tree has said before and the store has not been given yet goes along. What it says from now on waits
-        for the outcome.
+        Changes of its tree that are still in the queue are committed with it. Later ones wait for the outcome.
         """
         if self._is_abandoned:
             return
@@ -109,7 +108,7 @@ class Committer:
             self._held[journal].append(within)
             return
         self._held[journal] = []
-        # What the store has been given and not answered may be refused, and what stands in its place then is not ours.
+        # A change that the store has and has not answered may be refused, and then another worker's row has its seq.
         given = [change for change, _ in self._batch if change.journal == journal]
         behind = given[-1].rows[-1] if given else None
         self._spawn(self._run_within(within, self._take_queued(journal), behind))
@@ -119,7 +118,7 @@ class Committer:
         return await self._store.begin(seconds_max=seconds_max)
 
     def roll_back(self, transaction: Transaction) -> None:
-        """Nobody wants what a step wrote."""
+        """Roll back what a step wrote, without waiting for it."""
         self._spawn(rolled_back(transaction))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -145,7 +144,7 @@ class Committer:
             return await within.transaction.commit(changes, behind=behind)
         except CommitUnknownError:
             self._counters.unknowns += 1
-            # All of it is there or nothing is, so that the last one speaks for all.
+            # All of the changes were written or none, so that the last one stands for all.
             found = await self._retry.read_back([within.change], [0])
             self._retry.say_well()
             if not found:
@@ -165,7 +164,7 @@ class Committer:
             self._count(entries, outcomes)
             self._answer(entries, outcomes)
         else:
-            # Nothing was written, and what the step wrote is lost. What was said before it is as true as ever.
+            # Nothing was written, and what the step wrote is lost. The earlier changes do not depend on it.
             within.void(reason)
             self._refuse_rest(journal)
             self._queue.extendleft(reversed(entries[:-1]))
@@ -184,21 +183,21 @@ class Committer:
     # -- Stopping --------------------------------------------------------------------------------------------
 
     def gather(self) -> None:
-        """Write whatever comes from now on in as few batches as it fits: nobody has anything to do meanwhile."""
+        """Write what comes from now on in as few batches as possible: the worker stops, and overlap gains nothing."""
         self._overlaps = False
 
-    async def drain(self, *, patience_seconds: float, silence_seconds: float = math.inf) -> bool:
-        """Wait until everything submitted so far has its outcome; False if the store is away for longer than this, or
-        does not even refuse for `silence_seconds`."""
+    async def drain(self, *, outage_seconds_max: float, silence_seconds: float = math.inf) -> bool:
+        """Wait until everything submitted so far has its outcome; False if the store is away for longer than
+        `outage_seconds_max`, or has not answered at all after `silence_seconds`."""
         loop = asyncio.get_running_loop()
         silent_at = loop.time() + silence_seconds
         while self._pump is not None or self._transactions:
             busy = [self._pump, *self._transactions]
             await asyncio.wait([task for task in busy if task is not None], timeout=DRAIN_LOOK_SECONDS)
-            # The last answers were scheduled before the pump ended; let them be heard.
+            # The last answers were scheduled before the pump ended: one turn of the loop calls them.
             await asyncio.sleep(0)
-            patience_seconds -= DRAIN_LOOK_SECONDS
-            if self.trouble and patience_seconds <= 0:
+            outage_seconds_max -= DRAIN_LOOK_SECONDS
+            if self.trouble and outage_seconds_max <= 0:
                 return False
             if loop.time() >= silent_at:
                 return False
@@ -227,7 +226,7 @@ class Committer:
                     outcomes = [outcomes[place] for place in where]
                 self._count(batch, outcomes)
                 unanswered = batch, outcomes
-                # A conflict is told first: what its tree has said since must not reach the store.
+                # A conflict is answered first: the later changes of its tree must not reach the store.
                 if self._overlaps and self._queue and Outcome.CONFLICT not in [outcome for outcome, _ in outcomes]:
                     continue
                 loop.call_soon(self._answer, *unanswered)
@@ -238,8 +237,8 @@ class Committer:
             self._pump, self._batch = None, []
 
     def _size_of_batch(self, previous: int) -> int:
-        """How many changes the next batch takes. Half of those that move: while the store writes one half, the answers
-        to the other half are worked on, and neither waits for the other."""
+        """How many changes the next batch takes. If batches overlap, half of those that are waiting or were just
+        written: while the store writes one half, the worker handles the outcomes of the other."""
         if not self._overlaps:
             return min(len(self._queue), self._batch_max)
         half = (len(self._queue) + previous + 1) // 2
@@ -248,7 +247,7 @@ class Committer:
     async def _meanwhile(
         self, committing: Coroutine[Any, Any, list[tuple[Outcome, int]]], answering: BatchOutcomes
     ) -> list[tuple[Outcome, int]]:
-        """Give a batch to the store, and tell the answers to the one before as soon as it is on its way."""
+        """Give a batch to the store, and answer the one before as soon as the store has it."""
         loop = asyncio.get_running_loop()
         commit = loop.create_task(committing, name="outlive-commit")
         try:
@@ -266,13 +265,14 @@ class Committer:
         for (change, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
             try:
                 answer(outcome, journal)
-            except Exception:  # The others have to hear their answers.
-                log.exception("an answer of the committer was not understood")
+            except Exception:  # The others must be answered too.
+                log.exception("the outcome of a change could not be handled")
             if outcome is Outcome.CONFLICT and change.journal:
                 self._refuse_rest(change.journal)
 
     def _refuse_rest(self, journal: int) -> None:
-        """A change was refused: so is what its tree has said since. It will say no more, now that it knows."""
+        """A change was refused, so refuse the later ones of its tree. The worker has discarded the tree, and
+        no more will follow."""
         refused: list[tuple[Change, Answer]] = []
         for entry in [*self._take_queued(journal), *self._held.pop(journal, ())]:
             if isinstance(entry, Within):
@@ -303,7 +303,7 @@ class Committer:
 
 
 async def rolled_back(transaction: Transaction) -> None:
-    """Roll a transaction back; a store that is away has done so."""
+    """Roll a transaction back; if the store is away, the transaction has ended with the connection."""
     with suppress(StoreUnavailableError):
         await transaction.rollback()
 

@@ -1,8 +1,8 @@
 """Gives batches to a store until every change has an outcome, however long that takes.
 
 A store that is down is not a failure of any run: the batch is kept and tried again with back-off. A commit whose
-outcome is unknown is read back and compared, row by row, before anyone hears of it. A batch that the store refuses for
-a reason of its own is tried change by change, so that nobody suffers for another's.
+outcome is unknown is read back and compared, row by row, before it is answered. A batch that the store refuses for
+another reason is tried change by change, so that one bad change does not affect the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from outlive.telemetry import Counters, log
 BACKOFF_FIRST_SECONDS = 0.05
 BACKOFF_MAX_SECONDS = 5.0
 REFUSALS_MAX = 5
-"""How often a change that the store refuses for a reason of its own is tried before its run is given up here."""
+"""How often a change that the store refuses, though it is up, is tried before its tree is discarded."""
 
 
 class CommitRetry:
@@ -30,10 +30,10 @@ class CommitRetry:
         self._waiting = waiting
         """How many changes wait, for the log."""
         self.trouble = ""
-        """Why the store refuses at the moment; empty when all is well."""
+        """Why the store refuses at the moment, or empty."""
 
     async def commit(self, changes: list[Change], *, is_doubtful: bool = False) -> list[tuple[Outcome, int]]:
-        """The outcomes of changes; `is_doubtful` if an earlier try may have arrived without our hearing of it."""
+        """The outcomes of changes; `is_doubtful` if an earlier try may have been written without an answer."""
         pause, refusals = BACKOFF_FIRST_SECONDS, 0
         known: dict[int, tuple[Outcome, int]] = {}
         while True:
@@ -54,7 +54,7 @@ class CommitRetry:
             except StoreUnavailableError as error:
                 await self._say(error, pause)
             except Exception as error:
-                # Not the store's state but something in the batch. Nobody may suffer for another's change.
+                # Not the store's state but something in the batch: commit each change alone, so that only one fails.
                 await self._say(error, pause)
                 if len(open_) > 1:
                     known |= {
@@ -63,13 +63,13 @@ class CommitRetry:
                     break
                 refusals += 1
                 if refusals == REFUSALS_MAX:
-                    log.error("a change of journal %d is given up: %s", changes[0].journal, error)
+                    log.error("a change of journal %d is discarded: %s", changes[0].journal, error)
                     known[0] = Outcome.CONFLICT, changes[0].journal
                     break
             else:
                 known |= dict(zip(open_, outcomes, strict=True))
                 if is_doubtful:
-                    # What was not to be found may have arrived since, and be in its own way now.
+                    # A change that was not found may have been written since, and conflicts with itself now.
                     lost = [index for index in open_ if known[index][0] is Outcome.CONFLICT]
                     known |= await self.read_back(changes, lost)
                 break
@@ -92,7 +92,7 @@ class CommitRetry:
             except StoreUnavailableError as error:
                 await self._say(error, BACKOFF_MAX_SECONDS / 5)
             except Exception as error:
-                # Something in what stands there. Whoever cannot know is refused: that is read anew, by their run only.
+                # The rows cannot be read. The change is refused, so that its tree alone is rebuilt from its journal.
                 await self._say(error, BACKOFF_FIRST_SECONDS * 2**refusals)
                 refusals += 1
                 if refusals == REFUSALS_MAX:
@@ -108,7 +108,7 @@ class CommitRetry:
         await Wakeup().sleep(pause)  # One for each call: several may wait for the store at once.
 
     def say_well(self) -> None:
-        """The store has answered: if it was away, that is over."""
+        """The store has answered: log it, if it was away before."""
         if self.trouble:
             log.warning("the store is back; nothing was lost")
             self.trouble = ""
@@ -117,9 +117,9 @@ class CommitRetry:
 async def find_outcome(store: Store, change: Change) -> tuple[Outcome, int] | None:
     """What became of a change whose commit was never answered: its outcome, or None if it was not written.
 
-    Only reading can tell. The rows of the change are compared with those that stand in their place: no other writer has
-    equal ones, because a row is sealed with the nonce of its tree, and says who made it and when. A change that forgets
-    leaves only its rows from the snapshot on.
+    The rows of the change are compared with those that have their seqs in the journal: no other writer has equal ones,
+    because a row is sealed with the nonce of its tree, and says who made it and when. A change that forgets leaves only
+    its rows from the snapshot on.
     """
     journal = change.journal
     if journal == 0:
@@ -128,7 +128,7 @@ async def find_outcome(store: Store, change: Change) -> tuple[Outcome, int] | No
         if run is None:
             return None
         if run.nonce != root.nonce:
-            # Another tree has the id; or this one had it, and has gone on as the next generation.
+            # Another tree has the id, or this tree had it and has continued as the next generation.
             run = await store.find_run(generation_id(root.id, 1))
             if run is None or run.nonce != root.nonce:
                 return Outcome.CONFLICT, 0
@@ -138,6 +138,6 @@ async def find_outcome(store: Store, change: Change) -> tuple[Outcome, int] | No
     if not rows:
         return None
     if change.journal == 0 and rows[0][0] > kept[0][0]:
-        # It has gone on since, and has forgotten how it began. That it is there says enough.
+        # It has gone on since and has forgotten its first rows; that it exists is enough.
         return Outcome.COMMITTED, journal
     return (Outcome.COMMITTED if rows == kept else Outcome.CONFLICT), journal

@@ -101,10 +101,10 @@ class Gate:
         if guard is not None and guard.limit is not None and not self._is_closed:
             self._spawn(self._give_back(guard, guard.limit, command))
 
-    async def close(self, *, patience_seconds: float) -> None:
+    async def close(self, *, timeout_seconds: float) -> None:
         """Stop. What is on its way to the store gets there, if that does not take too long."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=patience_seconds)
+            await asyncio.wait(self._tasks, timeout=timeout_seconds)
         self.abandon()
 
     def abandon(self) -> None:

@@ -1,8 +1,8 @@
 """Brings due runs and their messages to the worker.
 
-One question to the store brings everything that is due: new runs, timers, retries, signals, cancels and orphans.
-Between two questions it sleeps until the next known wake-up, a ring of the bell (something in this process made a run
-due), or the poll interval, which is the truth for everything that other processes do.
+One query brings everything that is due: new runs, timers, retries, signals, cancels and orphans. Between two queries
+the claimer sleeps until the next known wake-up, until something in this process has made a run due, or for the poll
+interval, after which it finds what other processes have made due.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from outlive.errors import CommitUnknownError, OutliveError, StoreMovedError, St
 from outlive.telemetry import log, run_fields
 
 DOUBT_SECONDS = 60.0
-"""How long after a claim that was never answered it may still arrive: so long it is looked for again and again."""
+"""How long a claim that was never answered may still take effect: for so long the claimer looks for its trees."""
 DOUBT_LOOK_SECONDS = 2.0
 REPLAYS_PER_TURN_MAX = 50
 """Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
 
 NO_LIMIT = 2**62
-"""For what a run waits for: however many messages of others wait for it, it must hear of that."""
+"""For the end of a run that a tree waits for: it is delivered however full the inbox of the tree is."""
 RECONCILE_SECONDS = 30.0
-"""How often what is held here is compared with what the store says, without anybody having asked for it."""
+"""How often the trees in memory are compared with the store without a request."""
 
 
 class Claimer:
-    """The pulse of a worker."""
+    """Claims for one session."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Claimer:
         rescuer: Rescuer,
         definitions: list[str],
         poll_seconds: float,
-        give_up: Callable[[str], None],
+        end_session: Callable[[str], None],
     ) -> None:
         self._store = store
         self._worker = worker
@@ -80,15 +80,15 @@ class Claimer:
         self._pace = OrphanPace(environment.recovery, clock=self._clock, room_max=self._limits.runs_active_max)
         self._definitions = definitions
         self._poll_seconds = poll_seconds
-        self._give_up = give_up
-        """Ends the session, because the store can never answer again."""
+        self._end_session = end_session
+        """Called when the store can never answer again."""
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._next_wake_at: int | None = None
         self._has_more = False
         self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS
         self._doubt_until = self._doubt_at = 0.0
-        """A claim that was never answered may also still happen: until when to think of that, and when next."""
+        """A claim that was never answered may still take effect: until when to look for its trees, and when next."""
         self._may_have_orphans = False
         """Whether the last look ended because it had all the orphans that one claim may take."""
 
@@ -111,7 +111,7 @@ class Claimer:
             self._task = None
 
     def abandon(self) -> None:
-        """Die in the middle of whatever it does."""
+        """Stop in the middle of a claim, as a killed process does."""
         if self._task is not None:
             self._task.cancel()
 
@@ -122,7 +122,7 @@ class Claimer:
                 await self.run_once()
                 trouble = False
             except StoreMovedError as error:
-                self._give_up(str(error))
+                self._end_session(str(error))
             except StoreUnavailableError as error:
                 if not trouble:
                     log.error("%s; claiming goes on when it is back", error)
@@ -142,7 +142,7 @@ class Claimer:
         return pause
 
     async def run_once(self) -> int:
-        """Take what is due; how many trees that were."""
+        """Claim what is due; how many trees were claimed."""
         await self._rescuer.look_when_due()
         if self._clock.monotonic() >= self._reconcile_at:
             self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS * (0.75 + self._clock.random() / 2)
@@ -151,7 +151,7 @@ class Claimer:
         claims: list[Claim] = []
         self._next_wake_at, self._may_have_orphans = None, False
         if self._requests.is_suspicious:
-            await self._disown_strays()
+            await self._discard_strays()
         if self._requests.is_unsure or self._is_in_doubt():
             claims = await self._find_unheld()
             self._counters.runs_reclaimed += len(claims)
@@ -187,13 +187,14 @@ class Claimer:
         self._may_have_orphans = 0 < orphans == orphans_max and not self._pace.is_spent
         return answer
 
-    async def _disown_strays(self) -> None:
-        """Let go of trees that the store gives to another: their steps need not run on until a commit is refused."""
-        # What is held now, and then what the store says: whatever is taken in meanwhile is not judged by old news.
+    async def _discard_strays(self) -> None:
+        """Discard trees that another worker owns by what the store says, so that their steps stop before a commit is
+        refused."""
+        # First what is held, then what the store says: a tree that is taken in meanwhile is not judged by an old row.
         held = self._worker.trees.stored()
         runs = await self._store.find_runs([live.id for live in held])
-        await _in_callback(partial(self._worker.disown_strays, held, runs))
-        # Only now: whoever could not be asked must be asked again.
+        await _in_callback(partial(self._worker.discard_strays, held, runs))
+        # Only now: if the store did not answer, the claimer asks again.
         self._requests.is_suspicious = False
 
     def _is_in_doubt(self) -> bool:
@@ -204,9 +205,9 @@ class Claimer:
         return True
 
     async def _find_unheld(self) -> list[Claim]:
-        """Claim the trees that the store says are ours and that nobody here knows of: a claim was never answered, or
-        they were given up."""
-        # Cleared first: whoever is unsure while this is on its way is not heard by it.
+        """Claim the trees that are ours in the store and not in memory: a claim was never answered, or the worker
+        discarded them."""
+        # Cleared first: this query does not answer a request that comes while it is under way.
         self._requests.is_unsure = False
         try:
             return await self._read_unheld()
@@ -220,12 +221,12 @@ class Claimer:
         while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=before):
             ours += page
             before = page[-1].created_at, page[-1].id
-        # One that was claimed while something else moved under its id is found when that has gone: not now, but soon.
+        # A tree that was claimed while another one moved under its id is claimed by the next query, when that has gone.
         self._requests.is_unsure |= any(self._worker.trees.is_behind(run) for run in ours)
         unheld = {run.id: run for run in ours if not self._worker.trees.moves(run.id)}
         journals = await self._store.read_journals([run.journal for run in unheld.values()])
-        # Looked at twice: one that was let go of while the first answer was on its way is nobody's in the second. And
-        # if it is ours by the same claim before and after its journal was read, that ends with nobody else's.
+        # Asked twice: a tree that this worker released while the first answer was under way has no owner in the second.
+        # And if it is ours by the same claim before and after its journal was read, no other worker has written to it.
         again = await self._store.find_runs(list(unheld))
         wanted_again = [
             reclaiming(run, journals[run.journal], worker_id=self._worker.id, at=self._store.now())
@@ -243,16 +244,16 @@ class Claimer:
         ]
 
     async def _revive(self, claims: list[Claim]) -> None:
-        # Taken out of the cache now, so that it cannot be evicted while the others are read.
+        # Taken out of the cache now, so that they cannot be evicted while the journals of the others are read.
         hot = {claim.run.journal: self._worker.trees.take(claim) for claim in claims}
         try:
             found = await self._read(hot)
         except BaseException:
-            # They are ours in the store and nowhere here: they must be found again.
+            # They are ours in the store and not in memory: the next query must find them.
             self._requests.is_unsure = True
             for live in hot.values():
                 if live is not None:
-                    live.drop()
+                    live.discard()
             raise
         for start in range(0, len(claims), REPLAYS_PER_TURN_MAX):
             await _in_callback(partial(self._hand_over, claims[start : start + REPLAYS_PER_TURN_MAX], hot, found))
@@ -267,17 +268,17 @@ class Claimer:
         for claim in claims:
             try:
                 self._worker.revive(claim, hot[claim.run.journal], found)
-            except Exception:  # Nobody else's run may be lost for it.
+            except Exception:  # The other claimed runs go on.
                 extra = run_fields(claim.run.id, claim.run.workflow)
                 log.exception("run %s could not be taken in", claim.run.id, extra=extra)
-                # Not half of it: it is looked for among those that nobody here holds.
-                self._worker.disown(claim.run.journal)
+                # Nothing of it stays in memory, and the next query finds it.
+                self._worker.discard_tree(claim.run.journal)
                 self._requests.is_unsure = True
 
     async def _bring_ends(self) -> None:
-        """Tell trees of detached runs that will not do so themselves: they have ended, or belong to somebody else."""
+        """Send trees the ends of detached runs that will not send them: they have ended, or another tree has the id."""
         while self._requests.lookups:
-            # Taken off the list only when it is answered: a store that is away must be asked again.
+            # Taken off the list only when the store has answered: if it is away, the claimer asks again.
             live, run_ids = self._requests.lookups[0]
             now_at, asker = self._clock.now(), live.execution
             runs = await self._store.find_runs(run_ids)
@@ -293,7 +294,7 @@ class Claimer:
 
     async def _bring_mail(self, just_claimed: set[int]) -> None:
         found = [journal for journal in await self._store.find_mail(self._worker.id) if journal not in just_claimed]
-        # Looked at before the inbox is read, so that whatever was taken from it until now is gone from it.
+        # Asked before the inbox is read, so that the messages that a tree has taken until now are gone from it.
         journals = [journal for journal in found if self._worker.trees.takes_mail(journal)]
         if not journals:
             return

@@ -3,8 +3,8 @@
 The event loop may stall (a sync call in an async step, a long replay); the lease must not depend on it. Every third of
 the lease the keeper renews it. If it cannot prove a renewal within the lease less a margin, counted from when the last
 successful renewal was *sent*, it fences the worker: others may own its runs by now. The margin is for the time between
-looking at the clock and acting on it. Safety does not hang on any of this (the journal's compare-and-swap does that);
-it only keeps two workers from doing the same work for long.
+looking at the clock and acting on it. Safety does not depend on it (the journal's compare-and-swap ensures that); it
+only keeps two workers from doing the same work for long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from outlive.telemetry import log
 BEATS_PER_LEASE = 3
 MARGIN_SHARE = 0.15
 PAUSE_SECONDS_MAX = 3600.0
-"""A lease for ever is renewed all the same; and no system can wait for ever with a time-out."""
+"""A lease without end is renewed too, and no system accepts an endless timeout."""
 
 
 class LeaseKeeper:
@@ -45,7 +45,7 @@ class LeaseKeeper:
         self._loop = asyncio.get_running_loop()
         self._stop: Callable[[], None] | None = None
         self._is_over = False
-        """Nobody wants to hear of this session any more: an answer that is on its way says nothing."""
+        """Whether the session has ended: an answer that is still under way is ignored."""
         self._lease = lease
         self._lease.until = self._trusted_from(asked_at)
 
@@ -59,8 +59,9 @@ class LeaseKeeper:
         if self._stop is not None:
             self._stop()
 
-    def give_up(self, reason: str) -> None:
-        """Let the lease run out, as if it were lost already. Any thread may say so; only the first is heard."""
+    def end_session(self, reason: str) -> None:
+        """Treat the lease as lost: fence the worker, and let the lease run out. Any thread may call this; only the
+        first call counts."""
         if self._is_over:
             return
         self.stop()
@@ -72,7 +73,7 @@ class LeaseKeeper:
         return self._clock.monotonic() < self._lease.until
 
     def beat_once(self) -> str:
-        """Renew the lease; empty, or why it must be taken for lost."""
+        """Renew the lease; empty, or why it must be treated as lost."""
         if not self.is_trusted():
             return "it was not renewed in time"
         sent_at = self._clock.monotonic()
@@ -88,19 +89,19 @@ class LeaseKeeper:
             return "the lease was renewed too late"
         self._lease.until = self._trusted_from(sent_at)
         if self._is_over:
-            self._lease.until = 0.0  # Given up at this very moment.
+            self._lease.until = 0.0  # The session was ended while the renewal was under way.
         return ""
 
     def _trusted_from(self, sent_at: float) -> float:
         return sent_at + self._lease_seconds * (1 - MARGIN_SHARE)
 
     def _beats(self) -> Generator[float, None, None]:
-        """The loop: how long to wait before each renewal. Whoever drives it may be a thread, or a simulation."""
+        """The loop: how long to wait before each renewal. A thread drives it, or a simulation."""
         pause = min(self._lease_seconds / BEATS_PER_LEASE, PAUSE_SECONDS_MAX)
         lost = ""
         try:
             while not lost:
-                # Not beyond the time for which the lease is certain: a keeper that cannot renew has to say so in time.
+                # Not beyond the time for which the lease is certain: a keeper that cannot renew must fence in time.
                 yield max(0.0, min(pause, self._lease.until - self._clock.monotonic()))
                 lost = self.beat_once()
         except Exception as error:
@@ -112,6 +113,6 @@ class LeaseKeeper:
             self._say_lost(lost)
 
     def _say_lost(self, reason: str) -> None:
-        log.error("this worker has lost its lease (%s); it lets go of its runs", reason)
+        log.error("this worker has lost its lease (%s); it discards its runs", reason)
         with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
             self._loop.call_soon_threadsafe(self._fence, reason)

@@ -1,8 +1,8 @@
 """How many orphans a worker may take now.
 
-When a machine dies its runs are wanted back soon, but not at the price of everything else. So orphans come at a bounded
-rate, and leave room: a tenth of every claim goes to others, if there are others, and a tenth of what the worker can
-hold is never filled with orphans. When a worker starts it has nothing else to do yet, and takes more of them at once.
+When a machine dies its runs should go on soon, but not at the cost of all others. So orphans come at a bounded rate and
+leave room: a tenth of every claim is for other runs, if any are due, and a tenth of what the worker can hold is never
+filled with orphans. A worker that starts has nothing else to do yet and takes more of them at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from outlive._model.recovery import Recovery
 from outlive._runtime.clock import Clock
 
 SHARE_OF_OTHERS = 10
-"""One in so many places is not for orphans."""
+"""One place in this many is not for orphans."""
 
 
 class OrphanPace:
@@ -27,7 +27,7 @@ class OrphanPace:
         """When the next allowance comes; None while nothing of this one was used."""
 
     def allowance(self, *, limit: int, room: int) -> int:
-        """How many orphans a claim of `limit` runs may take, when there is room for so many."""
+        """How many orphans a claim of `limit` runs may take, when there is room for `room` runs."""
         if not self._recovery.enabled:
             return 0
         if self._next_at is not None and self._clock.monotonic() >= self._next_at:
@@ -35,13 +35,13 @@ class OrphanPace:
         return max(0, min(self._left, room - self._reserve, limit - limit // SHARE_OF_OTHERS))
 
     def took(self, orphans: int, *, asked: int) -> None:
-        """A claim that might take `asked` orphans has brought so many."""
+        """A claim that could take `asked` orphans took `orphans`."""
         self._left -= orphans
         if self._is_starting and (orphans < asked or not self._left):
             self._is_starting = False
             taken = self._recovery.orphans_at_start_max - self._left
             self._left = max(0, self._recovery.orphans_per_check_max - taken)
-        # Not only if this claim has brought some: what a start took counts, also if its last claim found nothing.
+        # Also if this claim took none: what the first claims of a session took counts too.
         is_used = self._left < self._recovery.orphans_per_check_max
         if is_used and self._next_at is None and not self._is_starting:
             spread = 0.75 + self._clock.random() / 2

@@ -16,31 +16,31 @@ class ClaimRequests:
     def __init__(self) -> None:
         self.wakeup = Wakeup()
         self.lookups: list[tuple[LiveTree, list[str]]] = []
-        """Trees, and the runs that they started detached and that may not tell them of their end."""
+        """Trees, and the runs that they started detached and that may not send them their end."""
         self.is_unsure = False
         """Whether the store may give this worker trees that are nowhere in its memory."""
         self.is_suspicious = False
-        """Whether others may own what is in memory here."""
+        """Whether other workers may own trees that are in memory here."""
         self.is_hungry = False
-        """Whether the last look ended for want of room."""
+        """Whether the last claim was as large as the room allowed, so that more may be due."""
 
     def look(self) -> None:
         """Something may be due: look now."""
         self.wakeup.ring()
 
     def look_for_unheld(self) -> None:
-        """A tree was thrown away here: see whether the store agrees that it is not ours."""
+        """A tree was discarded here: see whether it is still ours in the store."""
         self.is_unsure = True
         self.wakeup.ring()
 
     def reconcile(self) -> None:
-        """Compare what is in memory here with what the store says is ours: what is ours and nowhere here is claimed
-        again, and what is here and no longer ours is discarded."""
+        """Compare the trees in memory with the store: claim again what is ours and not in memory, and discard what is
+        in memory and no longer ours."""
         self.is_suspicious = True
         self.look_for_unheld()
 
     def look_up(self, live: LiveTree, run_ids: list[str]) -> None:
-        """See whether runs that a tree started detached will tell it of their end."""
+        """See whether runs that a tree started detached will send it their end."""
         self.lookups.append((live, run_ids))
         self.wakeup.ring()
 

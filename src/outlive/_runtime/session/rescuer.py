@@ -1,9 +1,9 @@
 """Ends the sessions of workers that have died, so that their runs are due now and not when a lease has run out.
 
-A session is over in the store when its worker says so, or when its lease has run out. A killed process says nothing;
-but often somebody can see that it is gone: a neighbour on the same machine, an etcd, or the worker itself when it comes
-back under the name it had. Whoever sees it ends the session, and everything that hung on it is claimed like anything
-else that is due. To be wrong about it costs the wronged worker its session and nobody a journal.
+A session ends in the store when its worker ends it, or when its lease has run out. A killed process ends nothing, but
+often another one can see that it has died: a worker on the same machine, an etcd, or the worker itself when it starts
+again under the same name. That one ends the session, and its runs are claimed like any others that are due. If it was
+wrong, the other worker loses its session and no journal is harmed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Rescuer:
         self._clock = clock
         self._counters = counters
         self._is_named = is_named
-        """Whether the name is this worker's alone, so that an older session of the name is its own former life."""
+        """Whether no other worker has the name, so that an older session of the name is its own earlier one."""
         self._look_at = clock.monotonic()
         self._has_looked = False
         self._trouble = False
 
     def watch(self, ring: Callable[[], None]) -> None:
-        """Look at once whenever a session may have died; `ring` wakes whoever calls `look_when_due`."""
+        """Look at once when a worker may have died; `ring` wakes the caller of `look_when_due`."""
 
         def look_now() -> None:
             self._look_at = self._clock.monotonic()
@@ -43,7 +43,7 @@ class Rescuer:
         self._leases.watch(look_now)
 
     async def look_when_due(self) -> None:
-        """End the sessions of the dead, if it is time to look for them."""
+        """End the sessions of workers that have died, if it is time to look for them."""
         if self._clock.monotonic() < self._look_at:
             return
         # A little spread, so that the workers of a fleet do not look in step.
@@ -57,16 +57,16 @@ class Rescuer:
                 await self._leases.release_all(worker.id)
                 self._counters.sessions_ended += 1
         except StoreMovedError:
-            raise  # The session ends of it, and says so.
+            raise  # The claimer ends the session for it.
         except StoreUnavailableError as error:
             if not self._trouble:
-                log.error("%s; nobody can be seen to have died before it is back", error)
+                log.error("%s; workers that have died are not noticed before it is back", error)
             self._trouble = True
         else:
             self._has_looked, self._trouble = True, False
 
     async def _find_former(self) -> list[WorkerInfo]:
-        """The sessions that this worker had when it lived before."""
+        """The sessions of earlier processes of this worker."""
         return [
             worker
             for worker in await self._leases.list_workers()

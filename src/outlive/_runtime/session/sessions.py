@@ -1,8 +1,8 @@
 """The sessions of a worker, one after the other: lease, claimer and worker are started and stopped in order.
 
-A session has an id of its own and one lease. When the lease is lost the session is over: everything in motion is thrown
-away (others may own it), and a new session begins as soon as the store answers. A worker id is never used twice, so
-nothing of an old session can be taken for the new one.
+A session has an id of its own and one lease. When the lease is lost the session is over: all trees are discarded (other
+workers may own them), and a new session begins as soon as the store answers. A worker id is never used twice, so that
+nothing of an old session can be mistaken for the new one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STORE_SECONDS = 4.0
 """How long after the grace a stop waits for the store: to release everything and to end the session."""
 SILENCE = "the store does not answer"
 STALLED_EXIT_CODE = 70
-"""What a worker process says when its event loop stood still: EX_SOFTWARE, so that whoever runs it starts it again."""
+"""The exit code of a worker process whose event loop was blocked: EX_SOFTWARE, so that its supervisor restarts it."""
 
 
 class WorkerOptions(NamedTuple):
@@ -50,7 +50,7 @@ class WorkerOptions(NamedTuple):
 
     name: str
     is_named: bool
-    """Whether the name is this worker's alone."""
+    """Whether no other worker has the name."""
     lease_seconds: float
     poll_seconds: float
     exits_when_stalled: bool
@@ -140,12 +140,12 @@ class WorkerSessions:
         self._watchdog = Watchdog(
             clock=self._clock,
             counters=self._counters,
-            patience_seconds=max(lease_seconds, STALL_SECONDS),
-            give_up=partial(self._on_stall, self._keeper),
+            stall_seconds_max=max(lease_seconds, STALL_SECONDS),
+            end_session=partial(self._on_stall, self._keeper),
         )
         self._watchdog.start()
-        # Only at first: a later session follows one that this process has ended itself. The worker that has the name
-        # then is another one, which would do the same to us, and so on for ever.
+        # Only in the first session: a later one follows a session that this process has ended itself. A worker that has
+        # the name then is another process, and the two would end each other's sessions for ever.
         is_named = self._options.is_named and self._renewal is None
         self._claimer = Claimer(
             self._environment,
@@ -155,7 +155,7 @@ class WorkerSessions:
             rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=is_named),
             definitions=definitions,
             poll_seconds=self._options.poll_seconds,
-            give_up=self._keeper.give_up,
+            end_session=self._keeper.end_session,
         )
         self._claimer.start()
 
@@ -171,25 +171,25 @@ class WorkerSessions:
         """Whether a root run is in motion here and its end will be announced."""
         return self._worker is not None and self._worker.trees.moves(run_id)
 
-    def disown(self, journal: int) -> None:
-        """A tree was ended from outside: what runs of it here stops."""
+    def discard_tree(self, journal: int) -> None:
+        """A client has ended a tree: stop what runs of it here."""
         if self._worker is not None:
-            self._worker.disown(journal)
+            self._worker.discard_tree(journal)
 
     def ring(self) -> None:
         """Something may be due."""
         self._requests.look()
 
     def reconcile(self) -> None:
-        """See soon whether the store and this worker agree about what is whose, and heal what is not so."""
+        """Compare the trees in memory with the store soon. See `ClaimRequests.reconcile`."""
         self._requests.reconcile()
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Claim nothing more, let steps finish for a while, release everything, end the session.
 
         A store that does not answer is waited for until `STORE_SECONDS` after the grace and no longer, because a
-        supervisor that has sent SIGTERM sends SIGKILL before long. If this is cancelled there is no time for the grace:
-        everything is dropped where it is, and the session ends all the same.
+        supervisor that has sent SIGTERM sends SIGKILL before long. If this is cancelled there is no grace: everything
+        stops where it is, and the session is ended in the store.
         """
         self._is_stopping = True
         graced_until = self._clock.monotonic() + grace_seconds
@@ -200,14 +200,14 @@ class WorkerSessions:
         except TimeoutError:
             self.abandon()
             self._say_not_ended(self._committer.trouble or SILENCE)
-        except (Exception, asyncio.CancelledError):  # Not GeneratorExit: a coroutine that is thrown away cannot wait.
+        except (Exception, asyncio.CancelledError):  # Not GeneratorExit: a coroutine that is closed cannot wait.
             self.abandon()
             await self._end_sessions_at_once()
             raise
-        # Last, because no other worker waits for observers and breakers, as they do for the runs.
+        # Last, because other workers wait for the runs, and for observers and breakers they do not.
         left_seconds = graced_until + STORE_SECONDS - self._clock.monotonic()
-        await self._observer_calls.close(patience_seconds=min(grace_seconds, left_seconds - CANCEL_SECONDS))
-        await self._gate.close(patience_seconds=min(grace_seconds, left_seconds))
+        await self._observer_calls.close(timeout_seconds=min(grace_seconds, left_seconds - CANCEL_SECONDS))
+        await self._gate.close(timeout_seconds=min(grace_seconds, left_seconds))
 
     async def _end_sessions_at_once(self) -> None:
         try:
@@ -218,7 +218,7 @@ class WorkerSessions:
 
     async def _try_to_end_sessions(self) -> None:
         try:
-            # More than one if it stops while a session that was lost is being followed by another.
+            # More than one if the worker stops while a new session is replacing a lost one.
             await self._end_sessions()
         except StoreUnavailableError as error:
             self._say_not_ended(str(error))
@@ -237,16 +237,16 @@ class WorkerSessions:
         worker.stop()
         claiming = own_task(claimer.stop(), name="outlive-claimer-stop")
         await self._wait_for_steps(worker, graced_until)
-        # A claim may wait for the transaction of a step, because SQLite has one writer: so the step ends first.
+        # The steps first: a claim may wait for the transaction of a step, because SQLite has one writer.
         worker.cancel_steps()
         await asyncio.wait([claiming])
         while worker.has_outcomes:
-            # A step that has returned is not to be called again by whoever takes its run over.
+            # The worker that takes the run over must not call a step again that has returned.
             await Wakeup().sleep(GRACE_LOOK_SECONDS)
         if not self._committer.trouble:
             self._committer.gather()
             worker.release_all()
-            await self._committer.drain(patience_seconds=STORE_SECONDS)
+            await self._committer.drain(outage_seconds_max=STORE_SECONDS)
         self._stop_beating()
         worker.close()
 
@@ -267,11 +267,11 @@ class WorkerSessions:
 
     @property
     def steps_running(self) -> int:
-        """Attempts that run now, also those that nobody waits for any more."""
+        """Attempts that run now, also those whose outcome no run waits for."""
         return 0 if self._worker is None else self._worker.steps_running
 
     def abandon(self) -> None:
-        """Die, as a killed process does: nothing is released and nothing is written, the session just goes silent."""
+        """Stop as a killed process does: nothing is released, nothing is written, and the lease runs out."""
         self._is_stopping = True
         self._gate.abandon()
         if self._renewal is not None:
@@ -288,7 +288,7 @@ class WorkerSessions:
     async def _wait_for_steps(self, worker: Worker, graced_until: float) -> None:
         while worker.steps_running and self._clock.monotonic() < graced_until:
             await Wakeup().sleep(GRACE_LOOK_SECONDS)
-        await self._committer.drain(patience_seconds=graced_until - self._clock.monotonic())
+        await self._committer.drain(outage_seconds_max=graced_until - self._clock.monotonic())
 
     def _stop_beating(self) -> None:
         for beating in (self._keeper, self._watchdog):
@@ -298,14 +298,14 @@ class WorkerSessions:
     # -- When the lease is lost ------------------------------------------------------------------------------
 
     def _on_stall(self, keeper: LeaseKeeper, reason: str) -> None:
-        """Called beside the event loop, which does not move: others must not wait for it."""
+        """Called on the watchdog's thread while the event loop is blocked: other workers must not wait for it."""
         if self._options.exits_when_stalled:
-            log.critical("%s; this process ends, and others go on with its runs", reason)
+            log.critical("%s; this process ends, and other workers go on with its runs", reason)
             os._exit(STALLED_EXIT_CODE)
-        keeper.give_up(reason)
+        keeper.end_session(reason)
 
     def _fence_session(self, worker: Worker, reason: str) -> None:
-        """A keeper has lost the lease of this worker. What it says may come late: the next session is not meant."""
+        """A keeper has lost the lease of this worker; if the next session has begun already, that is not affected."""
         if self._worker is worker:
             self._fence(reason)
 

@@ -1,13 +1,13 @@
-"""Notices that the event loop does not turn, says where it stands, and ends the session before that does harm.
+"""Notices that the event loop is blocked, logs where, and ends the session when that lasts as long as a lease.
 
 A sync call in an async step, or a workflow that computes for minutes, stops everything that this worker does, while the
-keeper goes on renewing the lease: nobody else may help, and nobody knows why. So the loop leaves a mark every moment,
-and somebody beside it looks at the mark. When it is old, the stacks of all threads go to the log: the line that blocks
-is among them. When it is as old as a lease, the worker is as good as dead: its session is given up, others take its
-runs over, and a worker process that has nothing else to do ends itself.
+keeper goes on renewing the lease: no other worker may take its runs, and no log says why. So the loop writes a mark
+four times a second, and a thread reads it. When the mark is old, the thread logs the stacks of all threads; the line
+that blocks is among them. When the mark is as old as a lease, the thread ends the session: other workers take the runs
+over, and a worker process that has nothing else to do ends itself.
 
-A process that was stopped as a whole (SIGSTOP, a laptop that slept) is another matter: whoever looks was stopped too,
-and sees it by being late. Then the lease has the say, and the loop gets the time to turn.
+If the whole process was stopped (SIGSTOP, a laptop that slept), the thread was stopped too and reads the mark late.
+Then the lease decides, and the loop gets the time to write its next mark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from outlive.telemetry import Counters, log
 
 MARK_SECONDS = 0.25
 STALL_SECONDS = 1.0
-"""Whoever blocks the loop for longer is named in the log."""
+"""Stacks are logged when the loop is blocked for longer."""
 FRAMES_MAX = 30
 
 
@@ -32,12 +32,12 @@ class Watchdog:
     """Watches one event loop."""
 
     def __init__(
-        self, *, clock: Clock, counters: Counters, patience_seconds: float, give_up: Callable[[str], None]
+        self, *, clock: Clock, counters: Counters, stall_seconds_max: float, end_session: Callable[[str], None]
     ) -> None:
         self._clock = clock
         self._counters = counters
-        self._patience_seconds = patience_seconds
-        self._give_up = give_up
+        self._stall_seconds_max = stall_seconds_max
+        self._end_session = end_session
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._marked_at = clock.monotonic()
@@ -78,8 +78,8 @@ class Watchdog:
                 reported_at = marked_at
                 self._counters.stalls += 1
                 log.error("the event loop has not turned for %.1f s; it stands here:\n%s", lag, self._stacks())
-            if lag >= self._patience_seconds:
-                self._give_up(f"the event loop has not turned for {lag:.1f} s")
+            if lag >= self._stall_seconds_max:
+                self._end_session(f"the event loop has not turned for {lag:.1f} s")
                 return
 
     def _stacks(self) -> str:

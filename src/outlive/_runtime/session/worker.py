@@ -1,4 +1,4 @@
-"""The worker: takes trees of runs in, moves them, and lets go of them.
+"""The worker: takes trees of runs in, moves them, and releases them.
 
     claimer --claims--> revive --replay--> [ LiveTree ] <-----------------------+
     client  --starts--> begin ----------------^   |                            |
@@ -8,8 +8,8 @@ A tree is held by at most one worker of a process, and begins here in one of two
 or claimed and rebuilt from its journal (or from memory, if it is still there just as the journal has it).
 
 Everything arrives as a plain callback on the worker's event loop: claims, outcomes of steps, alarms of timers, answers
-of the committer. Each ends in `settle`, which decides what the tree does next: commit what it has to say, wait hot for
-a near timer, suspend and leave memory, or end.
+of the committer. Each ends in `settle`, which decides what the tree does next: commit its draft, wait in memory for a
+near timer, suspend, or end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from outlive._runtime.tree.phase import TreePhase
 from outlive._runtime.tree.rebuilding import consume_requests, rebuild
 from outlive._runtime.tree.replay_notes import ReplayNotes
 from outlive._runtime.tree.resume_policy import ResumePolicy
-from outlive._runtime.tree.run_log import RunLog, tell_let_go, tell_taken_over
+from outlive._runtime.tree.run_log import RunLog, log_discarded, log_taken_over
 from outlive._runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
 from outlive._runtime.tree.trees import LiveTrees, is_stray
 from outlive._store.contract import Claim, Inbound, MessageKind, Outcome, Transaction
@@ -96,7 +96,7 @@ class Worker:
         self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
-    # -- What others ask -------------------------------------------------------------------------------------
+    # -- New trees -------------------------------------------------------------------------------------------
 
     @property
     def room(self) -> int:
@@ -106,7 +106,7 @@ class Worker:
         return max(0, self._limits.runs_active_max - len(self.trees))
 
     def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
-        """Create a tree and own it in one commit; `answer` hears of the outcome."""
+        """Create a tree and own it in one commit; `answer` is called with the outcome."""
         live = self._new_live(run_id, nonce=event.nonce, journal=0)
         if blobs:
             live.store_blobs(blobs)
@@ -117,9 +117,9 @@ class Worker:
             live.happen(msgspec.structs.replace(event, worker=self.id))
             self._rest(live)
         except Exception:
-            # The run must exist all the same; the worker that claims it will say what is wrong with it.
+            # The run must exist all the same; the worker that claims it will log what is wrong with it.
             log.exception("run %s could not be begun", run_id, extra=run_fields(run_id, event.workflow))
-            live.drop()
+            live.discard()
             self._committer.submit(birth(run_id, event, blobs), answer)
             return
         draft = live.take_draft()
@@ -129,20 +129,20 @@ class Worker:
 
     def _on_begun(self, live: LiveTree, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
         if outcome is Outcome.CONFLICT:
-            # The id is taken: no tree was lost by that.
+            # Another run has the id: this tree was never stored, so that there is nothing to look for.
             live.in_flight -= 1
             self.discard(live)
             answer(outcome, journal)
             return
         if draft.hook_calls:
-            live.call_hooks(draft)  # Before who starts it can see that it has ended.
+            live.call_hooks(draft)  # Before the caller of `start` can see that the run has ended.
         if live.phase is not TreePhase.GONE:
             self._counters.runs_started += 1
             self.trees.add(journal, live)
         answer(outcome, journal)
         self._on_committed(live, draft, outcome, journal)
         if live.phase is TreePhase.MOVING:
-            # Its timers count from its creation on, but nothing of it may move before that is durable.
+            # Its timers count from its creation, but may not fire before the creation is durable.
             self.settle(live)
 
     # -- Claims ----------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Worker:
         self._counters.runs_claimed += 1
         self._counters.orphans_claimed += claim.interrupted
         if claim.interrupted:
-            tell_taken_over(claim.run)
+            log_taken_over(claim.run)
         mail = found.mail.get(claim.run.journal, [])
         if live is not None:
             live.reclaimed(claim.run)
@@ -170,8 +170,8 @@ class Worker:
             self._rebuild(live, claim, rows, mail)
             mail = [message for message in mail if message.kind is not MessageKind.SKIP]
             if not mail:
-                # What the world said meanwhile may be that none of this is wanted any more.
-                self._release_durable(live)
+                # Only without mail: a message may cancel the run, and then these steps must not begin.
+                self._start_durable(live)
             if live.execution.end_waiters:
                 live.lookups += len(live.execution.end_waiters)
                 self._requests.look_up(live, list(live.execution.end_waiters))
@@ -182,7 +182,7 @@ class Worker:
         self.settle(live)
 
     def _rebuild(self, live: LiveTree, claim: Claim, rows: list[Row], mail: list[Inbound]) -> None:
-        """Replay a tree, and grant or refuse what people want of it."""
+        """Replay a tree, and grant or refuse the requests of people to resume it or to skip a step."""
         skips = [message for message in mail if message.kind is MessageKind.SKIP]
         reason_to_park = partial(self._resume_policy.reason_to_park, claim, rows, mail)
         self._counters.steps_skipped += rebuild(
@@ -194,25 +194,25 @@ class Worker:
         self.notes.report_differences(live, claim.run)
 
     def _listen(self, live: LiveTree, run: Run) -> None:
-        """Let the observers of a claimed tree hear what becomes of it, also if it cannot be replayed."""
+        """Call the observers of a claimed tree from now on, also if it cannot be replayed."""
         try:
             spec = self._resolve(run.workflow, run.version)
         except WorkflowNotFoundError:
-            return  # It will be parked for that.
+            return  # The replay will park the run for it.
         live.listen(spec)
         if live.observers is not None:
             live.observers.claimed(run, spec)
 
-    def _release_durable(self, live: LiveTree) -> None:
-        """After a replay everything asked for follows from durable events: steps need not wait for another commit."""
+    def _start_durable(self, live: LiveTree) -> None:
+        """After a replay every command follows from durable events: steps need not wait for another commit."""
         draft = live.draft
         if draft is not None and not draft.change.rows and live.phase is TreePhase.MOVING and not live.is_late:
             live.draft = None
             live.call_hooks(draft)
-            self._release(live, draft)
+            self._run_effects(live, draft)
 
     def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
-        """Give messages to a tree in motion; one that is not here any more is woken by the store."""
+        """Give messages to a tree in motion; if it has left memory, the store makes it due."""
         live = self.trees.find(journal)
         if live is None or live.phase is TreePhase.GONE or not self.trees.takes_mail(journal):
             return
@@ -221,16 +221,16 @@ class Worker:
             self._take_mail(live, mail)
         self.settle(live)
 
-    def disown_strays(self, held: list[LiveTree], runs: dict[str, Run]) -> None:
-        """Let go of those that the store says are not ours any more; `runs` was read after `held`."""
+    def discard_strays(self, held: list[LiveTree], runs: dict[str, Run]) -> None:
+        """Discard the trees of `held` that are no longer ours by `runs`, which was read from the store after `held`."""
         for live in held:
             if live.phase is not TreePhase.MOVING or not is_stray(live, runs.get(live.id), worker_id=self.id):
                 continue
             self._counters.runs_disowned += 1
             self.discard(live, "the store says that another worker has taken it over, or that it has ended")
 
-    def disown(self, journal: int) -> None:
-        """A tree was ended from outside: what runs of it here stops."""
+    def discard_tree(self, journal: int) -> None:
+        """Discard the tree with this journal, if it is in motion here: a client has ended it, or it is not intact."""
         if (live := self.trees.find(journal)) is not None:
             self.discard(live)
 
@@ -285,7 +285,7 @@ class Worker:
             with self.guarding(live):
                 publish_pending(live, attempt, at=self._clock.now())
         if (draft := live.take_draft()) is not None:
-            # What happened before does not hang on it.
+            # What happened before does not depend on this transaction.
             self._committer.submit(draft.change, partial(self._on_committed, live, draft))
         event: AnyEvent | None = None
         with self.guarding(live):
@@ -298,14 +298,14 @@ class Worker:
             self.settle(live)
 
     def _on_void(self, live: LiveTree, command: RunStep, reason: Exception | None) -> None:
-        """What a step wrote in its transaction is not there, and so the step has not returned: go back to before."""
+        """The transaction of a step was not committed, so the step has not returned: rebuild the tree without it."""
         text = "what step %s of run %s wrote could not be committed: %s"
-        why = reason or "the store was away, or others have the run"
+        why = reason or "the store was away, or another worker has the run"
         log.warning(text, command.call, live.id, why, extra=_fields(live, command))
         if reason is not None:
             self._executor.caller.transactions.refuse(live.journal, command, reason)
         live.in_flight -= 1
-        self._give_up(live)
+        self._discard_and_look(live)
 
     def _success(self, live: LiveTree, command: RunStep, result: bytes | None) -> AnyEvent:
         assert result is not None
@@ -331,14 +331,14 @@ class Worker:
 
     @contextmanager
     def guarding(self, live: LiveTree) -> Iterator[None]:
-        """Whatever goes wrong inside is this run's trouble only."""
+        """Park the tree if the code inside raises: no other tree is affected."""
         try:
             yield
         except Exception as error:
             self._break_off(live, error)
 
     def _break_off(self, live: LiveTree, error: Exception) -> None:
-        """Nothing that goes wrong with one run may hurt another, or leave it silently stuck: it is parked."""
+        """Park a tree that cannot be moved on: it must not affect others, nor hang without a reason that is shown."""
         extra = run_fields(live.id, live.fold.root.workflow)
         log.error("run %s could not be moved", live.id, exc_info=error, extra=extra)
         bug = f"{type(error).__qualname__}: {error}; this is a bug in Outlive, please report it"
@@ -347,7 +347,8 @@ class Worker:
     # -- What a run does next --------------------------------------------------------------------------------
 
     def settle(self, live: LiveTree, within: Callable[..., Within] | None = None) -> None:
-        """Decide what becomes of a run that has just moved: wait hot for what is near or runs, else let go."""
+        """Decide what a tree that has just moved does next: it stays in memory if a step runs or a timer is near, else
+        it is suspended. Commit its draft."""
         wake_at = self._rest(live)
         if wake_at is not None:
             self._alarms.set(live, wake_at)
@@ -361,7 +362,7 @@ class Worker:
             self._committer.submit_within(within(change=draft.change, answer=answer))
 
     def _rest(self, live: LiveTree) -> int | None:
-        """Suspend a run that has nothing to do; one that stays in motion says when to look at it again, if ever."""
+        """Suspend a tree that has nothing to do. When to look at it again, or None if no timer or retry is ahead."""
         if live.phase is not TreePhase.MOVING:
             return None
         wake_at = live.wake_at() if live.retries or live.execution.timers.by_run else None
@@ -372,22 +373,22 @@ class Worker:
         return None
 
     def _on_committed(self, live: LiveTree, draft: Draft, outcome: Outcome, journal: int) -> None:
-        """A change has its outcome: go on if it is durable, give the tree up if another writer was first."""
+        """A change has its outcome: go on if it is durable, discard the tree if another writer was first."""
         if outcome is Outcome.CONFLICT:
             live.in_flight -= 1
-            self._give_up(live, "another worker has gone on with it, or a client has ended it")
+            self._discard_and_look(live, "another worker has gone on with it, or a client has ended it")
             return
         live.committed(draft, journal)
         if draft.notable:
-            self._run_log.tell(draft.notable)
+            self._run_log.write(draft.notable)
         if draft.hook_calls:
             live.call_hooks(draft)
         if draft.runs:
             self._announce(draft)
         if live.phase is TreePhase.GONE:
-            self._give_up(live)
+            self._discard_and_look(live)
             return
-        self._release(live, draft)
+        self._run_effects(live, draft)
         if live.deferred:
             with self.guarding(live):
                 live.follow_deferred()
@@ -397,13 +398,13 @@ class Worker:
         ):
             self._requests.look_up(live, detached)
         if draft.change.starts or draft.change.messages:
-            # Another tree is due now, and this worker may be the one to run it.
+            # The change made another tree due, and this worker may run it.
             self._requests.look()
         if live.phase is not TreePhase.MOVING and live.in_flight == 0 and live.draft is None:
-            self._let_go(live)
+            self._leave(live)
 
     def _announce(self, draft: Draft) -> None:
-        """Runs of it have ended, or it is parked: those who wait for them hear of it."""
+        """Wake the clients that wait for runs that have ended or are parked."""
         for run in (*draft.forgotten, *draft.runs.values()):
             if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self._counters.runs_ended += 1
@@ -411,8 +412,8 @@ class Worker:
             elif run.status is RunStatus.PARKED:
                 self._waiters.announce(run)
 
-    def _release(self, live: LiveTree, draft: Draft) -> None:
-        """The draft is durable: now its effects may happen."""
+    def _run_effects(self, live: LiveTree, draft: Draft) -> None:
+        """The draft is durable: start and cancel the steps that it asks for."""
         for effect in draft.effects:
             if live.phase is not TreePhase.MOVING:
                 break
@@ -425,7 +426,7 @@ class Worker:
                 effect()  # type: ignore[operator]
 
     def _start(self, live: LiveTree, command: RunStep) -> None:
-        # One with an intent was due when that was written, and is to be called now, whatever the clock says meanwhile.
+        # A step with an intent was due when the intent was written: it is called now, whatever the clock says.
         if command.not_before_at and (
             command.lacks_intent or (command.not_before_at > self._clock.now() and not command.intended)
         ):
@@ -436,7 +437,7 @@ class Worker:
             self._executor.start(live, command)
 
     def looked_up(self, live: LiveTree, asked: int) -> None:
-        """Questions about detached runs are answered."""
+        """The store has answered `asked` questions about detached runs of a tree."""
         live.lookups -= asked
         if live.phase is TreePhase.MOVING:
             self.settle(live)
@@ -445,42 +446,42 @@ class Worker:
         if live.phase is TreePhase.MOVING and live.retries:
             self.settle(live)
 
-    def _let_go(self, live: LiveTree) -> None:
-        """The tree has ended, is parked, suspended or released: it is in motion no longer."""
+    def _leave(self, live: LiveTree) -> None:
+        """A tree has ended, is parked, suspended or released, and that is durable: it is in motion no longer."""
         status = live.fold.root.status
         if status.is_terminal:
             self._executor.cancel_rest(live)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
-        self._mail_saved(live)  # What came while it was on its way out has made it due.
+        self._mail_saved(live)  # A message that came while it was leaving has made it due.
         self.trees.remove(live)
         if status is RunStatus.WAITING:
             live.enter(TreePhase.SUSPENDED)
             self.trees.keep(live)
         else:
             self._counters.runs_parked += status is RunStatus.PARKED
-            live.drop()
+            live.discard()
         self._requests.has_room()
 
-    def _give_up(self, live: LiveTree, why: str = "") -> None:
-        """Throw a tree away that cannot go on as it is; see whether it is ours all the same (a transaction was lost)
-        when the journal has all that was said before."""
+    def _discard_and_look(self, live: LiveTree, why: str = "") -> None:
+        """Discard a tree that cannot go on from memory. When all its changes have their outcomes, the claimer looks
+        whether it is still ours (a transaction was lost) and claims it again."""
         self.discard(live, why)
         if not live.in_flight:
             self.trees.answered(live)
             self._requests.look_for_unheld()
 
     def discard(self, live: LiveTree, why: str = "") -> None:
-        """Throw away everything of a tree, at once: it is not ours, or never was. `why` is for the log."""
+        """Discard everything of a tree, at once: it is not ours, or never was. `why` is for the log."""
         if live.phase is TreePhase.GONE:
             return
         live.enter(TreePhase.GONE)
         if why:
-            tell_let_go(live.fold.root, why)
+            log_discarded(live.fold.root, why)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
         self.trees.remove(live)
-        live.drop()
+        live.discard()
 
     def _new_live(self, run_id: str, *, nonce: int, journal: int) -> LiveTree:
         return LiveTree(run_id, self._environment, nonce=nonce, journal=journal, observer_calls=self._observer_calls)
@@ -498,12 +499,12 @@ class Worker:
 
     @property
     def has_outcomes(self) -> bool:
-        """Whether attempts have ended and their runs have not heard of that."""
+        """Whether attempts have ended and their runs have not got the outcome."""
         return bool(self._reports.outcomes)
 
     @property
     def is_resting(self) -> bool:
-        """Whether every tree waits for an alarm, the world, or a step that runs: nothing is on its way."""
+        """Whether every tree waits for an alarm, a message, or a step that runs: nothing else is under way."""
         return (
             self._executor.is_resting
             and not self._reports.outcomes
@@ -517,22 +518,22 @@ class Worker:
         self._executor.close()
 
     def cancel_steps(self) -> None:
-        """End all attempts that run; the worker that goes on with their runs makes them again."""
+        """Cancel all attempts that run; the worker that goes on with their runs makes them again."""
         for live in self.trees.active():
             self._executor.cancel_all(live)
 
     def release_all(self) -> None:
-        """Let go of every tree in motion so that others go on at once; their steps have been cancelled."""
+        """Release every tree in motion so that other workers go on at once; their steps have been cancelled."""
         for live in self.trees.active():
             if not live.journal:
-                # Another open transaction holds its id: it has not begun, and nothing may be said of it.
+                # Another open transaction holds its id: the tree is not stored yet and has no journal to write to.
                 self.discard(live)
             elif live.phase is TreePhase.MOVING:
                 live.release()
                 self.settle(live)
 
     def discard_all(self, why: str = "") -> None:
-        """Others may own the trees by now: stop everything, commit nothing more."""
+        """Discard every tree, because other workers may own them by now; nothing more is committed."""
         for live in self.trees.active():
             self.discard(live, why)
         self.trees.clear_cache()

@@ -1,13 +1,13 @@
-"""A tree of runs that a worker owns: its execution, its place in the journal, and what it has to say next.
+"""A tree of runs that a worker owns: its execution, its place in the journal, and its next change.
 
 Feed early, act late
 --------------------
 Something happens (a step returned, a timer is due, a message came). `happen` makes it an event, seals it into the
 draft of the next change, folds it into the run rows (by the same fold that `fsck` uses) and feeds it to the execution
-at once, while it is still on its way to the disk. What the workflow then asks for that is only journal (a child, an
-end, a wait) joins the same draft. What would be an effect (a step to start or to cancel) is kept with the draft and
-released when that change is durable, not before. If the change conflicts, another worker owns the tree: the whole thing
-is thrown away, and nothing of it was ever visible.
+at once, before it is on the disk. What the workflow then asks for that is only journal (a child, an end, a wait) joins
+the same draft. What would be an effect (a step to start or to cancel) is kept with the draft and happens when the
+change is durable, not before. If the change conflicts, another worker owns the tree: the worker discards the tree, and
+nothing of it was ever visible.
 
 How it comes into memory is in `rebuilding`, and where it stands there in `phase`.
 """
@@ -117,13 +117,13 @@ class LiveTree:
         )
         self.fold = Fold(root_id)
         self.seq = -1
-        """The seq of the last event, durable or on its way."""
+        """The seq of the last event, durable or not."""
         self.draft: Draft | None = None
         self.in_flight = 0
         """Changes handed to the committer and not answered."""
         self.lookups = 0
-        """Detached runs of which the store was not asked yet whether they will tell of their end; until then it may not
-        rest."""
+        """Detached runs of which the store was not asked yet whether they will send their end; until then the tree is
+        not suspended."""
         self.moving = 0
         """Steps asked for that have neither ended nor wait for a later attempt."""
         self.attempts: dict[tuple[int, str], Attempt] = {}
@@ -131,9 +131,9 @@ class LiveTree:
         """Steps that are called once and were called here, and whose outcome the run has not got."""
         self.retries: dict[tuple[int, str], RunStep] = {}
         self.turns: dict[tuple[int, str], RunStep] = {}
-        """Steps that were lined up in a rate limit and that the run has given up since."""
+        """Steps that were lined up in a rate limit and that the run has cancelled since."""
         self.deferred: list[Command] = []
-        """Asked for in the change that creates the tree, and possible only when its journal has a handle."""
+        """Commands from the change that creates the tree which need the handle of its journal."""
         self.observers: ObserverFacts | None = None
         """For the observers of its workflows; None if there are none."""
         self._observer_calls = observer_calls
@@ -144,7 +144,7 @@ class LiveTree:
     # -- Where it stands -------------------------------------------------------------------------------------
 
     def enter(self, phase: TreePhase) -> None:
-        """It stands elsewhere now."""
+        """Change the phase."""
         if phase is not self.phase:
             assert phase in FOLLOWS[self.phase], f"{phase} after {self.phase}"
             self.phase = phase
@@ -157,8 +157,8 @@ class LiveTree:
         self.fold.runs[0] = run
         self.enter(TreePhase.MOVING)
 
-    def drop(self) -> None:
-        """Throw away everything of it, at once."""
+    def discard(self) -> None:
+        """Discard the tree and its execution, at once."""
         self.enter(TreePhase.GONE)
         self.execution.drop()
 
@@ -185,7 +185,7 @@ class LiveTree:
         return self.draft
 
     def take_draft(self) -> Draft | None:
-        """What there is to commit, if anything; nothing may be added to it from now on."""
+        """The draft to commit, if there is one; nothing may be added to it from now on."""
         draft, self.draft = self.draft, None
         if draft is not None:
             self.in_flight += 1
@@ -233,11 +233,11 @@ class LiveTree:
             self.payloads.add({blob.id: blob.data for blob in blobs})
 
     def add_effect(self, effect: Effect) -> None:
-        """Do something once everything said so far is durable."""
+        """Do something once everything recorded so far is durable."""
         self.open_draft().effects.append(effect)
 
     def reset_to(self, run: Run) -> None:
-        """Forget what a replay has led to: what is said of the tree next is said of its row alone."""
+        """Undo what a replay did to the draft and to the row of the root: the next event is about that row alone."""
         if self.draft is not None:
             self.seq = self.draft.change.after
             self.draft = None
@@ -283,12 +283,12 @@ class LiveTree:
                 # Not earlier: a replay compares it with what the code waits for after all events before this one.
                 event = self.execution.mark(event)
             if isinstance(event, StepIntended | StepFailed) and (event.run, event.call) not in self.execution.calls:
-                continue  # The run has taken the call back since.
+                continue  # The run has cancelled the call since.
             if type(event) is StepFailed:
                 self.moving -= 1
             self.record(event)
             if isinstance(asked, TakeSnapshot) and isinstance(event, SnapshotTaken):
-                # Not before it is written down: a draft that forgets without it would leave nothing of the run.
+                # Not before the snapshot is recorded: a draft that forgets without it would leave nothing of the run.
                 self.open_draft().forget(event.events, asked.next_number)
             for command in feed(self.execution, event):
                 self._follow(command)
@@ -311,7 +311,7 @@ class LiveTree:
                 if command.options.parks:
                     undos.append(event)
                     continue
-                # Until the run hears of it, which it may not: one that comes before can make it give this one up.
+                # Until the run gets this failure. It may never: an earlier one can make it cancel the call.
                 self.moving += 1
                 self._todo.append(event)
             else:
@@ -322,7 +322,7 @@ class LiveTree:
             self.park_undo(undos[0])
 
     def follow_deferred(self) -> None:
-        """The tree is stored now: what had to wait for that can happen."""
+        """The tree is stored now: follow the commands that waited for that."""
         deferred, self.deferred = self.deferred, []
         if self.phase is TreePhase.MOVING:
             self.follow_all(deferred)
@@ -359,20 +359,20 @@ class LiveTree:
         return [command for command in commands if command.step.kind is not StepKind.ONCE]
 
     def suspend(self) -> None:
-        """Let go until one of the waits ends."""
+        """Release it until one of its waits ends."""
         self._book(RunSuspended(at=self.clock.now(), waits=self.execution.waits(), wake_at=self.wake_at()))
 
     def release(self) -> None:
-        """Let go in the middle of the work: any worker may go on at once."""
-        self._take_back_intents()
+        """Release it in the middle of its work: any worker may go on at once."""
+        self._withdraw_intents()
         self._book(RunReleased(at=self.clock.now()))
 
     def decline(self, reason: str, *, moved_at: int) -> None:
-        """Let go of it for a worker whose code can go on with it."""
+        """Release it for a worker whose code can go on with it."""
         self._book(RunReleased(at=self.clock.now(), reason=storable(reason), moved_at=moved_at))
 
-    def _take_back_intents(self) -> None:
-        """Those of attempts that were not begun and will not be, here."""
+    def _withdraw_intents(self) -> None:
+        """Withdraw the intents of attempts that this worker has not begun and will not begin."""
         for intent in unbegun(self.execution.outstanding(), self.begun, at=self.clock.now()):
             self._book(intent)
 
@@ -394,7 +394,7 @@ class LiveTree:
             if self.phase is TreePhase.MOVING and (attempt.command.run, attempt.command.call) in self.execution.calls:
                 self.happen(undo_cut_off(attempt.command, deadline, at=self.clock.now()))
         if self.phase is TreePhase.MOVING:
-            self._take_back_intents()
+            self._withdraw_intents()
             self.park(reason)
 
     @property
@@ -404,7 +404,7 @@ class LiveTree:
         return any(deadline.due_at <= now_at for deadline in self.execution.undo_deadlines)
 
     def break_off(self, reason: str) -> None:
-        """Park it where it cannot go on. What has happened so far has happened, and stays in the draft."""
+        """Park it where it cannot go on. What was recorded so far stays in the draft."""
         if self.phase is TreePhase.MOVING:
             self.park(reason)
 
@@ -420,7 +420,7 @@ class LiveTree:
                 self.moving += 1
                 if command.step.kind is not None:
                     if command.intended == command.attempt:
-                        self.moving -= 1  # It was asked for before, and its intent has brought it back.
+                        self.moving -= 1  # It was counted when it was asked for; its intent is recorded now.
                     elif command.lacks_intent and not command.not_before_at:
                         self._todo.append(intent_of(command, at=self.clock.now()))
                         return

@@ -65,9 +65,9 @@ class ObserverCalls:
         """A queue is empty."""
         self._queues.pop(queue.key, None)
 
-    async def close(self, *, patience_seconds: float) -> None:
+    async def close(self, *, timeout_seconds: float) -> None:
         """Wait for the hooks that are queued, for so long, and call no more."""
-        deadline = self._clock.monotonic() + patience_seconds
+        deadline = self._clock.monotonic() + timeout_seconds
         while self._queues and self._clock.monotonic() < deadline:
             await Wakeup().sleep(LOOK_SECONDS)
         tasks = [queue.task for queue in self._queues.values() if queue.task is not None]

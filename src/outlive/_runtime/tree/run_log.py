@@ -1,7 +1,7 @@
 """What the log says of runs.
 
-Said when it is durable, and only of what this worker has made a fact: a replay says nothing again, and a change that
-was refused was never said. Every record has the fields of `run_fields`.
+A line is written when its event is durable, by the worker that recorded the event: a replay and a refused change write
+nothing. Every record has the fields of `run_fields`.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ from outlive.errors import RunParkedError
 from outlive.telemetry import log, run_fields
 
 NOTABLE = frozenset({AttemptFailed, StepFailed, MessageSetAside, RunFailed, RunParked, RunTimedOut})
-"""Events that are worth a line."""
+"""The events that get a line."""
 
 
 class RunLog:
-    """Writes the lines; what people may not see is not in them."""
+    """Writes the lines, without the values that are redacted."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
 
-    def tell(self, notable: Iterable[tuple[AnyEvent, Run]]) -> None:
-        """These events are durable; each comes with the run that it is about."""
+    def write(self, notable: Iterable[tuple[AnyEvent, Run]]) -> None:
+        """Write the lines of durable events; each comes with the run that it is about."""
         for event, run in notable:
             match event:
                 case AttemptFailed():
                     following = f"attempt {event.attempt + 1} is due at {instant(event.retry_at)}"
-                    self._tell_attempt(event, run, following)
+                    self._write_attempt(event, run, following)
                 case StepFailed():
-                    self._tell_attempt(event, run, "no other attempt follows, and the workflow gets the error")
+                    self._write_attempt(event, run, "no other attempt follows, and the workflow gets the error")
                 case MessageSetAside():
                     what = "a decision on approval" if event.approval else "a message of signal"
                     text = "run %s: %s %r was set aside: %s"
                     log.warning(text, run.id, what, event.name, event.reason, extra=run_fields(run.id, run.workflow))
                 case RunFailed():
-                    _tell_end(run, f"failed:\n{text_of(self._hidden(event.failure))}")
+                    _write_end(run, f"failed:\n{text_of(self._hidden(event.failure))}")
                 case RunTimedOut():
-                    _tell_end(run, "did not end within its timeout")
+                    _write_end(run, "did not end within its timeout")
                 case RunParked():
                     log.error("%s", RunParkedError(run.id, event.reason), extra=run_fields(run.id, run.workflow))
                 case _:
                     raise AssertionError(f"{type(event).__name__} is none of NOTABLE")
 
-    def _tell_attempt(self, event: AttemptFailed | StepFailed, run: Run, following: str) -> None:
+    def _write_attempt(self, event: AttemptFailed | StepFailed, run: Run, following: str) -> None:
         failure = self._hidden(event.failure)
         log.info(
             "attempt %d of step %s of run %s failed: %s: %s; %s",
@@ -75,19 +75,19 @@ class RunLog:
         return self._redaction.hide_failure(failure)
 
 
-def _tell_end(run: Run, how: str) -> None:
+def _write_end(run: Run, how: str) -> None:
     # A parent gets the exception of its child, and may know what to do about it.
     level = logging.WARNING if run.number == 0 else logging.INFO
     log.log(level, "run %s %s", run.id, how, extra=run_fields(run.id, run.workflow))
 
 
-def tell_taken_over(run: Run) -> None:
-    """A claim of a run whose worker was lost is durable."""
+def log_taken_over(run: Run) -> None:
+    """A run whose worker was lost has been claimed."""
     text = "run %s is taken over: its worker was lost (interruptions since it last made progress: %d)"
     log.info(text, run.id, run.attempts, extra=run_fields(run.id, run.workflow))
 
 
-def tell_let_go(run: Run, why: str) -> None:
-    """This worker can do nothing more for a run: others may have it."""
-    text = "run %s is let go of here: %s; what was under way and is not in its journal is thrown away"
+def log_discarded(run: Run, why: str) -> None:
+    """This worker has discarded a run that another worker may own."""
+    text = "run %s is discarded here: %s; what was under way and is not in its journal is lost"
     log.warning(text, run.id, why, extra=run_fields(run.id, run.workflow))

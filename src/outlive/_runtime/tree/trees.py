@@ -1,7 +1,7 @@
-"""The trees that a worker holds in memory: those in motion, which it owns, and suspended ones, which nobody does.
+"""The trees that a worker holds in memory: those in motion, which it owns, and suspended ones, which have no owner.
 
-A suspended tree is kept only so that waking it needs no replay. Whatever is kept can be rebuilt from its journal, and
-the one that was not used for longest goes first when there are too many.
+A suspended tree is cached so that waking it needs no replay. It can always be rebuilt from its journal; when there are
+too many, the one that was not used for longest is evicted.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class LiveTrees:
         self._begun: set[LiveTree] = set()
         """Being created: in motion as soon as that is durable."""
         self._unanswered: set[LiveTree] = set()
-        """Given up with changes on their way: nobody goes on with these before the journal has what was said."""
+        """Discarded with changes that have no outcome yet: they are not claimed again before those are answered."""
         self._ids: Counter[str] = Counter()
-        """How many of all these have an id: somebody may begin what is in motion already, and will be refused."""
+        """How many of all these have an id: a client may start one that is in motion already, and will be refused."""
         self._cached: OrderedDict[int, LiveTree] = OrderedDict()
         self._unsaved: dict[int, bool] = {}
-        """Trees that have taken messages which still lie in the inbox, as that is not durable, or that are about to be
-        let go of; and whether more messages came meanwhile."""
+        """Journals of trees that have taken messages which are still in the inbox, because that is not durable, or that
+        are leaving; and whether more messages came meanwhile."""
 
     def __len__(self) -> int:
         """How many are in motion, or about to be."""
@@ -54,8 +54,8 @@ class LiveTrees:
         return run_id in self._ids
 
     def is_behind(self, run: Run) -> bool:
-        """Whether what moves here under the id of a run is not this claim of this tree: an older one that has not heard
-        yet that it is over, or one that somebody wants to begin, and that will be refused."""
+        """Whether the tree that moves here under the id of a run is not this claim of this tree: it is an older claim
+        whose conflict is not answered yet, or a new tree that will be refused."""
         if run.id not in self._ids:
             return False
         live = self._active.get(run.journal)
@@ -73,8 +73,8 @@ class LiveTrees:
         self._remove_id(live)
         older = self._active.get(journal)
         if older is not None and older is not live:
-            # Claimed again before this worker heard that it had let go of it: the older one is in motion no longer.
-            self._drop_id(older)
+            # Claimed again before the committer answered its release: the older one is in motion no longer.
+            self._uncount_id(older)
         self._active[journal] = live
         self._ids[live.id] += 1
 
@@ -89,18 +89,18 @@ class LiveTrees:
             self._ids[live.id] += 1
 
     def answered(self, live: LiveTree) -> None:
-        """Every change of a tree that was given up has its outcome."""
+        """Every change of a tree that was discarded has its outcome."""
         if live in self._unanswered:
             self._unanswered.remove(live)
-            self._drop_id(live)
+            self._uncount_id(live)
 
     def _remove_id(self, live: LiveTree) -> None:
         is_held = live in self._begun or self._active.get(live.journal) is live
         self._begun.discard(live)
         if is_held:
-            self._drop_id(live)
+            self._uncount_id(live)
 
-    def _drop_id(self, live: LiveTree) -> None:
+    def _uncount_id(self, live: LiveTree) -> None:
         self._ids[live.id] -= 1
         if not self._ids[live.id]:
             del self._ids[live.id]
@@ -114,42 +114,42 @@ class LiveTrees:
         return live is not None
 
     def mail_taken(self, live: LiveTree) -> None:
-        """A tree has taken messages; until that is durable nobody may read its inbox for it."""
+        """A tree has taken messages; until that is durable the claimer does not read its inbox."""
         self._unsaved[live.journal] = False
 
     def mail_saved(self, live: LiveTree) -> bool:
-        """That is durable now; whether somebody came with more meanwhile."""
+        """That is durable now; whether more messages came meanwhile."""
         return self._unsaved.pop(live.journal, False)
 
     def keep(self, live: LiveTree) -> None:
-        """Keep a tree that has just been suspended."""
-        # It may have been claimed again, and rebuilt, before this worker heard that it was let go of.
+        """Cache a tree that has just been suspended."""
+        # It may have been claimed again, and rebuilt, before the committer answered its suspension.
         older = self._cached.pop(live.journal, None)
         if older is not None and older is not live:
-            older.drop()
+            older.discard()
         self._cached[live.journal] = live
         if len(self._cached) > self._cached_max:
             _, oldest = self._cached.popitem(last=False)
-            oldest.drop()
+            oldest.discard()
             self._counters.runs_evicted += 1
 
     def take(self, claim: Claim) -> LiveTree | None:
-        """The claimed tree, if it was kept and is just as the journal was before the claim."""
+        """The claimed tree, if it is cached and is just as the journal was before the claim."""
         live = self._cached.pop(claim.run.journal, None)
         if live is not None and live.seq != claim.seq - 1:
-            live.drop()
+            live.discard()
             return None
         return live
 
     def clear_cache(self) -> None:
-        """Keep nothing that is suspended."""
+        """Discard all suspended trees."""
         while self._cached:
-            self._cached.popitem()[1].drop()
+            self._cached.popitem()[1].discard()
 
 
 def is_stray(live: LiveTree, run: Run | None, *, worker_id: str) -> bool:
-    """Whether a tree that moves here is not ours by what the store says, which was read while it moved."""
+    """Whether a tree that moves here is not ours, by its row in the store, which was read while it moved."""
     if run is None or run.journal != live.journal or run.status.is_terminal:
-        return True  # It was ended from outside, and may have made room for another one.
-    # Without an owner it may be on its way out, by a change of ours; only a later claim is a claim of another.
+        return True  # A client has ended it, and another run may have its id.
+    # Without an owner it may be leaving, by a change of ours; only a later claim is a claim of another worker.
     return run.owner != worker_id and run.epoch > live.fold.root.epoch
