@@ -36,7 +36,7 @@ def test_run_is_new_that_was_created_and_never_moved(events: list[Any], *, expec
 
 
 @pytest.mark.parametrize(
-    ("events", "has_wish", "expected"),
+    ("events", "has_skip_request", "expected"),
     [
         ([BY_WORKER, TAKEN_OVER], False, "worker"),
         ([BY_CLIENT, CLAIMED], False, ""),
@@ -51,7 +51,7 @@ def test_run_is_new_that_was_created_and_never_moved(events: list[Any], *, expec
     ],
 )
 def test_run_goes_on_because_of_a_worker_or_a_person_or_has_only_slept(
-    events: list[Any], expected: str, *, has_wish: bool
+    events: list[Any], expected: str, *, has_skip_request: bool
 ) -> None:
     """Observers hear who it was."""
-    assert expected == resumed_by(events, has_wish=has_wish)
+    assert expected == resumed_by(events, has_skip_request=has_skip_request)

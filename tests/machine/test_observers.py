@@ -450,7 +450,7 @@ async def test_who_is_too_far_behind_misses_something(
 
         await until(is_behind)
     assert [] == stage.calls
-    assert "facts behind of run a; more are dropped" in caplog.text
+    assert "facts behind for run a; more are discarded" in caplog.text
 
 
 def test_only_observers_with_a_hook_can_observe() -> None:

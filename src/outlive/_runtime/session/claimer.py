@@ -23,8 +23,8 @@ from outlive._runtime.session.pace import OrphanPace
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.session.rescuer import Rescuer
 from outlive._runtime.session.worker import Worker
+from outlive._runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._runtime.tree.fact import end_of
-from outlive._runtime.tree.found import Found, blob_ids
 from outlive._runtime.tree.live import LiveTree
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
@@ -258,13 +258,13 @@ class Claimer:
         for start in range(0, len(claims), REPLAYS_PER_TURN_MAX):
             await _in_callback(partial(self._hand_over, claims[start : start + REPLAYS_PER_TURN_MAX], hot, found))
 
-    async def _read(self, hot: dict[int, LiveTree | None]) -> Found:
+    async def _read(self, hot: dict[int, LiveTree | None]) -> ClaimData:
         cold = [journal for journal, live in hot.items() if live is None]
         journals = await self._store.read_journals(cold) if cold else {}
         mail = await self._read_mail(list(hot))
-        return Found(journals, mail, await self._read_blobs(journals.values(), mail.values()))
+        return ClaimData(journals, mail, await self._read_blobs(journals.values(), mail.values()))
 
-    def _hand_over(self, claims: list[Claim], hot: dict[int, LiveTree | None], found: Found) -> None:
+    def _hand_over(self, claims: list[Claim], hot: dict[int, LiveTree | None], found: ClaimData) -> None:
         for claim in claims:
             try:
                 self._worker.revive(claim, hot[claim.run.journal], found)

@@ -35,9 +35,9 @@ from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.steps.executor import Executor
 from outlive._runtime.tree.alarms import Alarms
 from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._runtime.tree.draft import Draft
 from outlive._runtime.tree.fact import fact_of_success
-from outlive._runtime.tree.found import Found, blob_ids
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.observer_calls import ObserverCalls
 from outlive._runtime.tree.phase import TreePhase
@@ -147,7 +147,7 @@ class Worker:
 
     # -- Claims ----------------------------------------------------------------------------------------------
 
-    def revive(self, claim: Claim, live: LiveTree | None, found: Found) -> None:
+    def revive(self, claim: Claim, live: LiveTree | None, found: ClaimData) -> None:
         """Go on with a claimed tree: from memory, or from its journal."""
         assert asyncio.current_task() is None, "executions are fed from plain callbacks only"
         self._counters.runs_claimed += 1

@@ -1,4 +1,4 @@
-"""Alarms: when to look again at a run that is in motion and has timers or retries ahead."""
+"""When to look again at a tree that is in motion and has timers or retries ahead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from outlive._runtime.clock import MICROSECONDS, Alarm, Clock
 from outlive._runtime.tree.live import LiveTree
 
 LOOK_AGAIN_SECONDS = 30.0
-"""A run is looked at after this long even if its timer is far: a far alarm would keep an ended run in memory."""
+"""A tree is looked at after this long even if its timer is far: a far alarm would keep an ended tree in memory."""
 
 
 class Alarms:
@@ -27,7 +27,7 @@ class Alarms:
         self._armed_at = 0
 
     def set(self, live: LiveTree, at: int) -> None:
-        """Ring for a run at an instant, or earlier; alarms that came to nothing do no harm."""
+        """Ring for a tree at an instant, or earlier; an alarm that finds nothing due does no harm."""
         known_at = self._next.get(live)
         if known_at is not None and known_at <= at:
             return
@@ -40,7 +40,7 @@ class Alarms:
             self._arm(at)
 
     def forget(self, live: LiveTree) -> None:
-        """Ring no more for a run: it has ended, or is in motion no longer."""
+        """Ring no more for a tree."""
         if self._next.pop(live, None) is None:
             return
         while self._heap and self._next.get(self._heap[0][2]) != self._heap[0][0]:

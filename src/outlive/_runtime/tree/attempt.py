@@ -26,7 +26,7 @@ def idempotency_key(run: Run, call: str) -> str:
 
 
 class Attempt:
-    """A running step: what was asked, the task that does it, and what the step may know of itself."""
+    """A running step: its command, the task that runs it, and what the step may know of itself."""
 
     __slots__ = (
         "_loop",
@@ -72,21 +72,21 @@ class Attempt:
         self.given: dict[str, Any] = {}
         """Resources that its function gets by keyword."""
         self.has_begun = False
-        """Whether its function was called, or may have been: what waits for a slot or a thread has not."""
+        """Whether its function was called, or may have been; false while it waits for a slot or a thread."""
         self.is_wanted = True
-        """Whether anybody waits for its outcome."""
+        """Whether the run waits for its outcome."""
         self.is_left = False
         """Whether it has left an effect that could be neither stored nor undone."""
         self.is_timed_out = False
-        """Whether its time is over; a thread cannot be stopped, but it can look."""
+        """Whether its time is over; a thread cannot be stopped, but its function can ask."""
         self.progress: bytes | None = None
         """Progress that is not in the journal yet; the latest wins."""
         self.is_saving = False
-        """Whether an earlier progress is on its way into the journal."""
+        """Whether an earlier progress is being written to the journal."""
         self.unpublished: dict[str, Any] = {}
         """Fields that it published and that are not in the journal yet."""
         self.is_publishing = False
-        """Whether earlier fields are on their way into the journal."""
+        """Whether earlier fields are being written to the journal."""
         self._run = run
         self.epoch = epoch
         self._loop = loop
@@ -96,14 +96,14 @@ class Attempt:
         self._progress_bytes_max = progress_bytes_max
 
     def cancel(self) -> None:
-        """Nobody waits for it any more. Cooperative: what it still does is not heard."""
+        """The run does not wait for it any more. Cooperative: it may run on, and its outcome is ignored."""
         self.is_wanted = False
         if self.task is not None:
             self.task.cancel()
 
     def of_undo(self, undo: StepSpec) -> Attempt:
-        """What an undo may know of itself that is called inside this attempt. It has a key of its own, and nobody hears
-        of its progress."""
+        """The attempt of an undo that is called inside this one. It has a key of its own, and its progress is not
+        recorded."""
         return Attempt(
             structs.replace(
                 self.command, call=f"{self.command.call}.undo", step=undo, options=undo.options, progress=None
@@ -168,9 +168,9 @@ class Attempt:
             data = TAGGED.encode(fields, what)
             if len(data) > self._progress_bytes_max:
                 raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
-            # As the reader will see it: what the step does to these values later changes nothing.
+            # A copy, as a reader will see it: the step may change its values later.
             self._loop.call_soon_threadsafe(self._publish, self, TAGGED.decode(data, what))
 
 
-def _ignore(attempt: Attempt, said: Any) -> None:
-    """An undo reports no progress."""
+def _ignore(attempt: Attempt, report: Any) -> None:
+    """Nothing of an undo is recorded before it ends."""

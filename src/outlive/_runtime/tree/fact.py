@@ -1,4 +1,4 @@
-"""How a message of the world or a command of a run becomes a fact: plain translations, one for each kind."""
+"""How a message or a command of a run becomes an event: plain translations, one for each kind."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _STATUS: dict[type, RunStatus] = {
 
 
 def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
-    """What a message of the inbox says."""
-    # What some kinds say is said by the kind.
+    """The event of a message of the inbox."""
+    # These kinds need nothing from a damaged row but the kind itself.
     if message.fault and message.kind not in (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP):
         return _fact_of_damage(message, at=at)
     match message.kind:
@@ -57,7 +57,7 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
         case MessageKind.CANCEL:
             return CancelRequested(at=at, run=message.run, reason=message.name)
         case MessageKind.RESUME | MessageKind.SKIP:
-            # A wish to skip that comes here came too late: the run had gone on. See `skipping`.
+            # A request to skip a step that comes here came too late: the run had gone on. See `skipping`.
             return RunResumed(at=at)
         case MessageKind.ENDED:
             ended = message.ended
@@ -73,9 +73,9 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
 
 
 def _fact_of_damage(message: Inbound, *, at: int) -> AnyEvent:
-    """A message whose row is damaged, set aside: nobody has read it, and it is in the way of nobody."""
+    """The event that sets a message with a damaged row aside, so that it does not block those behind it."""
     if message.kind is MessageKind.DECISION:
-        # As one that cannot be read, so that the run asks again: the store accepts no second one on the same request.
+        # A decision that cannot be read, so that the run asks again: the store accepts one decision for each request.
         return ApprovalDecided(at=at, run=message.run, approval=message.name, payload=NO_PAYLOAD)
     reason = f"its row in the inbox is damaged: {message.fault}"
     return MessageSetAside(
@@ -84,18 +84,18 @@ def _fact_of_damage(message: Inbound, *, at: int) -> AnyEvent:
 
 
 def is_new(events: Sequence[AnyEvent]) -> bool:
-    """Whether a claimed run has never been in motion: all that is known of it is that it was created."""
+    """Whether a claimed run has never been in motion: its journal has only its creation and the claim."""
     created = events[0] if len(events) == 2 else None
     return isinstance(created, RunCreated) and not created.worker
 
 
-def resumed_by(events: Sequence[AnyEvent], *, has_wish: bool) -> str:
-    """Who lets a claimed run go on: a worker that takes it over, a person who wants a step skipped, or nobody, as it
-    has only slept. (A person who resumes it does so by an event of its own.)"""
+def resumed_by(events: Sequence[AnyEvent], *, has_skip_request: bool) -> str:
+    """Who resumes a claimed run: "worker" if it was taken over, "person" if one wants a step skipped, empty if it was
+    only suspended. (The request of a person to resume it is an event of its own.)"""
     before, claim = events[-2:] if len(events) > 1 else (None, None)
     if isinstance(before, RunReleased) or (isinstance(claim, RunClaimed) and claim.interrupted):
         return "worker"
-    return "person" if isinstance(before, RunParked) and has_wish else ""
+    return "person" if isinstance(before, RunParked) and has_skip_request else ""
 
 
 def fact_of_success(command: RunStep, *, at: int, result: Payload) -> StepSucceeded:
@@ -147,7 +147,7 @@ def fact_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
 
 
 def message_to_starter(root: Run, event: Ending) -> Message | None:
-    """What the run that started this tree detached is told of its end."""
+    """The message about the end of this tree to the run that started it detached, if there is one."""
     if root.parent_id is None or isinstance(event, RunContinued):
         # The starter waits for the last generation.
         return None
@@ -161,9 +161,9 @@ def message_to_starter(root: Run, event: Ending) -> Message | None:
 
 
 def end_of(run: Run, starter_id: str, *, generation: int, forgotten: int, at: int) -> Message | None:
-    """What a tree must be told of a run that it started detached and that will not tell it; None if it will.
+    """The message about the end of a detached run to its starter, if the run will not send it itself.
 
-    It will not if it has ended before, or if its id was taken when the tree asked for it: then it is somebody else's
+    It will not if it has ended already, or if its id was taken when the tree asked for it: then another starter has the
     run.
     """
     key = key_of_end(run.id, run.nonce, generation=generation, forgotten=forgotten)

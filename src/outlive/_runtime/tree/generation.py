@@ -1,9 +1,9 @@
-"""The next generation of a run: the same id, a fresh journal, and whatever the old one leaves it.
+"""The next generation of a run: the same id, a fresh journal, and the messages that the old one has not used.
 
 It is created in the transaction that ends the old generation, so there is always exactly one that is open. The rows of
-the old tree move aside to `<id>~gen1`, `<id>~gen2`, ...; the number is kept in `RunCreated`, so the next free name
-needs no look-up. What was sent to the old generation reaches the new one: signals that nobody had taken are facts of
-its journal, and what still lies in the inbox is handed over by the store (`Change.successor_of`).
+the old tree are renamed to `<id>~gen1`, `<id>~gen2`, ...; the number is kept in `RunCreated`, so the next free name
+needs no look-up. What was sent to the old generation reaches the new one: signals that no workflow had received are
+events of its journal, and the store moves what is still in the inbox (`Change.successor_of`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Steps that are called only once: what the journal says before the call, and after a crash.
 
 The journal says that an attempt is about to begin (`StepIntended`), and only when that is durable the attempt begins.
-So whoever replays the journal and finds an intent without an outcome knows that the call may have been made. It is not
-made again: the workflow gets `StepInterrupted` and decides. An exception is an outcome, so a failed attempt may be
-followed by another one, which has an intent of its own, written when its back-off is over.
+So a worker that replays the journal and finds an intent without an outcome knows that the call may have been made. It
+is not made again: the workflow gets `StepInterrupted` and decides. An exception is an outcome, so a failed attempt may
+be followed by another one, which has an intent of its own, written when its back-off is over.
 
-A worker that stops cleanly takes back the intents of attempts that it has not begun: nobody need wonder about those.
+A worker that stops cleanly withdraws the intents of attempts that it has not begun: those are certainly not made.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def interruption_of(command: RunStep, run: Run, *, at: int) -> StepFailed:
 
 
 def unbegun(commands: Iterable[Command], begun: Container[tuple[int, str]], *, at: int) -> list[StepIntended]:
-    """Take back the intents of attempts that have not been begun."""
+    """The events that withdraw the intents of attempts that have not begun."""
     return [
         StepIntended(at=at, run=command.run, call=command.call, attempt=0, digest=command.digest)
         for command in commands

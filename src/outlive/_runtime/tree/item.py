@@ -1,4 +1,4 @@
-"""The outcome of an item of a batch, as readers find it: written with the event that says it."""
+"""The outcome of an item of a batch, as readers find it: written with its event."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Each tree and observer have a queue of hooks to call, for as long as there are a
 of the event loop; an async hook becomes a task, and the queue goes on when that has ended. So the order within a tree
 is kept, and trees do not wait for each other.
 
-Everything is bounded: the length of a queue (what does not fit is dropped), the time of an async hook, and how long a
+Everything is bounded: the length of a queue (what does not fit is discarded), the time of an async hook, and how long a
 stopping engine waits for all of them. What a hook raises is logged and counted, and has no other effect.
 """
 
@@ -66,13 +66,13 @@ class ObserverCalls:
         self._queues.pop(queue.key, None)
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Wait for the hooks that are queued, for so long, and call no more."""
+        """Wait for the hooks that are queued, up to the timeout, and call no more."""
         deadline = self._clock.monotonic() + timeout_seconds
         while self._queues and self._clock.monotonic() < deadline:
             await Wakeup().sleep(LOOK_SECONDS)
         tasks = [queue.task for queue in self._queues.values() if queue.task is not None]
         if self._queues:
-            log.warning("observers of %d runs have not heard everything when the engine stopped", len(self._queues))
+            log.warning("the engine stopped before all hooks of observers of %d runs were called", len(self._queues))
         self.abandon()
         if tasks:
             await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
@@ -81,7 +81,7 @@ class ObserverCalls:
         """Call no more hooks, at once."""
         self.is_closed = True
         for queue in list(self._queues.values()):
-            self.counters.hooks_dropped += queue.drop()
+            self.counters.hooks_dropped += queue.discard()
         self._queues.clear()
 
 
@@ -107,11 +107,11 @@ class HookQueue:
             return
         self._observer_calls.counters.hooks_dropped += 1
         if not self._behind:
-            text = "%s is %d facts behind of run %s; more are dropped"
+            text = "%s is %d facts behind for run %s; more are discarded"
             log.error(text, self._name, len(self._queue), self.key[0], extra=run_fields(self.key[0], None))
         self._behind += 1
 
-    def drop(self) -> int:
+    def discard(self) -> int:
         """Call no more hooks; how many were left."""
         left = len(self._queue) + (self.task is not None)
         self._queue.clear()
@@ -124,7 +124,7 @@ class HookQueue:
         return f"observer {type(self._listener).__qualname__}"
 
     def _go_on(self) -> None:
-        """Call hooks until one of them takes its time."""
+        """Call hooks until one of them is async."""
         for _ in range(HOOKS_PER_TURN_MAX):
             if not self._queue:
                 self._observer_calls.forget(self)

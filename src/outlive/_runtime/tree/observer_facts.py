@@ -1,15 +1,15 @@
 """Which hooks of observers are called for what happens to a tree of runs.
 
-A tree has these only if one of its workflows has observers: every other tree pays one look for each event. The calls
-are collected in the draft of the next change, in order, and are made when it is durable. So no observer learns of
-something that another worker's claim has undone, or learns of it twice.
+A tree has an `ObserverFacts` only if one of its workflows has observers: every other tree pays one test for each event.
+The calls are collected in the draft of the next change, in order, and are made when it is durable. So no hook is called
+for an event that was refused, or twice for one event.
 
 Three sources:
 
 * the events of the journal, as they are recorded (`note`);
-* the workflow itself, which says where it goes while it is fed (`moved`): a router of a machine leaves no event;
-* what is no event but can only follow from durable ones: an attempt that begins, a claim, a breaker that is open. These
-  are called at once.
+* the workflow itself, which reports its stage while it is fed (`moved`): a router of a machine leaves no event;
+* what is no event but can only follow from durable ones: an attempt that begins, a claim, a breaker that is open. Their
+  hooks are called at once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ObserverFacts:
         self._open_draft = open_draft
         self._root: ObservedRun | None = None
         self._cancelled: set[int] = set()
-        """Runs whose observers know that they are cancelled."""
+        """Runs whose hook `cancelled` was called."""
 
     # -- What the journal says -------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class ObserverFacts:
     # -- Which runs have observers ---------------------------------------------------------------------------
 
     def claimed(self, run: Run, spec: WorkflowSpec) -> None:
-        """Its root; if the journal is not read, nothing else will be known of it."""
+        """Remember the root: if the journal is not read, no other run of the tree is known."""
         self._root = ObservedRun(run.id, spec, "")
 
     def _observed(self, number: int) -> ObservedRun | None:

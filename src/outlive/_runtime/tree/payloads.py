@@ -21,7 +21,7 @@ class TreePayloads:
     def __init__(self, root_id: str, *, nonce: int, packer: Packer) -> None:
         self.packer = packer
         self.owner = tree_mark(nonce)
-        """Of the values that this tree makes."""
+        """The mark of the values that this tree makes."""
         self._owners = (self.owner, mail_mark(root_id))
         self.blobs: dict[str, bytes] = {}
 
@@ -38,6 +38,6 @@ class TreePayloads:
         self.blobs.update(blobs)
 
     def keep_only(self, unread: Iterable[Payload]) -> None:
-        """Forget the blobs of all values but these: those are in the variables of the run, or gone."""
+        """Discard the blobs of all values but these: the run has read the others."""
         kept = {payload.blob for payload in unread}
         self.blobs = {id: data for id, data in self.blobs.items() if id in kept}

@@ -12,7 +12,7 @@
               |           evicted, or changed        |
               +--------------------------------------+
 
-A tree that leaves may still have changes on their way; nothing new happens to it. The worker drops what still
+A tree that leaves may still have changes without an outcome; nothing new happens to it. The worker ignores what still
 arrives for one that is gone.
 """
 
@@ -31,7 +31,7 @@ class TreePhase(Enum):
     SUSPENDED = "suspended"
     """It waits and has no owner; it is kept so that waking it needs no replay."""
     GONE = "gone"
-    """This worker does not use it any more: it is over, or in the store, or another worker has it."""
+    """This worker does not use it any more: it has ended, is only in the store, or another worker owns it."""
 
 
 FOLLOWS: dict[TreePhase, frozenset[TreePhase]] = {

@@ -77,12 +77,12 @@ def _replay(live: LiveTree, events: list[AnyEvent], *, is_skipped: bool) -> Park
     live.fold.runs.clear()
     live.execution.look_ahead(events)
     if not is_new(events):
-        # Observers were told of what the journal has when it happened. Of a run that is new they have heard nothing.
+        # The hooks for what is in the journal were called when it happened; for a new run none was.
         live.execution.on_stage = None
     park = _feed_all(live, events)
     for frame in live.execution.frames.values():
         live.listen(frame.spec)
-    if live.observers is not None and park is None and (who := resumed_by(events, has_wish=is_skipped)):
+    if live.observers is not None and park is None and (who := resumed_by(events, has_skip_request=is_skipped)):
         live.observers.resumed(by=who)
     return park
 
@@ -97,8 +97,8 @@ def _feed_all(live: LiveTree, events: list[AnyEvent]) -> Park | None:
 
 
 def _skip(live: LiveTree, skips: list[Skip], requests: list[Inbound]) -> None:
-    """Answer steps in flight as a person wants, before anything else happens: what comes of that is not in flight yet,
-    and no request is about it."""
+    """Give steps in flight the outcomes that a person asked for, before anything else happens: the requests are about
+    the steps that are in flight now, not about those that follow."""
     for skip in skips:
         if (skip.command.run, skip.command.call) in live.execution.calls:
             live.happen(skip.event(live.pack, at=live.clock.now()))
@@ -107,8 +107,8 @@ def _skip(live: LiveTree, skips: list[Skip], requests: list[Inbound]) -> None:
 
 
 def _left_of(live: LiveTree, asked: list[Command], skips: list[Skip]) -> list[Command]:
-    """What is left to do of what was asked for. Steps that the run has taken back since are among it: they are counted
-    as moving when they are followed, and were counted out when they were taken back."""
+    """The commands that are left to do. Steps that the run has cancelled since are among them: following one counts it
+    as moving, and its cancellation has already counted it out."""
     done = {id(skip.command) for skip in skips}
     still = {id(command) for command in live.execution.outstanding()}
     left = [command for command in asked if id(command) not in done]
@@ -122,7 +122,7 @@ def _decline(live: LiveTree, run: Run, events: list[AnyEvent], lacks: str, reaso
         f"start a worker with that code"
     )
     log.warning("%s\n%s", why, reason, extra=run_fields(run.id, run.workflow))
-    # The same for all workers that decline it, so that each of them knows that nothing has moved since.
+    # The same for all workers that decline it, so that each of them can see that nothing has moved since.
     moved_at = next(event.at for event in reversed(events) if not isinstance(event, RunClaimed | RunReleased))
     live.reset_to(run)
     live.decline(why, moved_at=moved_at)

@@ -1,8 +1,8 @@
 """Whether a claimed run goes on, or is parked before anything of it is done.
 
-Judged from the claim, before any payload of the journal is parsed: whatever it is in a run that kills workers, it does
-not get another one. A run that its worker let go of always goes on; one that lost its worker goes on if nothing says
-otherwise; and a person's wish to resume is good for one claim, and not for the next one after that was interrupted too.
+Decided from the claim, before any payload of the journal is parsed: a run that kills its workers does not get another
+one. A run that its worker released always goes on; one that lost its worker goes on unless a policy forbids it; and a
+person's request to resume is good for one claim, and not for the next one after that was interrupted too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOT_RESUMED = "interrupted: its worker was lost, and {why}; resume it to let it
 
 
 class ResumePolicy:
-    """Judges claims by the policies of an engine and of its workflows."""
+    """The policies of an engine and of its workflows, applied to claims."""
 
     def __init__(self, environment: Environment) -> None:
         self._recovery = environment.recovery
@@ -36,7 +36,7 @@ class ResumePolicy:
         """Why a run is to be parked; empty if it may go on."""
         run = claim.run
         is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
-        # Whoever wants it to end must not be kept waiting for somebody who wants it to go on.
+        # A cancelled run goes on to its end: it must not wait for a person who resumes it.
         is_cancelled = any(message.kind is MessageKind.CANCEL and message.run == 0 for message in mail)
         if run.attempts > self._attempts_max and not (is_resumed and not claim.interrupted):
             self._counters.runs_quarantined += 1

@@ -1,8 +1,8 @@
 """Steps that a person has skipped: what was in flight when a run was parked gets its outcome from outside.
 
-Which steps are in flight is known only to the code: a journal has what was answered, not what was asked. So a wish to
-skip waits in the inbox until a worker has replayed the run, and is judged there, against what is in flight before
-anything else happens. A wish that does not fit parks the run again, with what is in flight in the reason.
+Only the code knows which steps are in flight: a journal has outcomes, not calls. So a request to skip a step waits in
+the inbox until a worker has replayed the run, and is compared with the steps that are in flight before anything else
+happens. A request that does not fit parks the run again, and the reason names the steps in flight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CALLS_SHOWN_MAX = 10
 
 
 class SkipRefused(Exception):
-    """A wish to skip a step cannot be granted; the message says why, for the reason of a parked run."""
+    """A request to skip a step cannot be granted; the message says why, for the reason of a parked run."""
 
 
 class Skip(NamedTuple):
@@ -43,31 +43,31 @@ class Skip(NamedTuple):
 
 
 def skips_of(
-    wishes: Sequence[Inbound], asked: Sequence[Command], *, root_id: str, unpack: Callable[[Payload], Stored]
+    requests: Sequence[Inbound], asked: Sequence[Command], *, root_id: str, unpack: Callable[[Payload], Stored]
 ) -> list[Skip]:
     """Which steps of a tree are skipped, and with what result.
 
     Raises:
-        SkipRefused: one of the wishes does not fit what is in flight.
+        SkipRefused: one of the requests does not fit what is in flight.
     """
     steps = [command for command in asked if type(command) is RunStep]
     skips: list[Skip] = []
-    for wish in wishes:
-        if wish.fault:
-            reason = f"message {wish.id} in its inbox is damaged: {wish.fault}"
+    for request in requests:
+        if request.fault:
+            reason = f"message {request.id} in its inbox is damaged: {request.fault}"
             raise SkipRefused(f"nothing was skipped: {reason}; skip the step again, resume the run, or cancel it")
-        command = _chosen(wish, steps, {(skip.command.run, skip.command.call) for skip in skips}, root_id)
+        command = _chosen(request, steps, {(skip.command.run, skip.command.call) for skip in skips}, root_id)
         if command is not None:
-            skips.append(Skip(command, _result_of(wish, command, unpack)))
+            skips.append(Skip(command, _result_of(request, command, unpack)))
     return skips
 
 
-def _chosen(wish: Inbound, steps: list[RunStep], taken: set[tuple[int, str]], root_id: str) -> RunStep | None:
-    """The step that a wish is about; None if another wish has skipped it already."""
-    # A wish to the root that names no step is about whichever is in flight in its tree.
-    found = [step for step in steps if step.run == wish.run and step.call == wish.name]
-    if not wish.name:
-        found = [step for step in steps if wish.run in (0, step.run)]
+def _chosen(request: Inbound, steps: list[RunStep], taken: set[tuple[int, str]], root_id: str) -> RunStep | None:
+    """The step that a request is about; None if another request has skipped it already."""
+    # A request to the root that names no step is about the one step in flight in its tree.
+    found = [step for step in steps if step.run == request.run and step.call == request.name]
+    if not request.name:
+        found = [step for step in steps if request.run in (0, step.run)]
     left = [step for step in found if (step.run, step.call) not in taken]
     if len(left) == 1:
         return left[0]
@@ -79,26 +79,26 @@ def _chosen(wish: Inbound, steps: list[RunStep], taken: set[tuple[int, str]], ro
         shown += f" and {len(steps) - CALLS_SHOWN_MAX} more"
     if left:
         raise SkipRefused(f"nothing was skipped: several steps are in flight ({shown}); name one with call=")
-    what = f"step {wish.name} is not in flight here" if wish.name else "no step is in flight here"
+    what = f"step {request.name} is not in flight here" if request.name else "no step is in flight here"
     raise SkipRefused(f"nothing was skipped: {what} (in flight: {shown}); resume the run, or cancel it")
 
 
-def _result_of(wish: Inbound, command: RunStep, unpack: Callable[[Payload], Stored]) -> bytes | None:
+def _result_of(request: Inbound, command: RunStep, unpack: Callable[[Payload], Stored]) -> bytes | None:
     codec, what = command.step.signature.result, f"the result given for step {command.call}"
-    if wish.payload is None:
-        # An undo has nobody to fail for: it counts as done.
+    if request.payload is None:
+        # No workflow waits for an undo, so it does not fail: it counts as done.
         return _encoded(command, None) if command.options.parks else None
-    data = unpack(wish.payload)
+    data = unpack(request.payload)
     try:
         value = codec.decode(data, what)
     except UnreadableError:
-        # Its sender did not know the type, and wrote it as the value that it is.
+        # The sender did not know the type and encoded the value by its own type.
         value = TAGGED.decode(data, what)
     return _encoded(command, value)
 
 
 def _encoded(command: RunStep, value: Any) -> bytes:
-    """As the step itself would have returned it: whoever replays the journal must be able to read it."""
+    """The value as the step itself would have returned it, so that a replay can read it."""
     codec, what = command.step.signature.result, f"the result given for step {command.call}"
     try:
         data = codec.encode(value, what)

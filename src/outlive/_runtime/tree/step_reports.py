@@ -1,7 +1,7 @@
-"""What a running step says: how far it came, what it shows of its run, and how it ended.
+"""What a running step reports: its progress, what it publishes, and its outcome.
 
-A step says the first two from any thread and as often as it likes. What it said while something earlier is on its way
-to the disk waits and is merged, so that a chatty step costs one event for each commit and no more; what it said last
+A step reports the first two from any thread and as often as it likes. Reports that come while an earlier one is being
+written wait and are merged, so that a step costs at most one event of each kind for each commit; what it published last
 is written with its outcome at the latest.
 """
 
@@ -28,7 +28,7 @@ class TreeMover(Protocol):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether no more facts are wanted."""
+        """Whether no more reports are written."""
 
     def guarding(self, live: LiveTree) -> AbstractContextManager[None]:
         """Park a tree if what is done in here goes wrong."""
@@ -41,14 +41,14 @@ class TreeMover(Protocol):
 
 
 class StepReports:
-    """Makes facts of what running steps say, and brings their outcomes to the worker from a plain callback."""
+    """Makes events of what running steps report, and brings their outcomes to the worker from a plain callback."""
 
     def __init__(self, clock: Clock, worker: TreeMover) -> None:
         self._clock = clock
         self._worker = worker
         self._loop = asyncio.get_running_loop()
         self.outcomes: list[StepOutcome] = []
-        """Of attempts that have ended and whose runs have not gone on yet."""
+        """Outcomes of attempts whose runs have not got them yet."""
 
     def ended(self, live: LiveTree, attempt: Attempt, result: bytes | None, failure: AnyEvent | None) -> None:
         """An attempt has ended; the outcomes of one turn of the event loop go on together."""
@@ -62,7 +62,7 @@ class StepReports:
 
     def progressed(self, live: LiveTree, attempt: Attempt, data: bytes) -> None:
         """A step has come so far."""
-        # A thread that goes on after its time is over is not heard any more: its successor may have come further.
+        # A thread that runs on after its timeout is ignored: the next attempt may have come further.
         if attempt.is_wanted and not attempt.is_timed_out:
             attempt.progress = data
             if not attempt.is_saving:
@@ -71,7 +71,7 @@ class StepReports:
     def _save_progress(self, live: LiveTree, attempt: Attempt) -> None:
         """Write how far a step came; once that is durable, how much further it came meanwhile."""
         command, data = attempt.command, attempt.progress
-        # The step may have ended, or been given up, while its last progress waited for its turn.
+        # The step may have ended, or been cancelled, while its last progress waited.
         if data is None or not self._may_save(live, command):
             return
         attempt.progress, attempt.is_saving = None, True

@@ -89,11 +89,11 @@ def snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken | RunPark
     """The event that stands for everything recorded so far; to be recorded next."""
     root, created = live.fold.root, live.execution.created
     assert created is not None
-    # Whoever begins here has no other clock; that of the run may be ahead of this worker's.
+    # A replay from here has no other clock, and the time of the run may be ahead of this worker's.
     at = max(live.clock.now(), live.execution.loop.now_at)
     try:
         payload = live.pack(command.data, "a snapshot")
-    except Exception as error:  # The same.
+    except Exception as error:  # As above.
         return _parked(live, error)
     return SnapshotTaken(
         at=at,
@@ -166,7 +166,7 @@ def _end(live: Writing, command: EndRun) -> AnyEvent:
 def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
     """The next generation comes into being with the end of this one."""
     frame, nonce = live.execution.frames[0], live.clock.nonce()
-    # Packed anew: what a payload codec has bound to the old tree could not be read in the new one.
+    # Packed again: what a payload codec has bound to the old tree could not be read in the new one.
     owner = tree_mark(nonce)
     arguments, blob = live.payloads.packer.pack(
         successor.arguments, f"the arguments of {successor.workflow.name}", of=owner

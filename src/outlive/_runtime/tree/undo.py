@@ -1,8 +1,8 @@
 """What becomes of an undo that has used up its attempts, or that was interrupted and may be called only once.
 
-A step that fails for good tells its workflow. An undo has nobody to tell: the workflow has failed already, and half a
-roll-back must not end silently. So its last failure goes into the journal as one more failed attempt, and the run is
-parked with what was undone and what is left. Whoever resumes the run lets it make the next attempt.
+A step that fails for good raises in its workflow. An undo cannot: the workflow has failed already, and half a roll-back
+must not end silently. So its last failure goes into the journal as one more failed attempt, and the run is parked with
+what was undone and what is left. When a person resumes the run, it makes the next attempt.
 
 A roll-back that has taken too long as a whole ends in the same way, with the undo that is under way: see
 `outlive._replay.undo_deadline`.
@@ -32,7 +32,7 @@ def undo_failed(execution: Execution, event: StepFailed) -> tuple[AttemptFailed,
         digest=event.digest,
     )
     if call.rollback is None:
-        return failed, event.failure.message  # It was undone where it ran: see `taking_back`.
+        return failed, event.failure.message  # It was called inside the attempt of its step: see `unstorable`.
     return failed, str(call.rollback.failed(event.failure, attempts=event.attempt))
 
 

@@ -1,4 +1,4 @@
-"""What is read from the store for claimed trees, and which blobs that refers to, found without decoding it."""
+"""What the claimer reads from the store for claimed trees, and the blobs that it refers to."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from outlive._journal.history import blobs_of
 from outlive._store.contract import Inbound
 
 
-class Found(msgspec.Struct):
-    """What was read from the store for some claims: journals, messages, and the blobs that both refer to."""
+class ClaimData(msgspec.Struct):
+    """Journals and messages of claimed trees, and the blobs that both refer to."""
 
     journals: dict[int, list[Row]]
     mail: dict[int, list[Inbound]]
@@ -20,7 +20,7 @@ class Found(msgspec.Struct):
 
 
 def blob_ids(journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> set[str]:
-    """The ids of all blobs that are needed to read these."""
+    """The ids of all blobs that journals and messages refer to, found without decoding them."""
     ids: set[str] = set()
     for rows in journals:
         ids |= blobs_of(rows)
