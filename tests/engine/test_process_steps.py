@@ -348,7 +348,7 @@ async def test_process_that_talks_nonsense_is_killed(engine: outlive.Engine) -> 
 
 async def test_late_process_is_killed_with_what_it_started(engine: outlive.Engine, tmp_path: Path) -> None:
     """No code of it runs on."""
-    run = await engine.start(running_on_in_process, str(tmp_path / "pids"), 2.0)
+    run = await engine.start(running_on_in_process, str(tmp_path / "pids"), 5.0)
     processes = await written(tmp_path / "pids")
 
     assert "StepTimeoutError" == await in_time(run.result())
