@@ -157,7 +157,7 @@ async def test_what_a_step_published_last_is_there_with_its_transaction(place: P
 
 async def test_refusals_that_no_run_asks_for_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of runs that other workers have taken over are forgotten; at worst an attempt is made again."""
-    monkeypatch.setattr(transactions, "VERDICTS_MAX", 2)
+    monkeypatch.setattr(transactions, "REFUSALS_KEPT_MAX", 2)
     begun: list[str] = []
 
     class Refused(Exception):

@@ -128,7 +128,7 @@ async def test_failure_that_a_shared_breaker_may_have_heard_of_is_not_told_twice
         with caplog.at_level(logging.WARNING, "outlive"):
             await break_one(engine, "together")
         assert 2 == changes
-        assert "nobody knows whether breaker gate together has heard of an outcome" in caplog.text
+        assert "it is not known whether an outcome was recorded in breaker gate together" in caplog.text
         assert "next" == await (await engine.start(gate_passing, "together", "next")).result()
         assert 0 == engine.counters.breakers_opened
     assert ["good", "broken", "next"] == [what for what, _ in noted()]

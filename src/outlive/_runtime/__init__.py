@@ -1,1 +1,1 @@
-"""Motion: the worker and its services. Everything here runs on one event loop, the keeper's thread left aside."""
+"""The worker and its services. Everything here runs on one event loop, but for the keeper and the watchdog."""

@@ -24,7 +24,7 @@ class Alarm(Protocol):
     """Something that will be called."""
 
     def cancel(self) -> None:
-        """Not any more; twice is fine."""
+        """Do not call it any more; may be called twice."""
 
 
 class Clock(Protocol):
@@ -34,7 +34,7 @@ class Clock(Protocol):
         """Microseconds since 1970 UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward, also while the machine sleeps; for judging one's own lease."""
+        """Seconds that only go forward, also while the machine sleeps; for the worker's own lease."""
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:
         """Call something from a plain callback of the running event loop, when `now()` has moved on by this much."""
@@ -46,21 +46,21 @@ class Clock(Protocol):
         """63 random bits."""
 
     def new_id(self) -> str:
-        """A run or worker id that no one else makes."""
+        """A unique id of a run or a worker."""
 
     def spawn(self, target: Callable[[], None], *, name: str) -> None:
         """Run something on a thread of its own that never keeps the process alive."""
 
     def pulse(self, beats: Generator[float, None, None], *, name: str) -> Callable[[], None]:
-        """Drive a loop that says how many seconds to wait before it goes on, beside the event loop and never held up
-        by it; the answer, which any thread may call, closes it."""
+        """Drive a generator that yields how many seconds to wait before it goes on, independently of the event loop;
+        the returned function, which any thread may call, closes it."""
 
 
 _clocks: WeakSet[SystemClock] = WeakSet()
 
 
 class SystemClock:
-    """The real ones."""
+    """The time, chance and threads of the machine."""
 
     def __init__(self) -> None:
         self._random = random.Random(os.urandom(32))
@@ -69,7 +69,7 @@ class SystemClock:
         self._monotonic_id = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
     def reseed(self) -> None:
-        """Begin other numbers than before."""
+        """Continue with other random numbers."""
         self._random.seed(os.urandom(32))
 
     def now(self) -> int:
@@ -117,7 +117,7 @@ class SystemClock:
 
 
 class StoreClock(SystemClock):
-    """The real ones, but for the time, which is the store's: all the machines of a fleet agree on that one."""
+    """The same with the time of the store, which all machines of a fleet share."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an engine was built with, and everything that works for it needs."""
+"""What an engine was built with and its parts need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an exception of a step means, wherever it was raised: how it is described, and whether another attempt may help.
+"""What an exception of a step means: how it is described, and whether another attempt may help.
 
-A step in a process of its own raises there, and only data comes back. So the process says which classes the exception
-has, by name, and the policy is applied here.
+A step in a process of its own raises there, and only data comes back. So the process sends the names of the classes of
+the exception, and the policy is applied here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from outlive.errors import OutliveError, ProcessDiedError, StepTimeoutError, Tra
 from outlive.telemetry import log
 
 _PASSING = (StepTimeoutError, ProcessDiedError, TransactionOverError)
-"""Errors of ours that another attempt need not meet again."""
+"""Errors of Outlive that another attempt may not meet again."""
 
 
 class StepRaised(Exception):
@@ -34,23 +34,23 @@ class StepRaised(Exception):
 
 
 def is_retryable(error: BaseException, on: tuple[type[BaseException], ...]) -> bool:
-    """Whether another attempt may go better, by a policy that names the classes for which it may."""
+    """Whether another attempt may help, by a policy that names the classes for which it may."""
     if isinstance(error, StepRaised):
         return error.is_retryable(on)
     return isinstance(error, on) and not is_final(error)
 
 
 def is_final(error: BaseException) -> bool:
-    """Errors of ours about the values of a step: another attempt would meet them again."""
+    """Whether it is an error of Outlive about the values of a step: another attempt would meet it again."""
     return isinstance(error, OutliveError) and not isinstance(error, _PASSING)
 
 
 def describe(error: BaseException) -> Failure:
-    """The failure, whatever the exception does when it is looked at."""
+    """The failure, even if the exception raises when it is described."""
     if isinstance(error, StepRaised):
         return error.failure
     try:
         return failure_of(error)
-    except Exception:  # An exception that cannot even be looked at is a failure all the same.
+    except Exception:  # An exception that cannot be described is a failure all the same.
         log.exception("what a step raised could not be described")
         return Failure(type=class_name(type(error)), message="it could not be described")

@@ -1,7 +1,7 @@
-"""Until when a worker may take its own lease for held.
+"""Until when a worker may assume that it holds its lease.
 
-The keeper's thread moves it forward with every renewal; the event loop looks at it before it begins anything. One
-number, so that a look costs nothing and needs no lock.
+The keeper's thread moves it forward with every renewal; the event loop reads it before it begins a step. It is one
+number, so that reading it needs no lock.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ class LeaseDeadline:
         return self._monotonic() < self.until
 
     async def until_held(self) -> None:
-        """Return when the lease is certainly held; a worker that loses it cancels the attempts that wait here."""
+        """Return when the lease is certainly held; a worker that loses it cancels the attempts that wait for this."""
         while not self.is_held:
             await Wakeup().sleep(LOOK_AGAIN_SECONDS)

@@ -1,4 +1,4 @@
-"""A bell: somebody sleeps until it rings or until enough time has passed."""
+"""A sleep that can be ended early."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Wakeup:
-    """Wakes one sleeper. A ring while nobody sleeps is kept for the next one."""
+    """Wakes one sleeping task. A ring while none sleeps ends the next sleep at once."""
 
     def __init__(self) -> None:
         self._sleeper: asyncio.Future[None] | None = None
@@ -20,12 +20,12 @@ class Wakeup:
 
     @property
     def has_sleeper(self) -> bool:
-        """Whether somebody sleeps and nothing has woken them."""
+        """Whether a task sleeps and was not woken yet."""
         return self._sleeper is not None and not self._sleeper.done()
 
     async def sleep(self, seconds: float | None) -> None:
-        """Return when the bell rings, or after `seconds`."""
-        assert self._sleeper is None, "a bell wakes one sleeper: a second one would be awake for both"
+        """Return when `ring` is called, or after `seconds`."""
+        assert self._sleeper is None, "only one task may sleep at a time: a ring wakes one"
         loop = asyncio.get_running_loop()
         if not self._rung and (seconds is None or seconds > 0):
             self._sleeper = loop.create_future()

@@ -1,10 +1,10 @@
-"""What breakers are asked, and what they are told.
+"""Asks breakers for permits, and records in them how attempts end.
 
-An attempt that passes the gate has a permit of its breaker. How it ends is told to the breaker, and one that is not
-made after all gives its permit back: else nobody could be the trial that closes it again. Whoever asks a shared breaker
-asks behind what this engine has told it before.
+An attempt that passes the gate has a permit of its breaker. Its end is recorded in the breaker, and an attempt that is
+not made after all returns its permit: else no other attempt could be the trial that closes the breaker. A shared
+breaker is asked only when the ends that this engine has reported before are recorded.
 
-A trial of a shared breaker says now and then that it is under way, for its process may die; then it has failed.
+A trial of a shared breaker is renewed while it runs, because its process may die; a trial that lapses has failed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from outlive.errors import CommitUnknownError, StepInterrupted, StepTimeoutError
 from outlive.telemetry import Counters, log
 
 TRIAL_SECONDS = 30.0
-"""A trial of a shared breaker has failed when nobody has heard of it for so long: its process died."""
+"""A trial of a shared breaker that is not renewed for so long has failed: its process died."""
 RENEW_SECONDS = TRIAL_SECONDS / 3
 TRIES_MAX = 5
-"""How often a breaker is told something that a store refuses for a reason of its own."""
+"""How often a change of a breaker is tried that the store refuses, though it is up."""
 
 _TRIAL = round(TRIAL_SECONDS * MICROSECONDS)
 
@@ -44,12 +44,12 @@ class Breakers:
         self._counters = counters
         self._spawn = spawn
         self._reports: dict[str, asyncio.Task[None]] = {}
-        """The last outcome on its way to a shared breaker: who asks next asks behind it."""
+        """By name of a shared breaker: the last end that is being recorded."""
         self.is_closed = False
-        """Nobody is told anything any more."""
+        """Whether nothing is recorded any more."""
 
     async def ask(self, ticket: Ticket, breaker: Breaker) -> float | None:
-        """None if an attempt may be made, which has a permit from now on; else after how many seconds to ask again."""
+        """None if an attempt may be made, whose ticket has a permit now; else after how many seconds to ask again."""
         if (report := self._reports.get(breaker.name)) is not None and not report.done():
             await asyncio.wait([report])
 
@@ -65,20 +65,20 @@ class Breakers:
         ticket.permit = None
         return (answer.at - now_at) / MICROSECONDS
 
-    def hear(self, ticket: Ticket, end: End) -> None:
+    def record_end(self, ticket: Ticket, end: End) -> None:
         """An attempt has ended."""
         breaker = ticket.guard.breaker
-        # Who has not passed gives its permit back by itself.
+        # An attempt that has not passed returns its permit in `Gate._pass`.
         if breaker is not None and ticket.permit is not None and ticket.passed_at and not self.is_closed:
-            self._tell(breaker, ticket.permit, end)
+            self._record(breaker, ticket.permit, end)
 
-    def _tell(self, breaker: Breaker, permit: Permit, end: End) -> None:
+    def _record(self, breaker: Breaker, permit: Permit, end: End) -> None:
         change = partial(_state_after, breaker, permit, end)
         if not breaker.shared:
             has_opened = self._cells.change_own(breaker, change)
             self._note(breaker, has_opened=has_opened)
             return
-        # The end of a trial begins an epoch, and so hearing of it twice is hearing of it once.
+        # The end of a trial begins an epoch, so recording it twice does the same as recording it once.
         is_repeatable = end is not End.BAD or permit.is_trial
         after = self._reports.get(breaker.name)
         report = self._spawn(self._report(breaker, change, is_repeatable=is_repeatable, after=after))
@@ -92,16 +92,16 @@ class Breakers:
         try:
             self._note(breaker, has_opened=await self._change(breaker, change, is_repeatable=is_repeatable))
         except CommitUnknownError:
-            log.warning("nobody knows whether breaker %s has heard of an outcome", breaker.name)
+            log.warning("it is not known whether an outcome was recorded in breaker %s", breaker.name)
 
     async def _change(self, breaker: Breaker, step: StepOf[T], *, is_repeatable: bool = True) -> T:
-        """Tell a breaker something. A trial that it never hears of keeps everybody out for as long as a trial lasts, so
-        whatever is wrong with the store, it is tried again."""
+        """Change a breaker. If the end of a trial were lost, the breaker would refuse every attempt until the trial
+        lapses, so the change is tried again whatever is wrong with the store."""
         for _ in range(TRIES_MAX - 1 if is_repeatable else 0):
             try:
                 return await self._cells.change(breaker, step)
             except Exception:
-                log.exception("breaker %s cannot be told something; that is tried again", breaker.name)
+                log.exception("breaker %s could not be changed; that is tried again", breaker.name)
                 await Wakeup().sleep(STORE_RETRY_SECONDS)
         return await self._cells.change(breaker, step, is_repeatable=is_repeatable)
 
@@ -111,21 +111,21 @@ class Breakers:
             log.warning("breaker %s is open for %g s", breaker.name, breaker.reset)
 
     async def withdraw(self, ticket: Ticket) -> None:
-        """An attempt is not made after all, or not now: another one may be the trial."""
+        """Return the permit of an attempt that is not made, or not now: another one may be the trial."""
         breaker = ticket.guard.breaker
         if breaker is not None and ticket.permit is not None:
             ticket.permit = None
             await self._change(breaker, partial(_withdrawn, breaker, ticket))
 
-    def drop(self, ticket: Ticket) -> None:
+    def withdraw_soon(self, ticket: Ticket) -> None:
         """The same, without waiting for it."""
         breaker = ticket.guard.breaker
         permit, ticket.permit = ticket.permit, None
         if breaker is not None and permit is not None:
-            self._tell(breaker, permit, End.UNKNOWN)
+            self._record(breaker, permit, End.UNKNOWN)
 
     def renew_later(self, ticket: Ticket) -> None:
-        """A shared trial says now and then that it is under way."""
+        """Renew the trial of a shared breaker every `RENEW_SECONDS` until it ends."""
         breaker = ticket.guard.breaker
         if breaker is not None and breaker.shared and ticket.permit is not None and ticket.permit.is_trial:
             ticket.alarm = self._clock.call_later(RENEW_SECONDS, lambda: self._renew_soon(ticket, breaker))
@@ -147,7 +147,7 @@ class Breakers:
 
 
 def end_of(breaker: Breaker | None, error: BaseException | None) -> End:
-    """What a breaker makes of an attempt that raised this, or returned."""
+    """How a breaker counts an attempt that raised this, or returned."""
     if breaker is None or error is None:
         return End.GOOD
     if isinstance(error, StepTimeoutError | StepInterrupted) or not isinstance(error, Exception):

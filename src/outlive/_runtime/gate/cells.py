@@ -1,7 +1,7 @@
 """What breakers and rate limits remember: in this engine, or in cells of the store that all its workers share.
 
 A shared cell is changed by the store in one transaction, by a pure function, at an instant of the store's clock. A
-store that is away is asked again until it answers: it is better to wait than to let somebody through uncounted.
+store that is away is asked again until it answers: an attempt waits rather than begins uncounted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STORE_RETRY_SECONDS = 0.5
 
 T = TypeVar("T")
 StepOf = Callable[[Any, int], tuple[Any, T]]
-"""Given what is remembered and the instant, what is to be remembered and an answer."""
+"""From the state and the instant to the next state and an answer."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -37,10 +37,10 @@ class Cells:
         self._own: dict[str, Any] = {}
 
     async def change(self, of: Breaker | RateLimit, step: StepOf[T], *, is_repeatable: bool = True) -> T:
-        """Take one step. One that is not repeatable is not taken again if nobody knows whether it was.
+        """Take one step.
 
         Raises:
-            CommitUnknownError: nobody knows, and it is not repeatable.
+            CommitUnknownError: it is not known whether the step was taken, and it is not repeatable.
         """
         if not of.shared:
             return self.change_own(of, step)
@@ -63,7 +63,7 @@ class Cells:
             await Wakeup().sleep(STORE_RETRY_SECONDS)
 
     def change_own(self, of: Breaker | RateLimit, step: StepOf[T]) -> T:
-        """Take one step with what only this engine remembers."""
+        """Take one step with a state that only this engine has."""
         name = _name(of)
         self._own[name], answer = step(self._own.get(name) or _fresh(of), self._clock.now())
         return answer
@@ -72,8 +72,8 @@ class Cells:
 def _read(data: bytes, kind: type[Any], of: Breaker | RateLimit) -> Any:
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as error:  # By another release, or by no release at all: nobody can wait for that.
-        log.warning("%s begins anew, because what it remembers cannot be read: %s", _name(of), error)
+    except msgspec.MsgspecError as error:  # Written by another release, or damaged: waiting would not help.
+        log.warning("%s begins with an empty state, because its stored state cannot be read: %s", _name(of), error)
         return _fresh(of)
 
 

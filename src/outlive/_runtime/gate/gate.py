@@ -1,13 +1,13 @@
 """The gate before a step: its breaker and its rate limit are asked, and the attempt begins when both agree.
 
-An attempt comes here when there is a slot for it, so that what is counted is about to begin. One that has to wait is
-no attempt yet. It holds no slot any more, its timeout has not begun, and it uses up no retry. A short wait is in memory
-only. For a long one the attempt leaves: the journal says until when (`StepDelayed`), and from then on it waits like one
-in its back-off, so its run may be suspended, and a crash loses nothing. On its turn it asks again. Only attempts that
-are about to begin ask; a replay never does.
+The executor asks when it has a slot for the attempt, so that what is counted is about to begin. An attempt that has to
+wait has not begun: it holds no slot any more, its timeout does not run, and it uses up no retry. A short wait is in
+memory only. After a long one the step is delayed: the journal says until when (`StepDelayed`), and until then it waits
+like one in its back-off, so its run may be suspended, and a crash loses nothing. Then the executor asks again. A replay
+never asks.
 
-What the breakers and limits remember is in `cells`, and what they decide in `_model.breaker` and `_model.limit`. How a
-breaker is asked, and hears how its attempts end, is told in `breakers`.
+The states of breakers and limits are in `cells`; what they decide is in `_model.breaker` and `_model.limit`; how
+breakers are asked, and how ends of attempts are recorded in them, is in `breakers`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from outlive._tasks import own_task
 from outlive.errors import CircuitOpenError, OutliveError, RateLimitedError
 from outlive.telemetry import Counters, log
 
-PATIENCE_SECONDS = 2.0
-"""Who has to wait longer leaves, and waits in the journal."""
-LATER_SECONDS = 10.0
-"""Who was told again and again to wait a moment, and has used up that patience, leaves for so long."""
+WAIT_SECONDS_MAX = 2.0
+"""How long an attempt waits in memory; if it would take longer, the journal says until when the step is delayed."""
+DELAY_SECONDS = 10.0
+"""For how long a step is delayed whose short waits in memory have come to more than the maximum."""
 AGAIN_SECONDS = 1.0
 LATE_SECONDS = 1.0
-"""Who has waited, was let through and then finds no slot for so long, asks again."""
+"""An attempt that has waited, has passed the gate and then finds no slot for so long asks again."""
 
-_PATIENCE = round(PATIENCE_SECONDS * MICROSECONDS)
+_WAIT_MAX = round(WAIT_SECONDS_MAX * MICROSECONDS)
 _LATE = round(LATE_SECONDS * MICROSECONDS)
 
 
@@ -48,7 +48,7 @@ class _Wait(NamedTuple):
     seconds: float
     by: str
     error: OutliveError | None
-    """What it fails with, if it does not want to wait."""
+    """What the step fails with, if its policy is to fail instead of waiting."""
     has_turn: bool = False
     breaker: str = ""
     """The name of the breaker, if that is why."""
@@ -58,13 +58,13 @@ class Door(NamedTuple):
     """What becomes of an attempt at the gate."""
 
     rested: Callable[[], None]
-    """Called once, first of all: it needs no slot here any more, because it has to wait, has passed, or leaves."""
+    """Called once, first of all: the attempt needs no slot for the gate any more."""
     passed: Callable[[], None]
     delayed: Callable[[StepDelayed], None]
     refused: Callable[[BaseException], None]
-    """Exactly one of these three is called, unless it gives up."""
+    """Exactly one of the last three is called, unless the attempt is cancelled before."""
     found_open: Callable[[str, int], None]
-    """Called before, and once, if its breaker is open: with the breaker's name, and until when at least."""
+    """Called before those, at most once, if the breaker is open: with its name, and until when at least."""
 
 
 class Gate:
@@ -81,34 +81,34 @@ class Gate:
 
     @property
     def is_resting(self) -> bool:
-        """Whether everybody here waits for the clock."""
+        """Whether every attempt at the gate waits for the clock."""
         return len(self._tasks) == self._asleep
 
     def admit(self, command: RunStep, door: Door) -> Ticket:
         """Let an attempt through as soon as it may begin."""
         assert command.options.guard is not None
-        ticket = Ticket(command.options.guard, self._clock.new_id(), rested=door.rested, over=self._breakers.hear)
+        ticket = Ticket(command.options.guard, self._clock.new_id(), rested=door.rested, over=self._breakers.record_end)
         self._spawn(self._come(ticket, command, door))
         return ticket
 
     def lets_begin(self, ticket: Ticket) -> bool:
-        """Whether the gate still means it; not if it was asked too long ago, as there was no slot."""
+        """Whether an attempt that has passed may begin; not if it passed too long ago because there was no slot."""
         return not ticket.has_slept or self._clock.now() <= ticket.passed_at + _LATE
 
     def give_back(self, command: RunStep) -> None:
-        """One that was lined up is not wanted any more."""
+        """A step that was lined up in its rate limit was cancelled: give its place back."""
         guard = command.options.guard
         if guard is not None and guard.limit is not None and not self._is_closed:
             self._spawn(self._give_back(guard, guard.limit, command))
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Stop. What is on its way to the store gets there, if that does not take too long."""
+        """Stop; what is being written to the store gets there if that takes no longer than the timeout."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_seconds)
         self.abandon()
 
     def abandon(self) -> None:
-        """Stop at once, and tell nobody."""
+        """Stop at once, and record nothing more."""
         self._is_closed = self._breakers.is_closed = True
         for task in self._tasks:
             task.cancel()
@@ -122,7 +122,7 @@ class Gate:
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a gate could not do its work", exc_info=error)
+            log.error("a task of the gate failed", exc_info=error)
 
     # -- Asking ----------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class Gate:
             except Exception:  # Whatever is wrong with the store is not the failure of the step.
                 log.exception("step %s cannot be let through; that is tried again", command.call)
                 wait = _Wait(AGAIN_SECONDS, "the store", None)
-                self._breakers.drop(ticket)
+                self._breakers.withdraw_soon(ticket)
             if ticket.has_ended():
                 break
             if wait is None:
@@ -163,9 +163,9 @@ class Gate:
                 door.refused(wait.error)
                 return
             waited += wait.seconds
-            if waited > PATIENCE_SECONDS:
+            if waited > WAIT_SECONDS_MAX:
                 self._counters.steps_delayed += 1
-                seconds = wait.seconds if wait.seconds > PATIENCE_SECONDS else LATER_SECONDS
+                seconds = wait.seconds if wait.seconds > WAIT_SECONDS_MAX else DELAY_SECONDS
                 door.delayed(self._delay_of(command, wait, seconds))
                 return
             await self._sleep(ticket, wait.seconds)
@@ -184,8 +184,8 @@ class Gate:
         )
 
     async def _ask(self, ticket: Ticket, command: RunStep, cost: int) -> _Wait | None:
-        """None if the attempt may begin now, else why not. The breaker comes first: who may not call pays nothing. And
-        last, for one that had to wait: the breaker may have opened meanwhile."""
+        """None if the attempt may begin now, else why not. The breaker is asked first, so that a refused attempt costs
+        nothing of the limit, and once more after a wait, because it may have opened meanwhile."""
         breaker, limit = ticket.guard.breaker, ticket.guard.limit
         if breaker is not None and (wait := await self._ask_breaker(ticket, breaker)) is not None:
             return wait
@@ -211,7 +211,7 @@ class Gate:
         def ask(state: LimitState, now_at: int) -> tuple[LimitState, tuple[Room | Turn, int]]:
             if may_wait:
                 after, answer = limit.ask(
-                    state, cost=cost, now_at=now_at, patience=_PATIENCE, has_turn=command.has_turn
+                    state, cost=cost, now_at=now_at, patience=_WAIT_MAX, has_turn=command.has_turn
                 )
             else:
                 after, answer = limit.try_now(state, cost=cost, now_at=now_at)

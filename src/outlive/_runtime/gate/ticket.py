@@ -1,4 +1,4 @@
-"""What an attempt holds that came to a gate: its place there, and then its permit."""
+"""What an attempt holds at the gate: its state there, and then its permit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from outlive._runtime.clock import Alarm, Clock
 
 
 class End(enum.Enum):
-    """How an attempt ended, in the eyes of a breaker."""
+    """How an attempt ended, as a breaker counts it."""
 
     GOOD = "good"
     BAD = "bad"
     UNKNOWN = "unknown"
-    """That says nothing about what it calls."""
+    """It says nothing about the service that it calls."""
 
 
 class Ticket:
-    """Of one attempt, from when it comes to the gate until it has ended."""
+    """The ticket of one attempt, from when the gate is asked until the attempt has ended."""
 
     __slots__ = (
         "_over",
@@ -44,7 +44,7 @@ class Ticket:
         self.permit: Permit | None = None
         """From the breaker."""
         self.passed_at = 0
-        """When it was let through; 0 until then."""
+        """When it passed the gate; 0 until then."""
         self.has_slept = False
         """Whether it had to wait, and so gave its slot away."""
         self.is_over = False
@@ -68,7 +68,7 @@ class Ticket:
         self._over(self, end)
 
     def rest(self) -> None:
-        """It needs no slot at the gate any more; said once."""
+        """It needs no slot for the gate any more; calls `rested` once."""
         rested, self._rested = self._rested, None
         if rested is not None:
             rested()

@@ -1,7 +1,7 @@
 """How the function of a step is called: here, on a thread, in a process, or in a transaction of the store.
 
-Whoever calls it sees to its timeout and to the lease: a step that had to wait for a thread or a process looks again
-before it begins. What becomes of the attempt is the executor's.
+The caller enforces the timeout, and looks at the lease again when a step had to wait for a thread or a process. The
+executor decides what becomes of the attempt.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ class StepCaller:
         return await in_context(call, context)
 
     async def call_undo(self, attempt: Attempt, fn: Callable[..., Any]) -> None:
-        """Call an undo inside the attempt of its step, which may have taken long. See `taking_back`."""
+        """Call an undo inside the attempt of its step, which may have taken long. See `unstorable`."""
         await self.get_resources(attempt)
         await self._lease.until_held()
         await self._call_in_time(attempt, partial(fn, **attempt.given))
 
     async def get_resources(self, attempt: Attempt) -> None:
-        """Get what the function wants besides its arguments, before anything else of the attempt begins: no transaction
-        is open, and no thread is held, while a resource is set up. That may take as long as the function itself."""
+        """Get the resources of the function, before anything else of the attempt begins: no transaction is open, and no
+        thread is held, while a resource is set up. That may take as long as the function itself."""
         get = attempt.command.step.resources
         if get is not None:
             attempt.given = await self._in_time(attempt, get)
@@ -100,27 +100,27 @@ class StepCaller:
 
     async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
         step, seconds = attempt.command.step, attempt.command.options.timeout_seconds
-        patience = asyncio.timeout(seconds)
+        timeout = asyncio.timeout(seconds)
         try:
-            async with patience:
+            async with timeout:
                 result = await start()
-            if patience.expired():
+            if timeout.expired():
                 raise TimeoutError(f"it swallowed its cancellation and returned {type(result).__qualname__} too late")
             return result
-        except Exception as error:  # What it raises behind its time comes too late as well.
-            if seconds is None or not patience.expired() or isinstance(error, UnstorableResultError):
+        except Exception as error:  # What it raises after its timeout comes too late as well.
+            if seconds is None or not timeout.expired() or isinstance(error, UnstorableResultError):
                 raise
             attempt.is_timed_out = True
             late = StepTimeoutError(step.name, seconds)
             if step.kind is StepKind.ONCE and attempt.has_begun:
-                # It may have had its effect: nobody knows, just as after a crash, and so the workflow is told the same.
+                # It may have had its effect, just as after a crash, so the workflow gets the same exception.
                 reason = f"did not end within its timeout of {seconds:g} s"
                 raise StepInterrupted(step.name, reason, attempt.idempotency_key) from late
             raise late from error
 
     # -- The lease -------------------------------------------------------------------------------------------
-    # A step that had to wait (for a thread, a process, a transaction) looks at the lease again before it begins: it may
-    # have been lost meanwhile, and others may own the run.
+    # When a step had to wait (for a thread, a process, a transaction), the lease is looked at again before it begins:
+    # it may have been lost meanwhile, and another worker may own the run.
 
     async def _on_thread(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
         while True:
@@ -141,7 +141,7 @@ class StepCaller:
         """The encoded result of a step that is not a plain one."""
         match kind:
             case StepKind.ONCE:
-                # Before it waits for a thread: nobody may think that it was not called when it might be at any moment.
+                # Before it waits for a thread: it may be called at any moment from now on.
                 attempt.has_begun = True
                 live.begun.add((attempt.command.run, attempt.command.call))
                 return encode_result(attempt.command, await self.call(attempt), live.payloads.packer)
@@ -178,7 +178,7 @@ class StepCaller:
             attempt.has_begun = True
             try:
                 result: bytes = await self._in_time(
-                    attempt, partial(process.run, job, partial(self._hear, live, attempt))
+                    attempt, partial(process.run, job, partial(self._on_report, live, attempt))
                 )
             except StepRaised as error:
                 if error.is_unstorable and command.options.undo is not None:
@@ -187,7 +187,7 @@ class StepCaller:
             check_size(command, result, live.payloads.packer)
             return result
 
-    def _hear(self, live: LiveTree, attempt: Attempt, message: Progressed | Published) -> None:
+    def _on_report(self, live: LiveTree, attempt: Attempt, message: Progressed | Published) -> None:
         if isinstance(message, Progressed):
             self._reports.progressed(live, attempt, message.progress)
         else:

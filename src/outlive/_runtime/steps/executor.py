@@ -59,7 +59,7 @@ class Executor:
         self._let_through: deque[tuple[LiveTree, Attempt]] = deque()
         """By the gate, at once: each has a slot."""
         self._asking = 0
-        """Attempts that hold a slot while the gate is asked; who has to wait there does not."""
+        """Attempts that hold a slot while the gate is asked; one that has to wait there holds none."""
         self._is_opening = False
         self.running = 0
         self._loop = asyncio.get_running_loop()
@@ -83,14 +83,14 @@ class Executor:
             self._open_lane()
 
     def _admit(self, live: LiveTree, attempt: Attempt) -> None:
-        """Ask the gate. There is a slot: what it counts is about to begin, and nothing that it allows is saved up."""
+        """Ask the gate. There is a slot, so that an attempt that passes begins at once."""
         command = attempt.command
         door = Door(
             rested=self._on_rest,
             passed=partial(self._let_in, live, attempt),
             delayed=partial(self._turn_away, live, attempt),
             refused=lambda error: self._turn_away(live, attempt, self.failed(command, error)),
-            found_open=partial(_tell_open, live, command),
+            found_open=partial(_report_open, live, command),
         )
         self._asking += 1
         attempt.ticket = self._gate.admit(command, door)
@@ -107,7 +107,7 @@ class Executor:
         self._open_lanes_soon()
 
     def _turn_away(self, live: LiveTree, attempt: Attempt, event: AnyEvent) -> None:
-        """The gate does not let it through, now or at all."""
+        """The gate has delayed or refused an attempt."""
         del live.attempts[attempt.command.run, attempt.command.call]
         self._reports.ended(live, attempt, None, event)
 
@@ -118,18 +118,18 @@ class Executor:
         return not self._is_opening and not can_begin and self._gate.is_resting
 
     def cancel(self, live: LiveTree, run: int, call: str) -> None:
-        """Stop an attempt that nobody waits for."""
+        """Cancel an attempt whose outcome the run does not wait for any more."""
         attempt = live.attempts.pop((run, call), None)
         if attempt is not None:
             attempt.cancel()
             if attempt.ticket is not None:
-                # Who is cancelled in the middle of a call was too slow; who has not called says nothing.
+                # An attempt that is cancelled in the middle of its call was too slow; before it, that says nothing.
                 attempt.ticket.end(End.BAD if attempt.has_begun else End.UNKNOWN)
         if (waiting := live.turns.pop((run, call), None)) is not None:
             self._gate.give_back(waiting)
 
     def cancel_all(self, live: LiveTree) -> None:
-        """Stop everything that a tree has running: others will run it, or nobody for now."""
+        """Cancel all attempts of a tree: another worker will make them, or none for now."""
         for attempt in live.attempts.values():
             attempt.cancel()
             if attempt.ticket is not None:
@@ -137,12 +137,12 @@ class Executor:
         live.attempts.clear()
 
     def cancel_rest(self, live: LiveTree) -> None:
-        """A tree has ended: nobody waits for what it still has running, or lined up."""
+        """A tree has ended: cancel the attempts that still run, or are lined up."""
         for run, call in [*live.attempts, *live.turns]:
             self.cancel(live, run, call)
 
     def close(self) -> None:
-        """Begin nothing more, and look no more whether that would be possible."""
+        """Begin nothing more, and end the threads and processes of steps."""
         self._queue.clear()
         self._let_through.clear()
         self.caller.close()
@@ -159,11 +159,11 @@ class Executor:
             self._loop.call_soon(self._open_lane)
 
     def _open_lane(self) -> None:
-        """Open a lane if steps wait; look again once it has run as far as it can, for if it waits they need another."""
+        """Open a lane if attempts wait. Look again once it has run as far as it can: if it waits, they need another."""
         self._is_opening = False
         is_wanted = self._queue or self._let_through
         if is_wanted and self._monotonic() >= self._lease.until:
-            # The lease may be gone: nothing new begins until it is renewed, or these runs are given up.
+            # The lease may be gone: nothing new begins until it is renewed, or the runs are discarded.
             self._is_opening = True
             self._loop.call_later(LOOK_AGAIN_SECONDS, self._open_lane)
         elif is_wanted and self._has_slot:
@@ -178,7 +178,7 @@ class Executor:
             if not first or is_full or self._monotonic() >= self._lease.until:
                 break
             live, attempt = first.popleft()
-            # What its run has given up while it waited here is not begun any more, also if that is not durable yet.
+            # An attempt that its run has cancelled while it waited does not begin, even if that is not durable yet.
             is_wanted = attempt.is_wanted and (attempt.command.run, attempt.command.call) in live.execution.calls
             guard, ticket = attempt.command.options.guard, attempt.ticket
             if is_wanted and (guard is None if ticket is None else self._gate.lets_begin(ticket)):
@@ -215,10 +215,10 @@ class Executor:
             except UnstorableResultError as error:
                 await undo_at_once(attempt, error, self.caller.call_undo)
         except asyncio.CancelledError as error:
-            # If nobody here cancelled it, the step let a cancellation of its own escape, and that is its failure.
+            # If the executor did not cancel it, the step let a cancellation of its own escape, and has failed.
             raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
         except KeyboardInterrupt:
-            raise  # Somebody at the keyboard wants the process to end, and not this step to fail.
+            raise  # Ctrl-C ends the process; it is no failure of the step.
         except BaseException as error:  # The user's code may raise anything; its failure is data.
             raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
         finally:
@@ -253,6 +253,6 @@ class Executor:
         )
 
 
-def _tell_open(live: LiveTree, command: RunStep, breaker: str, until_at: int) -> None:
+def _report_open(live: LiveTree, command: RunStep, breaker: str, until_at: int) -> None:
     if live.observers is not None:
         live.observers.circuit_open(command, breaker, until_at=until_at)

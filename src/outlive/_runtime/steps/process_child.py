@@ -4,9 +4,9 @@ Jobs come as bytes and go back as bytes: the name of a step and its encoded argu
 it raised, as data. Nothing is ever unpickled but what `multiprocessing` itself needs to begin.
 
 The process must not outlive its parent, not even one that was killed. A thread reads the pipe and ends the process when
-the pipe does; and where the kernel offers it, the kernel kills the process, because that thread cannot run while the
-step is busy in C code. The process leads a session of its own: Ctrl-C at the keyboard is the parent's affair, and what
-the step has started dies with it.
+the pipe ends; and where the kernel offers it, the kernel kills the process, because that thread cannot run while the
+step is busy in C code. The process leads a session of its own: the parent handles Ctrl-C, and what the step has started
+ends with the process.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ def serve(connection: Connection, parent_id: int) -> None:
 
 
 class Wire:
-    """The way back to the parent; a step may have threads."""
+    """Sends to the parent, from any thread of a step."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
 
     def send(self, message: Message) -> None:
-        """Tell the parent."""
+        """Send a message to the parent."""
         data = encode(message)
         with self._lock, suppress(OSError):  # The parent is gone, and this process is about to be.
             self._connection.send_bytes(data)
@@ -134,7 +134,7 @@ class JobStep:
         self._job, self._wire = job, wire
         self.is_over = False
         self.is_cancelled = False
-        """Never: a process that nobody waits for is killed."""
+        """Always false: the process of a cancelled step is killed."""
 
     def context(self) -> StepContext:
         """See `StepSource`."""
@@ -231,4 +231,4 @@ def _listen(connection: Connection, jobs: SimpleQueue[bytes], wire: Wire) -> Non
             else:
                 jobs.put(job)
     except (EOFError, OSError):
-        end_with_group()  # At once: nobody waits for it.
+        end_with_group()  # At once: the parent has gone, and its jobs with it.

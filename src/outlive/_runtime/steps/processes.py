@@ -1,11 +1,11 @@
-"""Processes for CPU-bound steps: begun when needed, reused, killed when nobody waits for what they do.
+"""Processes for CPU-bound steps: begun when needed, reused, killed when their step is cancelled.
 
-Not `concurrent.futures`: there one process that dies breaks the pool for everybody, and none can be killed alone. Not
+Not `concurrent.futures`: there one process that dies breaks the pool for all steps, and none can be killed alone. Not
 `fork`: this process has threads, and a fork in the middle of their work copies their locks, locked.
 
-Each process has a thread here that begins it, talks to it and waits for its end, so that nothing of that ever blocks
-the event loop. The thread lives as long as its process: where the kernel kills a child with its parent, the parent is
-the thread that began it.
+Each process has a thread here that begins it, talks to it and waits for its end, so that none of this blocks the event
+loop. The thread lives as long as its process: where the kernel kills a child with its parent, the parent is the thread
+that began it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 BEGIN_SECONDS_MAX = 60
 """How long a new process may take to import the modules that it needs."""
 LOOK_SECONDS = 1.0
-"""How often a silent process is looked at."""
+"""How often to see whether a process that sends nothing is alive."""
 
 _NOT_BEGUN = (
     " before it could begin (it imports the script that this process runs: what a script does, it must do under "
@@ -78,29 +78,29 @@ class ProcessLane:
                 if process.is_idle and process in self._all:
                     self._idle.append(process)
                 else:
-                    self._drop(process)
+                    self._discard(process)
 
     def close(self) -> None:
         """Kill all of them."""
         atexit.unregister(self.close)
         for process in list(self._all):
-            self._drop(process)
+            self._discard(process)
         self._idle.clear()
 
     async def _find_ready(self, step: str) -> StepProcess:
         while True:
-            # One that has died since its last job is nobody's failure.
+            # An idle process that has died since its last job is replaced; that is no failure of the step.
             is_used = bool(self._idle)
             process = self._idle.pop() if is_used else self._begin()
             try:
                 await process.get_ready()
             except ChildProcessError as error:
-                self._drop(process)
+                self._discard(process)
                 if not is_used:
                     log.warning("the process of step %s %s", step, error)
                     raise ProcessDiedError(step, str(error)) from None
             except BaseException:
-                self._drop(process)
+                self._discard(process)
                 raise
             else:
                 return process
@@ -119,7 +119,7 @@ class ProcessLane:
         self._clock.spawn(process.live, name="outlive-process")
         return process
 
-    def _drop(self, process: StepProcess) -> None:
+    def _discard(self, process: StepProcess) -> None:
         self._all.discard(process)
         process.kill()
 
@@ -183,7 +183,7 @@ class StepProcess:
         return outcome.result
 
     def kill(self) -> None:
-        """End it at once, with everything that it has started; twice is fine."""
+        """End it at once, with everything that it has started; may be called twice."""
         self._is_wanted = False
         self._jobs.put(None)
         if self._process is not None:
@@ -216,7 +216,7 @@ class StepProcess:
         try:
             process, connection = _begin_process()
         except Exception as error:  # The system has no room for it, or this process is only just being imported.
-            self._tell(self._on_died, f"could not begin: {type(error).__qualname__}: {error}")
+            self._post(self._on_died, f"could not begin: {type(error).__qualname__}: {error}")
             return
         self._process = process
         if not self._is_wanted:
@@ -226,15 +226,15 @@ class StepProcess:
                 self._talk(process, connection)
             except (EOFError, OSError):
                 """It has ended, or is about to."""
-            except Exception:  # Whoever waits for it would wait for ever.
-                log.exception("a process of a step says what cannot be understood; it is killed")
+            except Exception:  # The attempt would wait for ever.
+                log.exception("a process of a step has sent a message that cannot be read; it is killed")
                 _kill(process)
         process.join()
         kill_group(process.pid or 0)
-        self._tell(self._on_died, _how_it_ended(process.exitcode) + ("" if self._has_begun else _NOT_BEGUN))
+        self._post(self._on_died, _how_it_ended(process.exitcode) + ("" if self._has_begun else _NOT_BEGUN))
 
     def _talk(self, process: SpawnProcess, connection: Connection) -> None:
-        self._tell(self._on_message, decode_message(_receive(process, connection)))
+        self._post(self._on_message, decode_message(_receive(process, connection)))
         self._has_begun = True
         while (job := self._jobs.get()) is not None:
             connection.send_bytes(job)
@@ -242,23 +242,23 @@ class StepProcess:
             message: Message = Progressed(b"")
             while isinstance(message, Progressed | Published):
                 message = decode_message(_receive(process, connection))
-                self._tell(self._on_message, message)
+                self._post(self._on_message, message)
 
-    def _tell(self, hear: Callable[[Any], None], what: Any) -> None:
-        with suppress(RuntimeError):  # The event loop is closed: nobody waits for it.
-            self._loop.call_soon_threadsafe(hear, what)
+    def _post(self, callback: Callable[[Any], None], value: Any) -> None:
+        """Call something on the event loop."""
+        with suppress(RuntimeError):  # The event loop is closed: no attempt waits.
+            self._loop.call_soon_threadsafe(callback, value)
 
 
 def _begin_process() -> tuple[SpawnProcess, Connection]:
     import multiprocessing
 
-    # Ctrl-C is the parent's affair: a process inherits that this thread holds it back, and takes care of itself once it
-    # runs our code.
+    # The parent handles Ctrl-C: the new process inherits that this thread blocks it, until it runs our code.
     hold_back_interrupts()
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     try:
-        # Not a daemon in the words of `multiprocessing`, which may have no children: a step may want some.
+        # Not a daemon, because a daemon of `multiprocessing` may have no children, and a step may need some.
         process = context.Process(target=serve, args=(theirs, os.getpid()), name="outlive-step", daemon=False)
         process.start()
     except BaseException:
@@ -270,7 +270,7 @@ def _begin_process() -> tuple[SpawnProcess, Connection]:
 
 
 def _receive(process: SpawnProcess, connection: Connection) -> bytes:
-    """What it says next. A pipe need not end with it: whatever it has forked has the pipe too.
+    """The next message. The pipe may stay open when the process has ended: what it has forked has the pipe too.
 
     Raises:
         EOFError, OSError: it has ended, or the pipe has.
@@ -300,4 +300,4 @@ def _how_it_ended(code: int | None) -> str:
 
 
 def _ignore(message: Progressed | Published) -> None:
-    """Nobody listens any more."""
+    """No job runs: there is no attempt to report to."""

@@ -33,7 +33,7 @@ class ThreadLane:
         return self._busy
 
     async def run(self, fn: Callable[[], Any]) -> Any:
-        """Call `fn` on a thread, in a copy of this context. A cancelled call goes on by itself, unheard."""
+        """Call `fn` on a thread, in a copy of this context. A cancelled call runs on, and its result is ignored."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._busy += 1
@@ -53,13 +53,13 @@ class ThreadLane:
         while (job := self._queue.get()) is not None:
             fn, context, loop, future = job
             try:
-                # A call that was cancelled while it waited for a thread is not made any more.
+                # A call that was cancelled while it waited for a thread is not made.
                 result, error = None if future.done() else context.run(fn), None
             except BaseException as raised:  # Whatever a step raises is its outcome; the thread lives on.
                 result, error = None, raised
             try:
                 loop.call_soon_threadsafe(self._answer, future, result, error)
-            except RuntimeError:  # The loop has been closed: nobody waits for an answer.
+            except RuntimeError:  # The loop has been closed: no attempt waits for an answer.
                 return
             del job, fn, context, future, result, error
 

@@ -7,7 +7,8 @@ cancel, a crash, another owner) leaves nothing of it.
 
 A store that is away fails no attempt: the function runs again when the store is back. What a database refuses only when
 it is to be committed (a deferred constraint) is the function's own failure. By then the run has gone on in memory as if
-the step had succeeded; it is thrown away and rebuilt from its journal, and finds the verdict here.
+the step had succeeded; the worker discards it and rebuilds it from its journal, and the attempt raises the refusal that
+is kept here.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ from outlive._runtime.wakeup import Wakeup
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import log, run_fields
 
-VERDICTS_MAX = 1_000
-"""Verdicts that wait for their runs."""
+REFUSALS_KEPT_MAX = 1_000
+"""Refusals whose runs have not been rebuilt yet."""
 
 
 class TransactionSteps:
-    """Calls functions in transactions, and keeps what is known of those that could not be committed."""
+    """Calls functions in transactions, and keeps why the database refused some of them."""
 
     def __init__(self, committer: Committer, lease: LeaseDeadline, *, seconds_max: float) -> None:
         self._committer = committer
         self._lease = lease
         self._seconds_max = seconds_max
-        self._verdicts: dict[tuple[int, int, str], tuple[int, Exception]] = {}
+        self._refusals: dict[tuple[int, int, str], tuple[int, Exception]] = {}
 
     def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
-        """The database did not take what an attempt wrote: that is how the attempt has failed."""
-        if len(self._verdicts) >= VERDICTS_MAX:
-            self._verdicts.clear()  # Those of trees that others have taken over; at worst an attempt is made again.
-        self._verdicts[journal, command.run, command.call] = command.attempt, reason
+        """The database refused what an attempt wrote: keep the reason until the attempt is made again, and raise it."""
+        if len(self._refusals) >= REFUSALS_KEPT_MAX:
+            self._refusals.clear()  # Other workers have taken their trees over; at worst an attempt is made again.
+        self._refusals[journal, command.run, command.call] = command.attempt, reason
 
     async def run(self, journal: int, attempt: Attempt, call: Callable[[Attempt, Any], Awaitable[bytes]]) -> bytes:
         """The encoded result of a step; its transaction is open and goes along with the attempt."""
         command = attempt.command
-        number, verdict = self._verdicts.pop((journal, command.run, command.call), (0, None))
-        if verdict is not None and number == command.attempt:
-            raise verdict
+        number, refusal = self._refusals.pop((journal, command.run, command.call), (0, None))
+        if refusal is not None and number == command.attempt:
+            raise refusal
         pause = BACKOFF_FIRST_SECONDS
         while True:
             try:
@@ -65,7 +66,7 @@ class TransactionSteps:
         # Waiting for a transaction is not the step's time.
         transaction = await self._committer.begin(seconds_max=self._seconds_max)
         while not self._lease.is_held:
-            # Others may own the run by now, and nobody is to wait for a lock that nothing is done with.
+            # Another worker may own the run by now, and must not wait for the locks of an unused transaction.
             await asyncio.shield(rolled_back(transaction))
             await self._lease.until_held()
             transaction = await self._committer.begin(seconds_max=self._seconds_max)
@@ -73,7 +74,7 @@ class TransactionSteps:
             handle = transaction.handle
             result = await call(attempt, handle if attempt.command.step.is_async else handle.sync)
         except BaseException:
-            # Shielded: whoever cancels it a second time must not leave the transaction open.
+            # Shielded: a second cancellation must not leave the transaction open.
             await asyncio.shield(rolled_back(transaction))
             raise
         attempt.transaction = transaction

@@ -1,9 +1,9 @@
 """What becomes of an undoable step that has had its effect and returned what cannot be stored.
 
 It has failed. Its undo is called inside the attempt, with the result that the journal will never have, and only then
-the failure is written down: a crash before that costs another attempt, which ends in the same place. An undo that fails
-here cannot be tried again later, for there is nothing to call it with. So the run is parked, and whoever resumes it
-lets the step itself make another attempt: by then its code may be mended.
+the failure is recorded: a crash before that costs another attempt, which ends in the same way. An undo that fails here
+cannot be tried again later, because the journal does not have its argument. So the run is parked, and when a person
+resumes it, the step itself makes another attempt: by then its code may be fixed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def encode_result(command: RunStep, value: Any, packer: Packer) -> bytes:
     """The result of a step as the journal has it.
 
     Raises:
-        UnstorableResultError: it has no stored form, and the effect of the step is to be taken back.
+        UnstorableResultError: it has no stored form, and the effect of the step is to be undone.
     """
     codec, what = command.step.signature.result, f"result of step {command.call}"
     if command.options.undo is None:
@@ -42,7 +42,7 @@ def encode_result(command: RunStep, value: Any, packer: Packer) -> bytes:
 
 
 def check_size(command: RunStep, result: bytes, packer: Packer) -> None:
-    """See that the result of an undoable step is not too large.
+    """Check that the result of an undoable step is not too large.
 
     Raises:
         UnstorableResultError: it is.
@@ -59,7 +59,7 @@ def check_size(command: RunStep, result: bytes, packer: Packer) -> None:
 
 
 async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call: Call) -> NoReturn:
-    """Undo what a step has done, and fail as it must.
+    """Undo what a step has done, and raise why the attempt fails.
 
     Raises:
         Exception: why its result cannot be stored; its effect is undone.
@@ -69,7 +69,7 @@ async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call
     undo = command.options.undo
     assert undo is not None, "only the results of undoable steps are said to be unstorable"
     if not attempt.is_wanted:
-        raise unstorable.cause  # Others may run the step meanwhile: it is theirs to take back.
+        raise unstorable.cause  # Another worker may run the step meanwhile, and has to undo it.
     try:
         await _undo(attempt, undo, unstorable.given, call)
     except BaseException as error:
