@@ -23,7 +23,7 @@ async def until_resting(engine: outlive.Engine) -> None:
     claimer = claimer_of(engine)
 
     async def is_so() -> bool:
-        return not claimer._requests.is_suspicious and not claimer._requests.is_unsure
+        return not claimer._requests.may_hold_strays and not claimer._requests.may_lack_trees
 
     await until(is_so)
 

@@ -19,7 +19,7 @@ class Trying:
         undo = SimpleNamespace(name="refund", kind=None, fn=lambda receipt: None)
         self.command = SimpleNamespace(call="charge", options=SimpleNamespace(undo=undo))
         self.is_wanted = True
-        self.is_left = False
+        self.has_left_effect = False
         self.undone = 0
 
     def of_undo(self, undo: Any) -> Trying:
@@ -48,7 +48,7 @@ async def test_step_fails_with_what_is_wrong_with_its_result_when_it_is_undone()
     attempt = Trying()
     with pytest.raises(TypeError, match="no stored form"):
         await taken_back(attempt, None)
-    assert (1, False) == (attempt.undone, attempt.is_left)
+    assert (1, False) == (attempt.undone, attempt.has_left_effect)
 
 
 async def test_undo_that_fails_leaves_the_effect_and_says_so() -> None:
@@ -56,7 +56,7 @@ async def test_undo_that_fails_leaves_the_effect_and_says_so() -> None:
     attempt = Trying()
     with pytest.raises(UndoFailedError, match=r"refund.*no money.*no stored form") as failed:
         await taken_back(attempt, ValueError("no money"))
-    assert attempt.is_left
+    assert attempt.has_left_effect
     assert "no stored form" in str(failed.value.__cause__)
     assert (1, [], ["charge"]) == (failed.value.attempts, list(failed.value.undone), list(failed.value.left))
 
@@ -69,7 +69,7 @@ async def test_interrupt_and_an_attempt_that_nobody_wants_are_no_failures_of_an_
     attempt = Trying()
     with pytest.raises(type(error)):
         await taken_back(attempt, error, is_wanted=is_wanted)
-    assert not attempt.is_left
+    assert not attempt.has_left_effect
 
 
 async def test_attempt_that_nobody_wants_any_more_undoes_nothing() -> None:

@@ -1,5 +1,5 @@
-"""Group commit: every change of every tree goes through here, in the order in which it was said.
+"""Group commit: every change of every tree goes through here, in the order in which it was submitted.
 
-A change is committed or conflicts, and the committer tells its tree so from a plain callback. It waits for a store that
-is away, and tries again what the store holds.
+A change is committed or conflicts, and the committer answers that from a plain callback. It waits for a store that is
+away, and tries again until every change has an outcome.
 """

@@ -146,7 +146,7 @@ class Committer:
             self._counters.unknowns += 1
             # All of the changes were written or none, so that the last one stands for all.
             found = await self._retry.read_back([within.change], [0])
-            self._retry.say_well()
+            self._retry.log_recovery()
             if not found:
                 raise
             return list(found.values()) * len(changes)
@@ -221,7 +221,7 @@ class Committer:
                 changes, where = merged([change for change, _ in batch])
                 answering, unanswered = unanswered, None
                 commit = self._retry.commit(changes)
-                outcomes = await (commit if answering is None else self._meanwhile(commit, answering))
+                outcomes = await (commit if answering is None else self._commit_while_answering(commit, answering))
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
                 self._count(batch, outcomes)
@@ -244,7 +244,7 @@ class Committer:
         half = (len(self._queue) + previous + 1) // 2
         return min(len(self._queue), self._batch_max, max(half, BATCH_MIN))
 
-    async def _meanwhile(
+    async def _commit_while_answering(
         self, committing: Coroutine[Any, Any, list[tuple[Outcome, int]]], answering: BatchOutcomes
     ) -> list[tuple[Outcome, int]]:
         """Give a batch to the store, and answer the one before as soon as the store has it."""

@@ -43,7 +43,7 @@ class CommitRetry:
             except CommitUnknownError as error:
                 self._counters.unknowns += 1
                 is_doubtful = True
-                await self._say(error, pause)
+                await self._log_and_wait(error, pause)
                 known |= await self.read_back(changes, open_)
                 if len(known) == len(changes):
                     break
@@ -52,10 +52,10 @@ class CommitRetry:
                 known |= {index: (Outcome.CONFLICT, changes[index].journal) for index in open_}
                 break
             except StoreUnavailableError as error:
-                await self._say(error, pause)
+                await self._log_and_wait(error, pause)
             except Exception as error:
                 # Not the store's state but something in the batch: commit each change alone, so that only one fails.
-                await self._say(error, pause)
+                await self._log_and_wait(error, pause)
                 if len(open_) > 1:
                     known |= {
                         index: (await self.commit([changes[index]], is_doubtful=is_doubtful))[0] for index in open_
@@ -74,7 +74,7 @@ class CommitRetry:
                     known |= await self.read_back(changes, lost)
                 break
             pause = min(BACKOFF_MAX_SECONDS, pause * 2)
-        self.say_well()
+        self.log_recovery()
         return [known[index] for index in range(len(changes))]
 
     async def read_back(self, changes: Sequence[Change], open_: list[int]) -> dict[int, tuple[Outcome, int]]:
@@ -90,16 +90,16 @@ class CommitRetry:
             except StoreMovedError:
                 return Outcome.CONFLICT, change.journal
             except StoreUnavailableError as error:
-                await self._say(error, BACKOFF_MAX_SECONDS / 5)
+                await self._log_and_wait(error, BACKOFF_MAX_SECONDS / 5)
             except Exception as error:
                 # The rows cannot be read. The change is refused, so that its tree alone is rebuilt from its journal.
-                await self._say(error, BACKOFF_FIRST_SECONDS * 2**refusals)
+                await self._log_and_wait(error, BACKOFF_FIRST_SECONDS * 2**refusals)
                 refusals += 1
                 if refusals == REFUSALS_MAX:
                     log.error("what became of a change of journal %d cannot be read: %s", change.journal, error)
                     return Outcome.CONFLICT, change.journal
 
-    async def _say(self, error: Exception, pause: float) -> None:
+    async def _log_and_wait(self, error: Exception, pause: float) -> None:
         if not self.trouble:
             is_bug = not isinstance(error, StoreUnavailableError)
             text = "%s; %d changes wait and will be tried again"
@@ -107,7 +107,7 @@ class CommitRetry:
         self.trouble = str(error) or repr(error)
         await Wakeup().sleep(pause)  # One for each call: several may wait for the store at once.
 
-    def say_well(self) -> None:
+    def log_recovery(self) -> None:
         """The store has answered: log it, if it was away before."""
         if self.trouble:
             log.warning("the store is back; nothing was lost")

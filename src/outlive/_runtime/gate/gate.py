@@ -54,10 +54,10 @@ class _Wait(NamedTuple):
     """The name of the breaker, if that is why."""
 
 
-class Door(NamedTuple):
-    """What becomes of an attempt at the gate."""
+class GateCallbacks(NamedTuple):
+    """How the gate answers the executor about one attempt."""
 
-    rested: Callable[[], None]
+    slot_freed: Callable[[], None]
     """Called once, first of all: the attempt needs no slot for the gate any more."""
     passed: Callable[[], None]
     delayed: Callable[[StepDelayed], None]
@@ -84,14 +84,16 @@ class Gate:
         """Whether every attempt at the gate waits for the clock."""
         return len(self._tasks) == self._asleep
 
-    def admit(self, command: RunStep, door: Door) -> Ticket:
+    def admit(self, command: RunStep, callbacks: GateCallbacks) -> Ticket:
         """Let an attempt through as soon as it may begin."""
         assert command.options.guard is not None
-        ticket = Ticket(command.options.guard, self._clock.new_id(), rested=door.rested, over=self._breakers.record_end)
-        self._spawn(self._come(ticket, command, door))
+        ticket = Ticket(
+            command.options.guard, self._clock.new_id(), slot_freed=callbacks.slot_freed, over=self._breakers.record_end
+        )
+        self._spawn(self._admit(ticket, command, callbacks))
         return ticket
 
-    def lets_begin(self, ticket: Ticket) -> bool:
+    def may_begin(self, ticket: Ticket) -> bool:
         """Whether an attempt that has passed may begin; not if it passed too long ago because there was no slot."""
         return not ticket.has_slept or self._clock.now() <= ticket.passed_at + _LATE
 
@@ -126,18 +128,18 @@ class Gate:
 
     # -- Asking ----------------------------------------------------------------------------------------------
 
-    async def _come(self, ticket: Ticket, command: RunStep, door: Door) -> None:
+    async def _admit(self, ticket: Ticket, command: RunStep, callbacks: GateCallbacks) -> None:
         try:
-            await self._pass(ticket, command, door)
+            await self._pass(ticket, command, callbacks)
         finally:
-            ticket.rest()
+            ticket.free_slot()
 
-    async def _pass(self, ticket: Ticket, command: RunStep, door: Door) -> None:
+    async def _pass(self, ticket: Ticket, command: RunStep, callbacks: GateCallbacks) -> None:
         try:
             cost = _cost_of(ticket.guard, command)
         except Exception as error:  # The user's code may raise anything; its failure is data.
             if not ticket.is_over:
-                door.refused(error)
+                callbacks.refused(error)
             return
         waited = 0.0
         was_open = False
@@ -153,20 +155,20 @@ class Gate:
             if wait is None:
                 ticket.passed_at = self._clock.now()
                 self._breakers.renew_later(ticket)
-                ticket.rest()
-                door.passed()
+                ticket.free_slot()
+                callbacks.passed()
                 return
             if wait.breaker and not was_open:
                 was_open = True
-                door.found_open(wait.breaker, self._clock.now() + round(wait.seconds * MICROSECONDS))
+                callbacks.found_open(wait.breaker, self._clock.now() + round(wait.seconds * MICROSECONDS))
             if wait.error is not None and not command.options.parks:
-                door.refused(wait.error)
+                callbacks.refused(wait.error)
                 return
             waited += wait.seconds
             if waited > WAIT_SECONDS_MAX:
                 self._counters.steps_delayed += 1
                 seconds = wait.seconds if wait.seconds > WAIT_SECONDS_MAX else DELAY_SECONDS
-                door.delayed(self._delay_of(command, wait, seconds))
+                callbacks.delayed(self._delay_of(command, wait, seconds))
                 return
             await self._sleep(ticket, wait.seconds)
         await self._breakers.withdraw(ticket)

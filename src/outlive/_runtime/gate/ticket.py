@@ -25,8 +25,8 @@ class Ticket:
 
     __slots__ = (
         "_over",
-        "_rested",
         "_sleeper",
+        "_slot_freed",
         "alarm",
         "guard",
         "has_slept",
@@ -37,7 +37,7 @@ class Ticket:
     )
 
     def __init__(
-        self, guard: Guard, permit_id: str, *, rested: Callable[[], None], over: Callable[[Ticket, End], None]
+        self, guard: Guard, permit_id: str, *, slot_freed: Callable[[], None], over: Callable[[Ticket, End], None]
     ) -> None:
         self.guard = guard
         self.permit_id = permit_id
@@ -49,7 +49,7 @@ class Ticket:
         """Whether it had to wait, and so gave its slot away."""
         self.is_over = False
         self.alarm: Alarm | None = None
-        self._rested: Callable[[], None] | None = rested
+        self._slot_freed: Callable[[], None] | None = slot_freed
         self._over = over
         self._sleeper: asyncio.Future[None] | None = None
 
@@ -67,18 +67,18 @@ class Ticket:
         self._wake()
         self._over(self, end)
 
-    def rest(self) -> None:
-        """It needs no slot for the gate any more; calls `rested` once."""
-        rested, self._rested = self._rested, None
-        if rested is not None:
-            rested()
+    def free_slot(self) -> None:
+        """It needs no slot for the gate any more; calls `slot_freed` once."""
+        slot_freed, self._slot_freed = self._slot_freed, None
+        if slot_freed is not None:
+            slot_freed()
 
     async def sleep(self, clock: Clock, seconds: float) -> None:
         """Return after some time, or when it is over."""
         if seconds <= 0 or self.is_over:
             return
         self.has_slept = True
-        self.rest()
+        self.free_slot()
         self._sleeper = asyncio.get_running_loop().create_future()
         alarm = clock.call_later(seconds, self._wake)
         try:

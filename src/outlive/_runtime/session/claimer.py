@@ -150,16 +150,16 @@ class Claimer:
         limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
         self._next_wake_at, self._may_have_orphans = None, False
-        if self._requests.is_suspicious:
+        if self._requests.may_hold_strays:
             await self._discard_strays()
-        if self._requests.is_unsure or self._is_in_doubt():
+        if self._requests.may_lack_trees or self._is_in_doubt():
             claims = await self._find_unheld()
             self._counters.runs_reclaimed += len(claims)
         if limit and not claims:
             answer = await self._claim(limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
-        self._requests.is_hungry = not limit or len(claims) >= limit
-        self._has_more = bool(limit) and (self._requests.is_hungry or self._may_have_orphans)
+        self._requests.was_claim_full = not limit or len(claims) >= limit
+        self._has_more = bool(limit) and (self._requests.was_claim_full or self._may_have_orphans)
         if claims:
             await self._revive(claims)
         if self._requests.lookups:
@@ -179,7 +179,7 @@ class Claimer:
                 declined=self._worker.notes.declined,
             )
         except CommitUnknownError:
-            self._requests.is_unsure = True
+            self._requests.may_lack_trees = True
             self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
             raise
         orphans = sum(claim.interrupted for claim in answer.claims)
@@ -195,7 +195,7 @@ class Claimer:
         runs = await self._store.find_runs([live.id for live in held])
         await _in_callback(partial(self._worker.discard_strays, held, runs))
         # Only now: if the store did not answer, the claimer asks again.
-        self._requests.is_suspicious = False
+        self._requests.may_hold_strays = False
 
     def _is_in_doubt(self) -> bool:
         now = self._clock.monotonic()
@@ -208,11 +208,11 @@ class Claimer:
         """Claim the trees that are ours in the store and not in memory: a claim was never answered, or the worker
         discarded them."""
         # Cleared first: this query does not answer a request that comes while it is under way.
-        self._requests.is_unsure = False
+        self._requests.may_lack_trees = False
         try:
             return await self._read_unheld()
         except BaseException:
-            self._requests.is_unsure = True
+            self._requests.may_lack_trees = True
             raise
 
     async def _read_unheld(self) -> list[Claim]:
@@ -222,7 +222,7 @@ class Claimer:
             ours += page
             before = page[-1].created_at, page[-1].id
         # A tree that was claimed while another one moved under its id is claimed by the next query, when that has gone.
-        self._requests.is_unsure |= any(self._worker.trees.is_behind(run) for run in ours)
+        self._requests.may_lack_trees |= any(self._worker.trees.is_behind(run) for run in ours)
         unheld = {run.id: run for run in ours if not self._worker.trees.moves(run.id)}
         journals = await self._store.read_journals([run.journal for run in unheld.values()])
         # Asked twice: a tree that this worker released while the first answer was under way has no owner in the second.
@@ -250,7 +250,7 @@ class Claimer:
             found = await self._read(hot)
         except BaseException:
             # They are ours in the store and not in memory: the next query must find them.
-            self._requests.is_unsure = True
+            self._requests.may_lack_trees = True
             for live in hot.values():
                 if live is not None:
                     live.discard()
@@ -273,7 +273,7 @@ class Claimer:
                 log.exception("run %s could not be taken in", claim.run.id, extra=extra)
                 # Nothing of it stays in memory, and the next query finds it.
                 self._worker.discard_tree(claim.run.journal)
-                self._requests.is_unsure = True
+                self._requests.may_lack_trees = True
 
     async def _bring_ends(self) -> None:
         """Send trees the ends of detached runs that will not send them: they have ended, or another tree has the id."""

@@ -66,7 +66,7 @@ class LeaseKeeper:
             return
         self.stop()
         self._lease.until = 0.0
-        self._say_lost(reason)
+        self._report_lost(reason)
 
     def is_trusted(self) -> bool:
         """Whether the lease is certainly still held."""
@@ -110,9 +110,9 @@ class LeaseKeeper:
         finally:
             self._beat.close()
         if lost and not self._is_over:
-            self._say_lost(lost)
+            self._report_lost(lost)
 
-    def _say_lost(self, reason: str) -> None:
+    def _report_lost(self, reason: str) -> None:
         log.error("this worker has lost its lease (%s); it discards its runs", reason)
-        with suppress(RuntimeError):  # The event loop is closed: the process is on its way out.
+        with suppress(RuntimeError):  # The event loop is closed: the process is about to end.
             self._loop.call_soon_threadsafe(self._fence, reason)

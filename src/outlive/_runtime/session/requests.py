@@ -17,12 +17,12 @@ class ClaimRequests:
         self.wakeup = Wakeup()
         self.lookups: list[tuple[LiveTree, list[str]]] = []
         """Trees, and the runs that they started detached and that may not send them their end."""
-        self.is_unsure = False
-        """Whether the store may give this worker trees that are nowhere in its memory."""
-        self.is_suspicious = False
+        self.may_lack_trees = False
+        """Whether this worker may own trees in the store that are not in its memory."""
+        self.may_hold_strays = False
         """Whether other workers may own trees that are in memory here."""
-        self.is_hungry = False
-        """Whether the last claim was as large as the room allowed, so that more may be due."""
+        self.was_claim_full = False
+        """Whether the last claim took as many trees as it could, or had no room at all, so that more may be due."""
 
     def look(self) -> None:
         """Something may be due: look now."""
@@ -30,13 +30,13 @@ class ClaimRequests:
 
     def look_for_unheld(self) -> None:
         """A tree was discarded here: see whether it is still ours in the store."""
-        self.is_unsure = True
+        self.may_lack_trees = True
         self.wakeup.ring()
 
     def reconcile(self) -> None:
         """Compare the trees in memory with the store: claim again what is ours and not in memory, and discard what is
         in memory and no longer ours."""
-        self.is_suspicious = True
+        self.may_hold_strays = True
         self.look_for_unheld()
 
     def look_up(self, live: LiveTree, run_ids: list[str]) -> None:
@@ -46,5 +46,5 @@ class ClaimRequests:
 
     def has_room(self) -> None:
         """The worker can take more: look now, if there was no room for everything the last time."""
-        if self.is_hungry:
+        if self.was_claim_full:
             self.wakeup.ring()

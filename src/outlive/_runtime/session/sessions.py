@@ -192,20 +192,20 @@ class WorkerSessions:
         stops where it is, and the session is ended in the store.
         """
         self._is_stopping = True
-        graced_until = self._clock.monotonic() + grace_seconds
+        grace_ends_at = self._clock.monotonic() + grace_seconds
         try:
             async with asyncio.timeout(grace_seconds + STORE_SECONDS):
-                await self._stop_gently(graced_until)
+                await self._stop_gently(grace_ends_at)
                 await self._try_to_end_sessions()
         except TimeoutError:
             self.abandon()
-            self._say_not_ended(self._committer.trouble or SILENCE)
+            self._log_not_ended(self._committer.trouble or SILENCE)
         except (Exception, asyncio.CancelledError):  # Not GeneratorExit: a coroutine that is closed cannot wait.
             self.abandon()
             await self._end_sessions_at_once()
             raise
         # Last, because other workers wait for the runs, and for observers and breakers they do not.
-        left_seconds = graced_until + STORE_SECONDS - self._clock.monotonic()
+        left_seconds = grace_ends_at + STORE_SECONDS - self._clock.monotonic()
         await self._observer_calls.close(timeout_seconds=min(grace_seconds, left_seconds - CANCEL_SECONDS))
         await self._gate.close(timeout_seconds=min(grace_seconds, left_seconds))
 
@@ -214,29 +214,29 @@ class WorkerSessions:
             async with asyncio.timeout(STORE_SECONDS):
                 await self._try_to_end_sessions()
         except TimeoutError:
-            self._say_not_ended(SILENCE)
+            self._log_not_ended(SILENCE)
 
     async def _try_to_end_sessions(self) -> None:
         try:
             # More than one if the worker stops while a new session is replacing a lost one.
             await self._end_sessions()
         except StoreUnavailableError as error:
-            self._say_not_ended(str(error))
+            self._log_not_ended(str(error))
 
-    def _say_not_ended(self, reason: str) -> None:
+    def _log_not_ended(self, reason: str) -> None:
         log.warning("the session could not be ended (%s); its lease will run out", reason)
 
-    async def _stop_gently(self, graced_until: float) -> None:
+    async def _stop_gently(self, grace_ends_at: float) -> None:
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.wait([self._renewal])
         if self._claimer is not None and self._worker is not None:
-            await self._stop_worker(self._claimer, self._worker, graced_until)
+            await self._stop_worker(self._claimer, self._worker, grace_ends_at)
 
-    async def _stop_worker(self, claimer: Claimer, worker: Worker, graced_until: float) -> None:
+    async def _stop_worker(self, claimer: Claimer, worker: Worker, grace_ends_at: float) -> None:
         worker.stop()
         claiming = own_task(claimer.stop(), name="outlive-claimer-stop")
-        await self._wait_for_steps(worker, graced_until)
+        await self._wait_for_steps(worker, grace_ends_at)
         # The steps first: a claim may wait for the transaction of a step, because SQLite has one writer.
         worker.cancel_steps()
         await asyncio.wait([claiming])
@@ -257,8 +257,8 @@ class WorkerSessions:
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing moves here before an alarm goes off, a step ends, something becomes due, or the world says
-        something."""
+        """Whether nothing moves here before an alarm goes off, a step ends, something becomes due, or a message
+        comes."""
         return (
             self._renewal is None
             and (self._worker is None or self._worker.is_resting)
@@ -285,10 +285,10 @@ class WorkerSessions:
             self._worker.close()
             self._worker = None
 
-    async def _wait_for_steps(self, worker: Worker, graced_until: float) -> None:
-        while worker.steps_running and self._clock.monotonic() < graced_until:
+    async def _wait_for_steps(self, worker: Worker, grace_ends_at: float) -> None:
+        while worker.steps_running and self._clock.monotonic() < grace_ends_at:
             await Wakeup().sleep(GRACE_LOOK_SECONDS)
-        await self._committer.drain(outage_seconds_max=graced_until - self._clock.monotonic())
+        await self._committer.drain(outage_seconds_max=grace_ends_at - self._clock.monotonic())
 
     def _stop_beating(self) -> None:
         for beating in (self._keeper, self._watchdog):

@@ -115,7 +115,7 @@ class Worker:
             if spec.observers:
                 live.listen(spec)
             live.happen(msgspec.structs.replace(event, worker=self.id))
-            self._rest(live)
+            self._suspend_if_idle(live)
         except Exception:
             # The run must exist all the same; the worker that claims it will log what is wrong with it.
             log.exception("run %s could not be begun", run_id, extra=run_fields(run_id, event.workflow))
@@ -269,12 +269,12 @@ class Worker:
                 if attempt.unpublished:
                     publish_pending(live, attempt, at=self._clock.now())
                 event = self._success(live, command, result) if failure is None else failure
-                if isinstance(event, StepFailed) and (command.options.parks or attempt.is_left):
+                if isinstance(event, StepFailed) and (command.options.parks or attempt.has_left_effect):
                     live.park_undo(event)
                 else:
                     live.happen(event)
             except Exception as error:
-                self._break_off(live, error)
+                self._park_after_error(live, error)
             touched[id(live)] = live
         for live in touched.values():
             self.settle(live)
@@ -335,21 +335,21 @@ class Worker:
         try:
             yield
         except Exception as error:
-            self._break_off(live, error)
+            self._park_after_error(live, error)
 
-    def _break_off(self, live: LiveTree, error: Exception) -> None:
+    def _park_after_error(self, live: LiveTree, error: Exception) -> None:
         """Park a tree that cannot be moved on: it must not affect others, nor hang without a reason that is shown."""
         extra = run_fields(live.id, live.fold.root.workflow)
         log.error("run %s could not be moved", live.id, exc_info=error, extra=extra)
         bug = f"{type(error).__qualname__}: {error}; this is a bug in Outlive, please report it"
-        live.break_off(str(error) if isinstance(error, OutliveError) else bug)
+        live.park_if_moving(str(error) if isinstance(error, OutliveError) else bug)
 
     # -- What a run does next --------------------------------------------------------------------------------
 
     def settle(self, live: LiveTree, within: Callable[..., Within] | None = None) -> None:
         """Decide what a tree that has just moved does next: it stays in memory if a step runs or a timer is near, else
         it is suspended. Commit its draft."""
-        wake_at = self._rest(live)
+        wake_at = self._suspend_if_idle(live)
         if wake_at is not None:
             self._alarms.set(live, wake_at)
         draft = live.take_draft()
@@ -361,7 +361,7 @@ class Worker:
         else:
             self._committer.submit_within(within(change=draft.change, answer=answer))
 
-    def _rest(self, live: LiveTree) -> int | None:
+    def _suspend_if_idle(self, live: LiveTree) -> int | None:
         """Suspend a tree that has nothing to do. When to look at it again, or None if no timer or retry is ahead."""
         if live.phase is not TreePhase.MOVING:
             return None

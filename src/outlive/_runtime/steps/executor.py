@@ -20,7 +20,7 @@ from outlive._runtime.commit.committer import Committer, rolled_back
 from outlive._runtime.environment import Environment
 from outlive._runtime.failures import describe, is_retryable
 from outlive._runtime.gate.breakers import end_of
-from outlive._runtime.gate.gate import Door, Gate
+from outlive._runtime.gate.gate import Gate, GateCallbacks
 from outlive._runtime.gate.ticket import End
 from outlive._runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
 from outlive._runtime.steps.caller import StepCaller
@@ -56,8 +56,8 @@ class Executor:
         self._reports = reports
         self.caller = StepCaller(environment, committer=committer, lease=lease, reports=reports)
         self._queue: deque[tuple[LiveTree, Attempt]] = deque()
-        self._let_through: deque[tuple[LiveTree, Attempt]] = deque()
-        """By the gate, at once: each has a slot."""
+        self._passed: deque[tuple[LiveTree, Attempt]] = deque()
+        """Attempts that passed the gate without a wait: each has a slot."""
         self._asking = 0
         """Attempts that hold a slot while the gate is asked; one that has to wait there holds none."""
         self._is_opening = False
@@ -85,28 +85,28 @@ class Executor:
     def _admit(self, live: LiveTree, attempt: Attempt) -> None:
         """Ask the gate. There is a slot, so that an attempt that passes begins at once."""
         command = attempt.command
-        door = Door(
-            rested=self._on_rest,
-            passed=partial(self._let_in, live, attempt),
-            delayed=partial(self._turn_away, live, attempt),
-            refused=lambda error: self._turn_away(live, attempt, self.failed(command, error)),
+        callbacks = GateCallbacks(
+            slot_freed=self._on_slot_freed,
+            passed=partial(self._on_passed, live, attempt),
+            delayed=partial(self._on_not_passed, live, attempt),
+            refused=lambda error: self._on_not_passed(live, attempt, self.failed(command, error)),
             found_open=partial(_report_open, live, command),
         )
         self._asking += 1
-        attempt.ticket = self._gate.admit(command, door)
+        attempt.ticket = self._gate.admit(command, callbacks)
 
-    def _on_rest(self) -> None:
+    def _on_slot_freed(self) -> None:
         self._asking -= 1
         self._open_lanes_soon()
 
-    def _let_in(self, live: LiveTree, attempt: Attempt) -> None:
+    def _on_passed(self, live: LiveTree, attempt: Attempt) -> None:
         if attempt.ticket is not None and attempt.ticket.has_slept:
             self._queue.appendleft((live, attempt))
         else:
-            self._let_through.append((live, attempt))
+            self._passed.append((live, attempt))
         self._open_lanes_soon()
 
-    def _turn_away(self, live: LiveTree, attempt: Attempt, event: AnyEvent) -> None:
+    def _on_not_passed(self, live: LiveTree, attempt: Attempt, event: AnyEvent) -> None:
         """The gate has delayed or refused an attempt."""
         del live.attempts[attempt.command.run, attempt.command.call]
         self._reports.ended(live, attempt, None, event)
@@ -114,7 +114,7 @@ class Executor:
     @property
     def is_resting(self) -> bool:
         """Whether every attempt that can begin has begun."""
-        can_begin = (self._queue or self._let_through) and self._has_slot
+        can_begin = (self._queue or self._passed) and self._has_slot
         return not self._is_opening and not can_begin and self._gate.is_resting
 
     def cancel(self, live: LiveTree, run: int, call: str) -> None:
@@ -125,7 +125,7 @@ class Executor:
             if attempt.ticket is not None:
                 # An attempt that is cancelled in the middle of its call was too slow; before it, that says nothing.
                 attempt.ticket.end(End.BAD if attempt.has_begun else End.UNKNOWN)
-        if (waiting := live.turns.pop((run, call), None)) is not None:
+        if (waiting := live.cancelled_turns.pop((run, call), None)) is not None:
             self._gate.give_back(waiting)
 
     def cancel_all(self, live: LiveTree) -> None:
@@ -138,13 +138,13 @@ class Executor:
 
     def cancel_rest(self, live: LiveTree) -> None:
         """A tree has ended: cancel the attempts that still run, or are lined up."""
-        for run, call in [*live.attempts, *live.turns]:
+        for run, call in [*live.attempts, *live.cancelled_turns]:
             self.cancel(live, run, call)
 
     def close(self) -> None:
         """Begin nothing more, and end the threads and processes of steps."""
         self._queue.clear()
-        self._let_through.clear()
+        self._passed.clear()
         self.caller.close()
 
     # -- Lanes -----------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Executor:
     def _open_lane(self) -> None:
         """Open a lane if attempts wait. Look again once it has run as far as it can: if it waits, they need another."""
         self._is_opening = False
-        is_wanted = self._queue or self._let_through
+        is_wanted = self._queue or self._passed
         if is_wanted and self._monotonic() >= self._lease.until:
             # The lease may be gone: nothing new begins until it is renewed, or the runs are discarded.
             self._is_opening = True
@@ -173,7 +173,7 @@ class Executor:
 
     async def _run_lane(self, lane: list[asyncio.Task[None]]) -> None:
         for _ in range(STEPS_PER_LANE_MAX):
-            first = self._let_through or self._queue
+            first = self._passed or self._queue
             is_full = self.running + self._asking >= self._steps_max
             if not first or is_full or self._monotonic() >= self._lease.until:
                 break
@@ -181,7 +181,7 @@ class Executor:
             # An attempt that its run has cancelled while it waited does not begin, even if that is not durable yet.
             is_wanted = attempt.is_wanted and (attempt.command.run, attempt.command.call) in live.execution.calls
             guard, ticket = attempt.command.options.guard, attempt.ticket
-            if is_wanted and (guard is None if ticket is None else self._gate.lets_begin(ticket)):
+            if is_wanted and (guard is None if ticket is None else self._gate.may_begin(ticket)):
                 await self._run(live, attempt, lane[0])
                 if lane[0].cancelling():
                     # A cancelled task is of no use to another step.
@@ -191,7 +191,7 @@ class Executor:
                 attempt.ticket.end(End.UNKNOWN)
             if is_wanted:
                 self._admit(live, attempt)
-        if self._queue or self._let_through:
+        if self._queue or self._passed:
             self._open_lanes_soon()
 
     async def _run(self, live: LiveTree, attempt: Attempt, task: asyncio.Task[None]) -> None:

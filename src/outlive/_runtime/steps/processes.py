@@ -189,7 +189,7 @@ class StepProcess:
         if self._process is not None:
             _kill(self._process)
 
-    # -- What it says --------------------------------------------------------------------------------------------------
+    # -- Its messages --------------------------------------------------------------------------------------------------
 
     def _on_message(self, message: Message) -> None:
         match message:
@@ -207,7 +207,7 @@ class StepProcess:
         for future in (self._ready, self._answer):
             if future is not None and not future.done():
                 future.set_exception(error)
-                future.exception()  # Nobody need be waiting.
+                future.exception()  # If no task waits for it, asyncio must not log that.
 
     # -- Its thread ----------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """Steps whose effects are rows in the store's own database: they commit with the journal, so exactly once.
 
-A transaction begins, the function runs in it, and the transaction goes along with the outcome: the event that says
-that the step has returned, and whatever follows from that at once, are committed in it (`Committer.submit_within`).
-Until then nothing of what the function wrote can be seen, and whatever comes in between (an exception, a timeout, a
-cancel, a crash, another owner) leaves nothing of it.
+A transaction begins, the function runs in it, and the open transaction goes to the worker with the outcome: the event
+`StepSucceeded`, and what follows from it at once, are committed in it (`Committer.submit_within`). Until then nothing
+of what the function wrote can be seen, and an exception, a timeout, a cancel, a crash or another owner leaves nothing
+of it.
 
 A store that is away fails no attempt: the function runs again when the store is back. What a database refuses only when
 it is to be committed (a deferred constraint) is the function's own failure. By then the run has gone on in memory as if

@@ -67,7 +67,7 @@ async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call
     """
     command = attempt.command
     undo = command.options.undo
-    assert undo is not None, "only the results of undoable steps are said to be unstorable"
+    assert undo is not None, "UnstorableResultError is raised for undoable steps only"
     if not attempt.is_wanted:
         raise unstorable.cause  # Another worker may run the step meanwhile, and has to undo it.
     try:
@@ -75,7 +75,7 @@ async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) or not attempt.is_wanted:
             raise
-        attempt.is_left = True
+        attempt.has_left_effect = True
         raise UndoFailedError(
             undo=undo.name,
             step=command.call,

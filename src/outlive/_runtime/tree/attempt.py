@@ -39,7 +39,7 @@ class Attempt:
         "epoch",
         "given",
         "has_begun",
-        "is_left",
+        "has_left_effect",
         "is_publishing",
         "is_saving",
         "is_timed_out",
@@ -75,7 +75,7 @@ class Attempt:
         """Whether its function was called, or may have been; false while it waits for a slot or a thread."""
         self.is_wanted = True
         """Whether the run waits for its outcome."""
-        self.is_left = False
+        self.has_left_effect = False
         """Whether it has left an effect that could be neither stored nor undone."""
         self.is_timed_out = False
         """Whether its time is over; a thread cannot be stopped, but its function can ask."""

@@ -23,15 +23,15 @@ class Draft(msgspec.Struct, eq=False):
     runs: dict[int, Run] = {}
     """The latest row of each run that changed."""
     forgotten: list[Run] = []
-    """Rows of children that ended in here and are not written: a client may wait for them."""
+    """Rows of children that ended in this change and are not written: a client may wait for their end."""
     effects: list[Effect] = []
     notable: list[tuple[AnyEvent, Run]] = []
-    """What the log says when it is durable."""
+    """Events that get a line in the log when the change is durable."""
     hook_calls: list[HookCall] = []
-    """Hooks of observers to call when it is durable."""
+    """Hooks of observers to call when the change is durable."""
 
     def forget(self, before: int, below: int) -> None:
-        """Everything before the snapshot with this seq, and children before this number, also those in here."""
+        """Forget everything before the snapshot with this seq, and children below this number, also those in here."""
         self.change.forgets = Forgotten(before, below)
         self.change.items = [item for item in self.change.items if not 0 < item.run < below]
         self.forgotten += [run for number, run in self.runs.items() if 0 < number < below]

@@ -20,7 +20,7 @@ from outlive.errors import RunTimedOut as TimedOut
 
 
 def item_of(event: AnyEvent, execution: Execution) -> ItemResult | None:
-    """What an event that has not been fed yet says of an item; None if it is about something else."""
+    """The outcome of an item, from an event that has not been fed yet; None if it is about something else."""
     match event:
         case StepSucceeded() | StepFailed():
             step = execution.calls.get((event.run, event.call))

@@ -80,6 +80,7 @@ class LiveTree:
         "_todo",
         "attempts",
         "begun",
+        "cancelled_turns",
         "clock",
         "deferred",
         "draft",
@@ -95,7 +96,6 @@ class LiveTree:
         "phase",
         "retries",
         "seq",
-        "turns",
     )
 
     def __init__(
@@ -130,7 +130,7 @@ class LiveTree:
         self.begun: set[tuple[int, str]] = set()
         """Steps that are called once and were called here, and whose outcome the run has not got."""
         self.retries: dict[tuple[int, str], RunStep] = {}
-        self.turns: dict[tuple[int, str], RunStep] = {}
+        self.cancelled_turns: dict[tuple[int, str], RunStep] = {}
         """Steps that were lined up in a rate limit and that the run has cancelled since."""
         self.deferred: list[Command] = []
         """Commands from the change that creates the tree which need the handle of its journal."""
@@ -271,9 +271,9 @@ class LiveTree:
         for command in feed(self.execution, event):
             self._follow(command)
         if self._todo or self.seq - self.execution.base >= self._history_max:
-            self._make_rest()
+            self._record_todo()
 
-    def _make_rest(self) -> None:
+    def _record_todo(self) -> None:
         """The facts that follow from what the run has asked for, in the same draft."""
         todo = self._todo
         while todo and self.phase is TreePhase.MOVING:
@@ -317,7 +317,7 @@ class LiveTree:
             else:
                 self._follow(command)
         if self._todo:
-            self._make_rest()
+            self._record_todo()
         if undos and self.phase is TreePhase.MOVING:
             self.park_undo(undos[0])
 
@@ -355,30 +355,30 @@ class LiveTree:
         for command in commands:
             if command.step.kind is not None and command.lacks_intent and self.phase is TreePhase.MOVING:
                 self.happen(intent_of(command, at=now_at))
-        # Those whose intent is on its way come back with it.
+        # Steps with an intent begin when the intent is recorded: feeding it brings their command again.
         return [command for command in commands if command.step.kind is not StepKind.ONCE]
 
     def suspend(self) -> None:
         """Release it until one of its waits ends."""
-        self._book(RunSuspended(at=self.clock.now(), waits=self.execution.waits(), wake_at=self.wake_at()))
+        self._record_unfed(RunSuspended(at=self.clock.now(), waits=self.execution.waits(), wake_at=self.wake_at()))
 
     def release(self) -> None:
         """Release it in the middle of its work: any worker may go on at once."""
         self._withdraw_intents()
-        self._book(RunReleased(at=self.clock.now()))
+        self._record_unfed(RunReleased(at=self.clock.now()))
 
     def decline(self, reason: str, *, moved_at: int) -> None:
         """Release it for a worker whose code can go on with it."""
-        self._book(RunReleased(at=self.clock.now(), reason=storable(reason), moved_at=moved_at))
+        self._record_unfed(RunReleased(at=self.clock.now(), reason=storable(reason), moved_at=moved_at))
 
     def _withdraw_intents(self) -> None:
         """Withdraw the intents of attempts that this worker has not begun and will not begin."""
         for intent in unbegun(self.execution.outstanding(), self.begun, at=self.clock.now()):
-            self._book(intent)
+            self._record_unfed(intent)
 
     def park(self, reason: str) -> None:
         """Stop, with a reason for a person."""
-        self._book(RunParked(at=self.clock.now(), reason=storable(reason)))
+        self._record_unfed(RunParked(at=self.clock.now(), reason=storable(reason)))
 
     def park_undo(self, event: StepFailed) -> None:
         """Park it in the middle of a roll-back that cannot go on. See `undo`."""
@@ -403,12 +403,12 @@ class LiveTree:
         now_at = self.clock.now()
         return any(deadline.due_at <= now_at for deadline in self.execution.undo_deadlines)
 
-    def break_off(self, reason: str) -> None:
+    def park_if_moving(self, reason: str) -> None:
         """Park it where it cannot go on. What was recorded so far stays in the draft."""
         if self.phase is TreePhase.MOVING:
             self.park(reason)
 
-    def _book(self, event: RunSuspended | RunReleased | RunParked | StepIntended) -> None:
+    def _record_unfed(self, event: RunSuspended | RunReleased | RunParked | StepIntended) -> None:
         self.record(event)
         self.execution.events += 1
 
@@ -430,7 +430,7 @@ class LiveTree:
                 if waiting is None:
                     self.moving -= 1
                 elif waiting.has_turn:
-                    self.turns[command.run, command.call] = waiting
+                    self.cancelled_turns[command.run, command.call] = waiting
                 self.open_draft().effects.append(command)
             case EndRun(successor=Successor()) if not self.journal:
                 self.deferred.append(command)

@@ -71,7 +71,7 @@ class ObserverFacts:
         self._cancelled: set[int] = set()
         """Runs whose hook `cancelled` was called."""
 
-    # -- What the journal says -------------------------------------------------------------------------------
+    # -- Events of the journal -------------------------------------------------------------------------------
 
     def note(self, event: AnyEvent) -> None:
         """An event is written into the draft, and not fed yet."""
@@ -137,7 +137,7 @@ class ObserverFacts:
         failure = event.failure if isinstance(event, journal.RunFailed) else None
         yield from _hook_calls(run, "ended", EndFact, event.at, status=STATUS[type(event)], failure=failure)
 
-    # -- What the workflow says ------------------------------------------------------------------------------
+    # -- Stages of workflows ---------------------------------------------------------------------------------
 
     def moved(self, frame: Frame, left: str) -> None:
         """A workflow has come to another stage; called while it is fed, and never while it is replayed."""

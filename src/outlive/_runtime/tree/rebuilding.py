@@ -22,7 +22,7 @@ from outlive.errors import OutliveError
 from outlive.telemetry import log, run_fields
 
 FOR_PARKED = (MessageKind.RESUME, MessageKind.SKIP)
-"""What a person says to a run that is parked."""
+"""The messages of a person to a run that is parked."""
 
 
 def rebuild(
@@ -42,7 +42,7 @@ def rebuild(
     lacks = ""
     events: list[AnyEvent] = []
     try:
-        # Judged before anything of it is parsed. See `resume_policy`.
+        # Asked before anything of the journal is parsed. See `resume_policy`.
         reason = reason_to_park()
         if not reason:
             events = open_journal(rows, nonce=run.nonce, run_id=run.id)

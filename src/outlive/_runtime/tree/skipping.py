@@ -33,7 +33,7 @@ class Skip(NamedTuple):
     """The result that it is given, by its own codec; None if it fails instead."""
 
     def event(self, pack: Callable[[bytes, str], Payload], *, at: int) -> AnyEvent:
-        """What the journal says of it."""
+        """The outcome of the step for the journal."""
         command = self.command
         fields: dict[str, Any] = {"run": command.run, "call": command.call, "digest": command.digest}
         fields |= {"at": at, "attempt": command.attempt}

@@ -23,7 +23,7 @@ StepOutcome = tuple[LiveTree, Attempt, bytes | None, AnyEvent | None]
 """How an attempt ended: the encoded result of a success, or the event of a failure."""
 
 
-class TreeMover(Protocol):
+class TreeWorker(Protocol):
     """The worker, as far as it matters here."""
 
     @property
@@ -43,7 +43,7 @@ class TreeMover(Protocol):
 class StepReports:
     """Makes events of what running steps report, and brings their outcomes to the worker from a plain callback."""
 
-    def __init__(self, clock: Clock, worker: TreeMover) -> None:
+    def __init__(self, clock: Clock, worker: TreeWorker) -> None:
         self._clock = clock
         self._worker = worker
         self._loop = asyncio.get_running_loop()

@@ -111,7 +111,7 @@ def snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken | RunPark
 
 
 def _parked(live: Writing, error: Exception) -> RunParked:
-    # Failing the run would throw it away; with another limit or codec it can go on from here.
+    # A failed run would be over; with another limit or codec a parked one can go on from here.
     reason = str(error) if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
     return RunParked(at=live.clock.now(), reason=storable(reason))
 
