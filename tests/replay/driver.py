@@ -56,7 +56,7 @@ from outlive._replay.command import (
     TakeSnapshot,
 )
 from outlive._replay.feeding import feed
-from outlive._runtime.tree.fact import fact_of_record
+from outlive._runtime.tree.events import event_of_record
 from tests.replay.define import NONCE, SECOND, START_AT, TURNS_MAX, Code, created, finish, pack
 from tests.replay.life import Key, Life, call_name, describe, is_inside_transaction, key_of, read_books, sort_asked
 
@@ -282,7 +282,7 @@ class Driver:
                 )
             case Record():
                 payload = None if command.data is None else pack(command.data)
-                event = fact_of_record(command, at=self.now_at, payload=payload)
+                event = event_of_record(command, at=self.now_at, payload=payload)
                 return self._execution.mark(event) if isinstance(event, PatchTaken) else event
             case EndRun():
                 return end_event(command, self.now_at)

@@ -14,7 +14,7 @@ from outlive.errors import OutliveError, ProcessDiedError, StepTimeoutError, Tra
 from outlive.telemetry import log
 
 _PASSING = (StepTimeoutError, ProcessDiedError, TransactionOverError)
-"""Errors of Outlive that another attempt may not meet again."""
+"""Errors of Outlive that need not happen again in the next attempt."""
 
 
 class StepRaised(Exception):

@@ -171,7 +171,7 @@ class Committer:
         self._submit_held(journal)
 
     def _submit_held(self, journal: int) -> None:
-        """What waited for a tree's transaction has its turn."""
+        """Submit the changes that waited for the transaction of a tree."""
         for entry in self._held.pop(journal, ()):
             if isinstance(entry, Within):
                 self.submit_within(entry)

@@ -1,4 +1,4 @@
-"""What breakers and rate limits remember: in this engine, or in cells of the store that all its workers share.
+"""The states of breakers and rate limits: in this engine, or in cells of the store that all its workers share.
 
 A shared cell is changed by the store in one transaction, by a pure function, at an instant of the store's clock. A
 store that is away is asked again until it answers: an attempt waits rather than begins uncounted.

@@ -24,7 +24,7 @@ from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.session.rescuer import Rescuer
 from outlive._runtime.session.worker import Worker
 from outlive._runtime.tree.claim_data import ClaimData, blob_ids
-from outlive._runtime.tree.fact import end_of
+from outlive._runtime.tree.events import unsent_end
 from outlive._runtime.tree.live import LiveTree
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
@@ -90,7 +90,7 @@ class Claimer:
         self._doubt_until = self._doubt_at = 0.0
         """A claim that was never answered may still take effect: until when to look for its trees, and when next."""
         self._may_have_orphans = False
-        """Whether the last look ended because it had all the orphans that one claim may take."""
+        """Whether the last claim took all the orphans that one claim may take."""
 
     def start(self) -> None:
         """Begin to claim."""
@@ -283,7 +283,7 @@ class Claimer:
             now_at, asker = self._clock.now(), live.execution
             runs = await self._store.find_runs(run_ids)
             ends = [
-                end_of(run, live.id, generation=asker.generation, forgotten=asker.base, at=now_at)
+                unsent_end(run, live.id, generation=asker.generation, forgotten=asker.base, at=now_at)
                 for run in runs.values()
             ]
             messages = [message for message in ends if message is not None]

@@ -50,11 +50,11 @@ class LeaseKeeper:
         self._lease.until = self._trusted_from(asked_at)
 
     def start(self) -> None:
-        """Begin to beat."""
+        """Begin to renew."""
         self._stop = self._clock.pulse(self._beats(), name="outlive-keeper")
 
     def stop(self) -> None:
-        """Beat no more."""
+        """Renew no more."""
         self._is_over = True
         if self._stop is not None:
             self._stop()

@@ -20,7 +20,7 @@ LOOK_SECONDS = 1.0
 
 
 class Rescuer:
-    """Looks after the other workers of a store, for one worker."""
+    """Looks for dead workers of a store, for one worker."""
 
     def __init__(self, leases: Leases, worker: WorkerInfo, *, clock: Clock, counters: Counters, is_named: bool) -> None:
         self._leases = leases

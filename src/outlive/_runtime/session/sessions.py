@@ -46,7 +46,7 @@ STALLED_EXIT_CODE = 70
 
 
 class WorkerOptions(NamedTuple):
-    """How the worker of an engine behaves towards others."""
+    """The options of an engine's worker."""
 
     name: str
     is_named: bool
@@ -88,7 +88,7 @@ class WorkerSessions:
         self._watchdog: Watchdog | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._sessions: set[str] = set()
-        """Begun, or perhaps begun, and not ended."""
+        """Ids of sessions that were begun, or may have been, and are not ended."""
         self._is_stopping = False
         self._definitions: frozenset[str] = frozenset()
 

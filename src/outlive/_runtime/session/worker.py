@@ -37,7 +37,7 @@ from outlive._runtime.tree.alarms import Alarms
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._runtime.tree.draft import Draft
-from outlive._runtime.tree.fact import fact_of_success
+from outlive._runtime.tree.events import event_of_success
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.observer_calls import ObserverCalls
 from outlive._runtime.tree.phase import TreePhase
@@ -237,7 +237,7 @@ class Worker:
     # -- Messages --------------------------------------------------------------------------------------------
 
     def _take_mail(self, live: LiveTree, mail: list[Inbound]) -> None:
-        """Turn messages into facts; no more are read for this tree until these are durable."""
+        """Turn messages into events; no more are read for this tree until these are durable."""
         if mail and live.phase is TreePhase.MOVING:
             self.trees.mail_taken(live)
             for message in mail:
@@ -280,7 +280,7 @@ class Worker:
             self.settle(live)
 
     def _happen_within(self, live: LiveTree, attempt: Attempt, transaction: Transaction, result: bytes | None) -> None:
-        """A step returned that wrote in a transaction: that it did, and what follows from that, commits there."""
+        """A step that wrote in a transaction has returned: commit its outcome, and what follows, in the transaction."""
         if attempt.unpublished:
             with self.guarding(live):
                 publish_pending(live, attempt, at=self._clock.now())
@@ -313,7 +313,7 @@ class Worker:
             payload = live.pack(result, f"result of step {command.call}")
         except PayloadTooLargeError as error:
             return self._executor.failed(command, error)
-        return fact_of_success(command, at=self._clock.now(), result=payload)
+        return event_of_success(command, at=self._clock.now(), result=payload)
 
     # -- Timers and retries ----------------------------------------------------------------------------------
 

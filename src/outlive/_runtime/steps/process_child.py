@@ -219,7 +219,7 @@ def _as_parent_says(name: str) -> str:
     return name.replace("__mp_main__.", "__main__.", 1) if name.startswith("__mp_main__.") else name
 
 
-# -- Life and death ----------------------------------------------------------------------------------------------------
+# -- The pipe ----------------------------------------------------------------------------------------------------------
 
 
 def _listen(connection: Connection, jobs: SimpleQueue[bytes], wire: Wire) -> None:

@@ -119,7 +119,7 @@ class Attempt:
 
     @property
     def nonce(self) -> int:
-        """Of the tree that asked for it."""
+        """The nonce of its tree."""
         return self._run.nonce
 
     @property

@@ -55,7 +55,7 @@ from outlive._replay.undo_deadline import DeadlineTimer, UndoDeadline
 from outlive._runtime.environment import Environment
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.draft import Draft, Effect
-from outlive._runtime.tree.fact import fact_of_message
+from outlive._runtime.tree.events import event_of_message
 from outlive._runtime.tree.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.tree.item import item_of
 from outlive._runtime.tree.observer_calls import ObserverCalls
@@ -63,7 +63,7 @@ from outlive._runtime.tree.observer_facts import ObserverFacts
 from outlive._runtime.tree.payloads import TreePayloads
 from outlive._runtime.tree.phase import FOLLOWS, TreePhase
 from outlive._runtime.tree.run_log import NOTABLE
-from outlive._runtime.tree.translating import fact_of, snapshot_of
+from outlive._runtime.tree.translating import event_of_command, snapshot_of
 from outlive._runtime.tree.undo import undo_cut_off, undo_failed
 from outlive._store.contract import Change, Inbound
 from outlive.errors import HistoryTooLongError
@@ -141,7 +141,7 @@ class LiveTree:
         self._salt = salt_of(nonce)
         self._todo: deque[AnyEvent | TakeSnapshot] = deque()
 
-    # -- Where it stands -------------------------------------------------------------------------------------
+    # -- Its phase -------------------------------------------------------------------------------------------
 
     def enter(self, phase: TreePhase) -> None:
         """Change the phase."""
@@ -201,7 +201,7 @@ class LiveTree:
             self.payloads.keep_only(self.execution.unread())
 
     def record(self, event: AnyEvent) -> None:
-        """Write a fact into the draft, and fold it into the run rows."""
+        """Write an event into the draft, and fold it into the run rows."""
         draft = self.draft or self.open_draft()
         draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq + 1))
         self.seq += 1
@@ -227,7 +227,7 @@ class LiveTree:
         return payload
 
     def store_blobs(self, blobs: list[Blob]) -> None:
-        """Blobs that come into being with the next change."""
+        """Store blobs with the next change."""
         if blobs:
             self.open_draft().change.blobs.extend(blobs)
             self.payloads.add({blob.id: blob.data for blob in blobs})
@@ -266,7 +266,7 @@ class LiveTree:
     # -- What happens ----------------------------------------------------------------------------------------
 
     def happen(self, event: AnyEvent) -> None:
-        """Make a fact, and follow what the run asks for because of it."""
+        """Record an event, feed it to the execution, and follow the commands that it brings."""
         self.record(event)
         for command in feed(self.execution, event):
             self._follow(command)
@@ -274,7 +274,7 @@ class LiveTree:
             self._record_todo()
 
     def _record_todo(self) -> None:
-        """The facts that follow from what the run has asked for, in the same draft."""
+        """Record the events of commands that are only journal, in the same draft, and what follows from them."""
         todo = self._todo
         while todo and self.phase is TreePhase.MOVING:
             asked = todo.popleft()
@@ -328,12 +328,12 @@ class LiveTree:
             self.follow_all(deferred)
 
     def take_message(self, message: Inbound) -> None:
-        """Turn a message of the inbox into a fact; the row goes in the same transaction."""
+        """Turn a message of the inbox into an event; its row is deleted in the same transaction."""
         if self.phase is not TreePhase.MOVING:
             return
         if message.fault and message.run not in self.fold.runs:
-            message = msgspec.structs.replace(message, run=0)  # It is for none of its runs: that is damage too.
-        event = fact_of_message(message, at=self.clock.now())
+            message = msgspec.structs.replace(message, run=0)  # The tree has no such run: that is damage too.
+        event = event_of_message(message, at=self.clock.now())
         self.happen(event)
         self.open_draft().change.consumed.append(message.id)
 
@@ -377,7 +377,7 @@ class LiveTree:
             self._record_unfed(intent)
 
     def park(self, reason: str) -> None:
-        """Stop, with a reason for a person."""
+        """Stop until a person resumes it; the reason is for the person."""
         self._record_unfed(RunParked(at=self.clock.now(), reason=storable(reason)))
 
     def park_undo(self, event: StepFailed) -> None:
@@ -435,9 +435,9 @@ class LiveTree:
             case EndRun(successor=Successor()) if not self.journal:
                 self.deferred.append(command)
             case StartChild() | StartDetached() | Record() | EndRun():
-                self._todo.append(fact_of(self, command))
+                self._todo.append(event_of_command(self, command))
             case TakeSnapshot():
-                # Not yet an event: what it stands for is complete when the facts before it are recorded.
+                # Not yet an event: a snapshot is complete only when the events before it are recorded.
                 self._todo.append(command)
             case Park():
                 self._todo.clear()

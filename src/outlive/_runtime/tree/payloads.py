@@ -34,7 +34,7 @@ class TreePayloads:
         return self.packer.unpack(payload, self.blobs)
 
     def add(self, blobs: dict[str, bytes]) -> None:
-        """Blobs that payloads of this tree refer to."""
+        """Keep blobs that payloads of this tree refer to."""
         self.blobs.update(blobs)
 
     def keep_only(self, unread: Iterable[Payload]) -> None:

@@ -13,7 +13,7 @@ from outlive._journal.event import AnyEvent, RunClaimed, RunReleased
 from outlive._model import Run
 from outlive._replay.command import Command, Park, RunStep
 from outlive._replay.feeding import feed
-from outlive._runtime.tree.fact import is_new, resumed_by
+from outlive._runtime.tree.events import is_new, resumed_by
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.phase import TreePhase
 from outlive._runtime.tree.skipping import Skip, SkipRefused, skips_of

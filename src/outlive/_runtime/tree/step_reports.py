@@ -31,7 +31,7 @@ class TreeWorker(Protocol):
         """Whether no more reports are written."""
 
     def guarding(self, live: LiveTree) -> AbstractContextManager[None]:
-        """Park a tree if what is done in here goes wrong."""
+        """Park a tree if the code inside raises."""
 
     def settle(self, live: LiveTree) -> None:
         """Decide what a tree does next."""
@@ -61,7 +61,7 @@ class StepReports:
         self._worker.take_outcomes(outcomes)
 
     def progressed(self, live: LiveTree, attempt: Attempt, data: bytes) -> None:
-        """A step has come so far."""
+        """A step has reported progress."""
         # A thread that runs on after its timeout is ignored: the next attempt may have come further.
         if attempt.is_wanted and not attempt.is_timed_out:
             attempt.progress = data
@@ -69,7 +69,7 @@ class StepReports:
                 self._save_progress(live, attempt)
 
     def _save_progress(self, live: LiveTree, attempt: Attempt) -> None:
-        """Write how far a step came; once that is durable, how much further it came meanwhile."""
+        """Record the progress of a step; once that is durable, what it has reported meanwhile."""
         command, data = attempt.command, attempt.progress
         # The step may have ended, or been cancelled, while its last progress waited.
         if data is None or not self._may_save(live, command):
@@ -94,7 +94,7 @@ class StepReports:
                 self._save_published(live, attempt)
 
     def _save_published(self, live: LiveTree, attempt: Attempt) -> None:
-        """Write what a step has published; once that is durable, what it has published meanwhile."""
+        """Record what a step has published; once that is durable, what it has published meanwhile."""
         if not self._may_save(live, attempt.command):
             return
         with self._worker.guarding(live):
@@ -115,7 +115,7 @@ class StepReports:
 
 
 def publish_pending(live: LiveTree, attempt: Attempt, *, at: int) -> bool:
-    """Make a fact of what a step has published since the last one; whether there was anything new."""
+    """Record what a step has published since the last time; whether there was anything new."""
     fields, attempt.unpublished = attempt.unpublished, {}
     command = attempt.command
     frame = live.execution.frames.get(command.run)

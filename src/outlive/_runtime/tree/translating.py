@@ -1,4 +1,4 @@
-"""How what a run asks for becomes a fact of its journal: a child, a tree of its own, a record, an end.
+"""How the commands of a run that are only journal become events: a child, a detached tree, a record, an end.
 
 Nothing here waits and nothing here fails the run: what cannot be written parks it, because with another limit or codec
 it can go on from there.
@@ -33,7 +33,7 @@ from outlive._replay.execution import Execution
 from outlive._replay.frame import NOTHING_PUBLISHED
 from outlive._runtime.clock import Clock
 from outlive._runtime.tree.draft import Draft
-from outlive._runtime.tree.fact import fact_of_child, fact_of_end, fact_of_record, message_to_starter
+from outlive._runtime.tree.events import event_of_child, event_of_end, event_of_record, message_to_starter
 from outlive._runtime.tree.generation import next_generation
 from outlive._runtime.tree.payloads import TreePayloads
 from outlive._store.contract import Message, MessageKind
@@ -67,14 +67,14 @@ class Writing(Protocol):
         """Store a value with the change."""
 
 
-def fact_of(live: Writing, command: StartChild | StartDetached | Record | EndRun) -> AnyEvent:
-    """The event of a command that is nothing but the next fact."""
+def event_of_command(live: Writing, command: StartChild | StartDetached | Record | EndRun) -> AnyEvent:
+    """The event of a command that has no effect outside the journal."""
     try:
         match command:
             case StartChild():
                 live.listen(command.workflow)
                 arguments = live.pack(command.arguments, f"the arguments of {command.workflow.name}")
-                return fact_of_child(command, at=live.clock.now(), arguments=arguments)
+                return event_of_child(command, at=live.clock.now(), arguments=arguments)
             case StartDetached():
                 return _start_detached(live, command)
             case Record():
@@ -86,7 +86,7 @@ def fact_of(live: Writing, command: StartChild | StartDetached | Record | EndRun
 
 
 def snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken | RunParked:
-    """The event that stands for everything recorded so far; to be recorded next."""
+    """The event that replaces everything recorded so far; to be recorded next."""
     root, created = live.fold.root, live.execution.created
     assert created is not None
     # A replay from here has no other clock, and the time of the run may be ahead of this worker's.
@@ -129,7 +129,7 @@ def _record_of(live: Writing, command: Record) -> AnyEvent:
             key=key_of_cancel(0, live.execution.nonce, call=command.call),
         )
         live.open_draft().change.messages.append(message)
-    return fact_of_record(command, at=at, payload=payload)
+    return event_of_record(command, at=at, payload=payload)
 
 
 def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
@@ -154,7 +154,7 @@ def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
 def _end(live: Writing, command: EndRun) -> AnyEvent:
     run = live.fold.runs[command.run]
     result = None if command.result is None else live.pack(command.result, f"the result of run {run.id}")
-    event = fact_of_end(command, at=live.clock.now(), result=result)
+    event = event_of_end(command, at=live.clock.now(), result=result)
     if command.successor is not None:
         _continue_as(live, command.successor, event)
     message = message_to_starter(run, event) if command.run == 0 else None
@@ -164,7 +164,7 @@ def _end(live: Writing, command: EndRun) -> AnyEvent:
 
 
 def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
-    """The next generation comes into being with the end of this one."""
+    """Create the next generation in the change that ends this one."""
     frame, nonce = live.execution.frames[0], live.clock.nonce()
     # Packed again: what a payload codec has bound to the old tree could not be read in the new one.
     owner = tree_mark(nonce)

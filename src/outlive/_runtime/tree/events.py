@@ -44,11 +44,11 @@ _STATUS: dict[type, RunStatus] = {
 }
 
 
-def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
+def event_of_message(message: Inbound, *, at: int) -> AnyEvent:
     """The event of a message of the inbox."""
     # These kinds need nothing from a damaged row but the kind itself.
     if message.fault and message.kind not in (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP):
-        return _fact_of_damage(message, at=at)
+        return _event_of_damage(message, at=at)
     match message.kind:
         case MessageKind.SIGNAL:
             assert message.payload is not None
@@ -72,7 +72,7 @@ def fact_of_message(message: Inbound, *, at: int) -> AnyEvent:
             assert_never(message.kind)
 
 
-def _fact_of_damage(message: Inbound, *, at: int) -> AnyEvent:
+def _event_of_damage(message: Inbound, *, at: int) -> AnyEvent:
     """The event that sets a message with a damaged row aside, so that it does not block those behind it."""
     if message.kind is MessageKind.DECISION:
         # A decision that cannot be read, so that the run asks again: the store accepts one decision for each request.
@@ -98,14 +98,14 @@ def resumed_by(events: Sequence[AnyEvent], *, has_skip_request: bool) -> str:
     return "person" if isinstance(before, RunParked) and has_skip_request else ""
 
 
-def fact_of_success(command: RunStep, *, at: int, result: Payload) -> StepSucceeded:
+def event_of_success(command: RunStep, *, at: int, result: Payload) -> StepSucceeded:
     """A step returned."""
     return StepSucceeded(
         at=at, run=command.run, call=command.call, result=result, digest=command.digest, attempt=command.attempt
     )
 
 
-def fact_of_child(command: StartChild, *, at: int, arguments: Payload) -> RunCreated:
+def event_of_child(command: StartChild, *, at: int, arguments: Payload) -> RunCreated:
     """A child run begins."""
     return RunCreated(
         at=at,
@@ -120,15 +120,15 @@ def fact_of_child(command: StartChild, *, at: int, arguments: Payload) -> RunCre
     )
 
 
-def fact_of_record(command: Record, *, at: int, payload: Payload | None) -> AnyEvent:
-    """A fact that the run decided by itself."""
+def event_of_record(command: Record, *, at: int, payload: Payload | None) -> AnyEvent:
+    """Something that the run decided by itself."""
     changes: dict[str, object] = {"at": at}
     if payload is not None:
         changes["payload"] = payload
     return msgspec.structs.replace(command.fact, **changes)
 
 
-def fact_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
+def event_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
     """A run has ended."""
     if command.status is RunStatus.SUCCEEDED:
         assert result is not None
@@ -160,7 +160,7 @@ def message_to_starter(root: Run, event: Ending) -> Message | None:
     return _end_message(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce))
 
 
-def end_of(run: Run, starter_id: str, *, generation: int, forgotten: int, at: int) -> Message | None:
+def unsent_end(run: Run, starter_id: str, *, generation: int, forgotten: int, at: int) -> Message | None:
     """The message about the end of a detached run to its starter, if the run will not send it itself.
 
     It will not if it has ended already, or if its id was taken when the tree asked for it: then another starter has the
