@@ -46,14 +46,14 @@ class Caller:
         assert isinstance(permit, Permit)
         return permit
 
-    def hear(self, permit: Permit, *, is_good: bool) -> None:
+    def record(self, permit: Permit, *, is_good: bool) -> None:
         """Say how it went."""
-        self.state = self.breaker.hear(self.state, permit, is_good=is_good, now_at=self.now_at)
+        self.state = self.breaker.record(self.state, permit, is_good=is_good, now_at=self.now_at)
 
     def fail(self, times: int = 1) -> None:
         """Call and fail."""
         for _ in range(times):
-            self.hear(self.permit(), is_good=False)
+            self.record(self.permit(), is_good=False)
 
     def phase(self) -> Phase:
         """What it is now."""
@@ -76,7 +76,7 @@ def test_a_success_between_failures_begins_the_count_anew() -> None:
     """In a row means in a row."""
     caller = Caller()
     caller.fail(2)
-    caller.hear(caller.permit(), is_good=True)
+    caller.record(caller.permit(), is_good=True)
     caller.fail(2)
 
     assert Phase.CLOSED is caller.phase()
@@ -101,7 +101,7 @@ def test_a_good_trial_closes_it() -> None:
     caller = Caller()
     caller.fail(3)
     caller.wait(10)
-    caller.hear(caller.permit(), is_good=True)
+    caller.record(caller.permit(), is_good=True)
 
     assert Phase.CLOSED is caller.phase()
     assert [False, False] == [caller.permit().is_trial for _ in range(2)]
@@ -132,15 +132,15 @@ def test_a_late_outcome_of_an_old_epoch_is_ignored() -> None:
     caller = Caller()
     early, earlier = caller.permit(), caller.permit()
     caller.fail(3)
-    caller.hear(early, is_good=True)
+    caller.record(early, is_good=True)
     assert Phase.OPEN is caller.phase()
 
     caller.wait(10)
     trial = caller.permit()
-    caller.hear(earlier, is_good=False)
+    caller.record(earlier, is_good=False)
     assert Phase.HALF_OPEN is caller.phase()
 
-    caller.hear(trial, is_good=True)
+    caller.record(trial, is_good=True)
     assert Phase.CLOSED is caller.phase()
 
 
@@ -150,9 +150,9 @@ def test_an_outcome_from_before_it_opened_does_not_count_after_it_closed() -> No
     early = caller.permit()
     caller.fail()
     caller.wait(10)
-    caller.hear(caller.permit(), is_good=True)
+    caller.record(caller.permit(), is_good=True)
 
-    caller.hear(early, is_good=False)
+    caller.record(early, is_good=False)
 
     assert Phase.CLOSED is caller.phase()
 
@@ -170,7 +170,7 @@ def test_a_trial_that_is_never_heard_of_has_failed_at_its_deadline() -> None:
 
     caller.wait(10)
     assert caller.permit().is_trial
-    caller.hear(lost, is_good=True)
+    caller.record(lost, is_good=True)
     assert Phase.HALF_OPEN is caller.phase()
 
 
@@ -184,7 +184,7 @@ def test_a_trial_that_says_it_is_under_way_has_not_failed() -> None:
         caller.wait(20)
         caller.state = caller.breaker.renew(caller.state, trial, now_at=caller.now_at, lapse=LAPSE)
 
-    caller.hear(trial, is_good=True)
+    caller.record(trial, is_good=True)
 
     assert Phase.CLOSED is caller.phase()
 
@@ -260,7 +260,7 @@ def test_an_open_breaker_lets_nobody_through_and_a_trying_one_few(
                 caller.state = caller.breaker.withdraw(caller.state, permit.id, now_at=caller.now_at)
                 assert caller.phase() is before.phase
                 continue
-            caller.hear(permit, is_good=what == "good")
+            caller.record(permit, is_good=what == "good")
             if permit.epoch != epoch:
                 assert caller.state == before
                 continue

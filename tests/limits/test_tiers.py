@@ -27,10 +27,10 @@ class Began(NamedTuple):
 
 
 def take(
-    limit: RateLimit, state: LimitState, now_at: int, *, cost: int = 1, patience: int = 0, has_turn: bool = False
+    limit: RateLimit, state: LimitState, now_at: int, *, cost: int = 1, wait_max: int = 0, has_turn: bool = False
 ) -> tuple[LimitState, int | str]:
     """Ask; the instant of a room, or which tier has none."""
-    state, answer = limit.ask(state, cost=cost, now_at=now_at, patience=patience, has_turn=has_turn)
+    state, answer = limit.ask(state, cost=cost, now_at=now_at, wait_max=wait_max, has_turn=has_turn)
     return state, answer.at if isinstance(answer, Room) else answer.tier
 
 
@@ -40,7 +40,7 @@ def test_a_bucket_lets_its_burst_through_at_once_and_then_one_at_a_time() -> Non
 
     found = []
     for _ in range(5):
-        state, answer = limit.ask(state, cost=1, now_at=AT, patience=10 * SECOND)
+        state, answer = limit.ask(state, cost=1, now_at=AT, wait_max=10 * SECOND)
         found.append((answer.at - AT) / SECOND)
 
     assert [0, 0, 0, 0.5, 1] == found
@@ -100,7 +100,7 @@ def test_those_who_wait_long_have_turns_of_their_own() -> None:
     limit, state = RateLimit("api", TokenBucket(1, burst=1)), LimitState()
     turns = []
     for _ in range(5):
-        state, answer = limit.ask(state, cost=1, now_at=AT, patience=0)
+        state, answer = limit.ask(state, cost=1, now_at=AT, wait_max=0)
         turns.append((answer.at - AT) // SECOND)
 
     assert [0, 1, 2, 3, 4] == turns
@@ -188,7 +188,7 @@ class Asks(NamedTuple):
 
     later: int
     cost: int
-    patience: int
+    wait_max: int
     back: int
     """Which of the waiters comes instead, if there is one."""
 
@@ -213,13 +213,13 @@ def test_never_more_begin_than_all_tiers_allow(tiers: list[Tier], asks: list[Ask
         now_at += ask.later
         has_turn = ask.back < len(waiting)
         cost = waiting.pop(ask.back) if has_turn else ask.cost
-        state, answer = limit.ask(state, cost=cost, now_at=now_at, patience=ask.patience, has_turn=has_turn)
+        state, answer = limit.ask(state, cost=cost, now_at=now_at, wait_max=ask.wait_max, has_turn=has_turn)
         assert answer.at >= now_at
         if isinstance(answer, Room):
-            assert answer.at <= now_at + ask.patience
+            assert answer.at <= now_at + ask.wait_max
             began.append(Began(answer.at, cost))
         else:
-            assert answer.at > now_at + ask.patience
+            assert answer.at > now_at + ask.wait_max
             waiting.append(cost)
 
     for tier in tiers:

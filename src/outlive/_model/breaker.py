@@ -2,14 +2,14 @@
 
     closed ---failures in a row---> open ---reset seconds---> half open ---a trial succeeds---> closed
                                       ^                           |
-                                      +----a trial fails, or is never heard of again
+                                      +----a trial fails, or is not renewed
 
-A caller is given a permit, and says how the call went. Every change of phase is a new *epoch*, and a
+A caller is given a permit, and its end is recorded. Every change of phase is a new *epoch*, and a
 permit knows the epoch it was given in: an outcome that comes late, from before the breaker opened, or of a trial that
-was given up, says nothing about now and is ignored.
+has lapsed, says nothing about now and is ignored.
 
-A permit whose process dies is never heard of again. While the breaker is closed that does not matter. A trial has a
-deadline, moved on while it runs; when it has passed, the trial has failed at that instant.
+The end of a call whose process dies is never recorded. While the breaker is closed that does not matter. A trial has a
+deadline that is moved on while it runs; when it has passed, the trial has failed at that instant.
 
 All instants are microseconds since 1970 UTC.
 """
@@ -54,7 +54,7 @@ class BreakerState(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: int = 0
     """How many calls were refused since it opened."""
     trials: dict[str, int] = {}
-    """While it is half open: the permits under way, and when each counts as failed if it is not heard of."""
+    """While it is half open: the permits under way, and when each counts as failed if it is not renewed."""
 
 
 class Permit(NamedTuple):
@@ -126,7 +126,7 @@ class Breaker:
     ) -> tuple[BreakerState, Permit | Refusal]:
         """A permit, or when to ask again. Asking twice with one id is asking once.
 
-        A trial counts as failed if it is not heard of for `lapse` microseconds; without, it never does.
+        A trial counts as failed if it is not renewed for `lapse` microseconds; without `lapse` it never does.
         """
         state = self.settle(state, now_at=now_at)
         match state.phase:
@@ -141,8 +141,8 @@ class Breaker:
                 trials = state.trials | {permit_id: NEVER if lapse is None else now_at + lapse}
                 return replace(state, trials=trials), Permit(permit_id, state.epoch, is_trial=True)
 
-    def hear(self, state: BreakerState, permit: Permit, *, is_good: bool, now_at: int) -> BreakerState:
-        """How a call went. What belongs to an earlier epoch is ignored."""
+    def record(self, state: BreakerState, permit: Permit, *, is_good: bool, now_at: int) -> BreakerState:
+        """The state after a call has ended. A call of an earlier epoch is ignored."""
         state = self.settle(state, now_at=now_at)
         if permit.epoch != state.epoch:
             return state

@@ -14,7 +14,7 @@ waiting calls comes back at an instant of its own and not all of them at the nex
 its turn must fit into the first book only; a new one must fit into both, and so does not push in. The plan is not to be
 trusted (waiting calls die, and come late): one that finds no room on its turn is lined up again.
 
-A wait of up to `patience` is a reservation: the call is booked as spent at that later instant and must not begin
+A wait of up to `wait_max` is a reservation: the call is booked as spent at that later instant and must not begin
 before it.
 
 All instants are microseconds since 1970 UTC.
@@ -241,18 +241,18 @@ class RateLimit:
         return cost
 
     def ask(
-        self, state: LimitState, *, cost: int, now_at: int, patience: int = 0, has_turn: bool = False
+        self, state: LimitState, *, cost: int, now_at: int, wait_max: int = 0, has_turn: bool = False
     ) -> tuple[LimitState, Room | Turn]:
-        """Let a call through within `patience` microseconds, or say when it is its turn and line it up.
+        """Let a call through within `wait_max` microseconds, or say when it is its turn and line it up.
 
         `has_turn` is for a call that was lined up and comes back.
         """
         at, tier = self._latest(state.spent, cost, now_at)
-        if not has_turn or at > now_at + patience:
+        if not has_turn or at > now_at + wait_max:
             planned_at, planned_tier = self._latest(state.lined_up, cost, now_at)
             at, tier = (planned_at, planned_tier) if planned_at > at else (at, tier)
         lined_up = self._charged(state.lined_up, cost, at)
-        if at > now_at + patience:
+        if at > now_at + wait_max:
             return LimitState(state.spent, lined_up), Turn(at, tier)
         # A call that comes back is in the plan already.
         return LimitState(self._charged(state.spent, cost, at), state.lined_up if has_turn else lined_up), Room(at)

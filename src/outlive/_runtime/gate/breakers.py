@@ -160,7 +160,7 @@ def _state_after(breaker: Breaker, permit: Permit, end: End, state: BreakerState
     if end is End.UNKNOWN:
         return breaker.withdraw(state, permit.id, now_at=now_at), False
     before = breaker.settle(state, now_at=now_at)
-    after = breaker.hear(before, permit, is_good=end is End.GOOD, now_at=now_at)
+    after = breaker.record(before, permit, is_good=end is End.GOOD, now_at=now_at)
     return after, after.phase is Phase.OPEN and after.epoch != before.epoch
 
 

@@ -213,7 +213,7 @@ class Gate:
         def ask(state: LimitState, now_at: int) -> tuple[LimitState, tuple[Room | Turn, int]]:
             if may_wait:
                 after, answer = limit.ask(
-                    state, cost=cost, now_at=now_at, patience=_WAIT_MAX, has_turn=command.has_turn
+                    state, cost=cost, now_at=now_at, wait_max=_WAIT_MAX, has_turn=command.has_turn
                 )
             else:
                 after, answer = limit.try_now(state, cost=cost, now_at=now_at)
