@@ -120,7 +120,7 @@ async def test_a_stalled_worker_that_is_to_exit_ends_with_its_own_code(
     ledger.hears("begin block")
 
     assert 70 == worker.ends()
-    assert "this process ends, and others go on with its runs" in worker.log
+    assert "this process ends, and other workers go on with its runs" in worker.log
 
 
 async def test_a_thread_that_never_ends_does_not_keep_the_process(url: str, command: Begin, ledger: Ledger) -> None:

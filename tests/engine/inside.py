@@ -177,7 +177,7 @@ async def go_silent(store: Any, worker_id: str) -> None:
         store._locks.close()
     elif isinstance(store, SqliteStore):
         with closing(sqlite3.connect(store._path)) as connection, connection:
-            connection.execute("UPDATE workers SET expires_at = ? WHERE id = ?", (store.now(), worker_id))
+            connection.execute("UPDATE outlive_workers SET expires_at = ? WHERE id = ?", (store.now(), worker_id))
     elif isinstance(store, PostgresStore):
         session = await store._pool(store._shared).take()
         ended = "UPDATE place.workers SET expires_at = $2 WHERE id = $1"
