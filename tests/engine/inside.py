@@ -6,11 +6,11 @@ Everything else in `tests` uses what an engine promises. A change of how an engi
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any, TypeVar
 
+import apsw
 import msgspec
 
 import outlive
@@ -176,7 +176,8 @@ async def go_silent(store: Any, worker_id: str) -> None:
     if isinstance(store, SqliteStore) and HAS_BYTE_LOCKS:
         store._locks.close()
     elif isinstance(store, SqliteStore):
-        with closing(sqlite3.connect(store._path)) as connection, connection:
+        # Not with sqlite3: a second SQLite in this process, when it closes the file, drops the locks of the first one.
+        with closing(apsw.Connection(str(store._path))) as connection:
             connection.execute("UPDATE outlive_workers SET expires_at = ? WHERE id = ?", (store.now(), worker_id))
     elif isinstance(store, PostgresStore):
         session = await store._pool(store._shared).take()
