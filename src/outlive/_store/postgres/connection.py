@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import asyncpg
 
@@ -46,6 +46,33 @@ USER_SETTINGS = {"application_name": "outlive", "default_transaction_isolation":
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
+FIRST_OWN_TYPE = 16_384
+"""The types below this oid are PostgreSQL's own, and the same on every server."""
+_known_types: dict[frozenset[int], Any] = {}
+
+
+class _Introspection(NamedTuple):
+    """Stands for the statement that asked for types, on a connection that did not have to ask."""
+
+    name: str = "known"
+
+
+class _TypesKnown(asyncpg.Connection):
+    """Learns once in a process what PostgreSQL's own types are, such as an array of texts.
+
+    The driver asks on each connection, and this question costs the server more than all others of a new one. If a
+    later driver asks in another way, this does nothing.
+    """
+
+    async def _introspect_types(self, typeoids: set[int], timeout: float | None) -> Any:
+        wanted = frozenset(typeoids)
+        if (types := _known_types.get(wanted)) is not None:
+            return types, _Introspection()
+        types, statement = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]
+        if max(wanted) < FIRST_OWN_TYPE:
+            _known_types[wanted] = types
+        return types, statement
+
 
 async def connect(
     address: PostgresAddress, *, settings: dict[str, str] | None = None, timeout: float = CONNECT_SECONDS
@@ -68,6 +95,7 @@ async def connect(
             timeout=timeout,
             command_timeout=patience,
             max_cached_statement_lifetime=STATEMENT_KEPT_SECONDS,
+            connection_class=_TypesKnown,
             **options,
         )
     except (*ERRORS, ValueError) as error:

@@ -1,0 +1,34 @@
+"""Connections: what is asked of the server when one is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+import pytest
+
+from outlive._store.postgres import PostgresStore, connection
+from outlive.testing.clock import ManualClock
+
+
+async def test_a_process_asks_once_what_the_types_of_the_server_are(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the costliest question of a new connection, and every server gives the same answer."""
+    asked: list[frozenset[int]] = []
+    driver: Any = asyncpg.Connection
+    ask = driver._introspect_types
+
+    async def note(connection: Any, typeoids: set[int], timeout: float | None) -> Any:
+        asked.append(frozenset(typeoids))
+        return await ask(connection, typeoids, timeout)
+
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", note)
+    monkeypatch.setattr(connection, "_known_types", {})
+    for _ in range(2):
+        store = PostgresStore(postgres_url, clock=ManualClock())
+        await store.open()
+        assert [] == (await store.read_journals([1])).get(1, [])
+        await store.close()
+
+    assert len(asked) == len(set(asked)) > 0
