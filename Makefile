@@ -19,7 +19,7 @@ STORE ?= sqlite
 # What is not said on the command line: a storm is longer than a kill trial, and over both stores.
 CHAOS_KILLS = $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300)
 CHAOS_STORE = $(if $(filter command line environment,$(origin STORE)),$(STORE),both)
-# Processes at once. Each reads all tests before it runs its share of them, so more than two cost more than they give.
+# Processes at once, each with its part of the test files.
 JOBS ?= 2
 ARGS ?=
 UV_VERSION := 0.13.7
@@ -51,7 +51,7 @@ type: $(DEV) ## Check types.
 	.venv/bin/python -m mypy --strict
 
 unit: $(DEV) ## Run the tests that take seconds.
-	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	.ci/parts $(JOBS) .venv/bin/python -m pytest $(ARGS)
 
 slow: $(DEV) ## Run the tests marked slow, and a small sample of mutants.
 	.venv/bin/python -m pytest -m slow --timeout=1800 $(ARGS)

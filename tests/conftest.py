@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from zlib import adler32
 
 import pytest
 
@@ -13,9 +15,22 @@ from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
 from proof.postgres_place import PostgresPlace
 
+ROOT = Path(__file__).parents[1]
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As `nohup make test &` has it. A child inherits that, and could not be interrupted; it does not inherit a handler.
     signal.signal(signal.SIGINT, lambda *_: None)
+
+
+PART, PARTS = map(int, os.environ.pop("OUTLIVE_PART", "0/1").split("/"))
+"""Which part of the test files is ours, where `.ci/parts` runs several processes; tests of tests see none of it."""
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """A file of another part is not even imported."""
+    name = collection_path.relative_to(ROOT).as_posix()
+    is_other = collection_path.name.startswith("test_") and adler32(name.encode()) % PARTS != PART
+    return is_other or None
 
 
 @pytest.hookimpl(tryfirst=True)
