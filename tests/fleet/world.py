@@ -6,13 +6,14 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import apsw
 import msgspec
 
 import outlive
@@ -118,9 +119,11 @@ class World:
     async def freeze(self, worker: ChildProcess, name: str) -> None:
         """Stop a worker where it stands, shortly before its lease has run out.
 
-        Its leases are long, so that none is ever lost because the machine is busy; so its last beat is ours.
+        Its leases are long, so that none is ever lost because the machine is busy; so its last beat is ours. It
+        stands between two writes: otherwise, on SQLite, no other process could write.
         """
-        worker.freeze()
+        with _writing(self.place.path):
+            worker.freeze()
         store = self.place.store()
         await store.open()
         try:
@@ -218,6 +221,18 @@ class World:
         await store.close()
         assert [] == problems
         assert [] == [surprise for worker in self.workers for surprise in worker.surprises()]
+
+
+@contextmanager
+def _writing(path: Path | None) -> Iterator[None]:
+    """Have the write lock of a SQLite file."""
+    if path is None:
+        yield
+        return
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.set_busy_timeout(round(PATIENCE_SECONDS * 1000))
+        connection.execute("BEGIN IMMEDIATE")
+        yield
 
 
 def _beat_for_the_last_time(beat: Beat) -> None:
