@@ -227,7 +227,7 @@ def test_those_who_are_refused_come_back_one_after_the_other() -> None:
     assert 20 * SECOND == max(told)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.integers(1, 4),
     st.integers(1, 3),

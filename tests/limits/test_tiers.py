@@ -202,7 +202,7 @@ ASKS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(TIERS, min_size=1, max_size=3, unique_by=lambda tier: tier.label), st.lists(ASKS, max_size=60))
 def test_never_more_begin_than_all_tiers_allow(tiers: list[Tier], asks: list[Asks]) -> None:
     """In no window and in no stretch of time; newcomers, waiters on their turn, too early or an hour late alike."""
@@ -243,7 +243,7 @@ def check(tier: Tier, began: list[Began]) -> None:
                 assert spent <= tier.burst + tier.rate * (call.at - began[first].at) / SECOND + 1e-6
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(TIERS, min_size=1, max_size=3, unique_by=lambda tier: tier.label), st.lists(st.integers(1, 3)))
 def test_whoever_comes_back_on_the_turn_finds_room(tiers: list[Tier], costs: list[int]) -> None:
     """When all are on time: the plan is one that can be kept."""

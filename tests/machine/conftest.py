@@ -21,9 +21,7 @@ def meeting_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(None if server_url else tmp_path / "program.db", server_url)
 
 
-@pytest.fixture(
-    params=["memory", *(pytest.param(each, marks=pytest.mark.slow) for each in ("sqlite", "postgres", "everywhere"))]
-)
+@pytest.fixture(params=["memory", "sqlite", "postgres", pytest.param("everywhere", marks=pytest.mark.slow)])
 def crash_place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Where `crash_everywhere` lets a workflow die: at some places on every store, and everywhere in memory."""
     if request.param == "everywhere":

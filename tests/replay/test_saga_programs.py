@@ -20,7 +20,7 @@ from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays
 
 Program = list[Any]
-QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SEEDS = st.none() | st.integers(0, 2**32)
 CRASHES = st.sets(st.integers(1, 40), max_size=6)
 

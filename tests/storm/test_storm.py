@@ -13,12 +13,12 @@ KILL = ["kill", "--drain-seconds", "30", "--quiet"]
 
 def test_kills_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Workers and client are killed again and again; all runs end as planned and no completed step runs again."""
-    code = main([*KILL, "--kills", "2", "--seed", "11", "--dir", str(tmp_path)])
+    code = main([*KILL, "--kills", "4", "--seed", "11", "--dir", str(tmp_path)])
 
     told = capsys.readouterr().out
     assert 0 == code, told
     assert "Nothing was lost and nothing was done twice." in told
-    assert "Again: python -m proof.storm kill --store sqlite --kills 2 --seed 11 --workers 3" in told
+    assert "Again: python -m proof.storm kill --store sqlite --kills 4 --seed 11 --workers 3" in told
 
 
 @pytest.mark.slow

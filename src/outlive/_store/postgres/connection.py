@@ -46,7 +46,7 @@ USER_SETTINGS = {"application_name": "outlive", "default_transaction_isolation":
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
-FIRST_OWN_TYPE = 16_384
+FIRST_USER_TYPE = 16_384
 """The types below this oid are PostgreSQL's own, and the same on every server."""
 _known_types: dict[frozenset[int], Any] = {}
 
@@ -57,7 +57,7 @@ class _Introspection(NamedTuple):
     name: str = "known"
 
 
-class _TypesKnown(asyncpg.Connection):
+class _TypeCachingConnection(asyncpg.Connection):
     """Learns once in a process what PostgreSQL's own types are, such as an array of texts.
 
     The driver asks on each connection, and this question costs the server more than all others of a new one. If a
@@ -69,7 +69,7 @@ class _TypesKnown(asyncpg.Connection):
         if (types := _known_types.get(wanted)) is not None:
             return types, _Introspection()
         types, statement = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]
-        if max(wanted) < FIRST_OWN_TYPE:
+        if max(wanted) < FIRST_USER_TYPE:
             _known_types[wanted] = types
         return types, statement
 
@@ -95,7 +95,7 @@ async def connect(
             timeout=timeout,
             command_timeout=patience,
             max_cached_statement_lifetime=STATEMENT_KEPT_SECONDS,
-            connection_class=_TypesKnown,
+            connection_class=_TypeCachingConnection,
             **options,
         )
     except (*ERRORS, ValueError) as error:
