@@ -18,6 +18,7 @@ from outlive._store.sqlite import SqliteStore
 from outlive.errors import CorruptJournalError, NotADatabaseError, StoreUnavailableError, StoreUrlError
 from tests.engine.inside import committer_of, store_of
 from tests.engine.support import Place, in_time, note, parks, stage, until, waits
+from tests.sqlite.threads import on_writer
 
 pytestmark = pytest.mark.every_store
 
@@ -109,20 +110,10 @@ async def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path, name: 
 
 
 async def command(engine: outlive.Engine, pragma: str) -> None:
-    """Tell SQLite something on the connection that writes, as soon as its thread does not use it."""
+    """Tell SQLite something on the connection that writes."""
     store = store_of(engine)
     assert isinstance(store, SqliteStore)
-    assert store._writer is not None
-    connection = store._writer.session.connection
-
-    async def is_told() -> bool:
-        try:
-            connection.execute(pragma).fetchall()
-        except apsw.ThreadingViolationError:
-            return False
-        return True
-
-    await until(is_told)
+    await on_writer(store, lambda connection: connection.execute(pragma).fetchall())
 
 
 async def until_trouble(engine: outlive.Engine, told: str) -> None:

@@ -22,6 +22,7 @@ from outlive.errors import ConfigurationError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, claim, hire, read_events
 from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
+from tests.sqlite.threads import on_writer
 
 Open = Callable[[], Awaitable[SqliteStore]]
 
@@ -69,20 +70,15 @@ async def test_full_disk_refuses_and_forgets_nothing(small_disk: Path, clock: Ma
     await reopened.close()
 
 
-async def test_space_that_comes_back_is_used(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_space_that_comes_back_is_used(store: SqliteStore) -> None:
     """The same store goes on; nobody has to restart it."""
-    monkeypatch.setattr(
-        writer.Writer, "rest", lambda self, *, is_busy: None
-    )  # A connection serves one thread at a time.
     tree = await begin(store)
-    assert store._writer is not None
-    writing = store._writer.session.connection
-    pages = writing.pragma("page_count")
-    writing.pragma("max_page_count", pages)
+    pages = await on_writer(store, lambda connection: connection.pragma("page_count"))
+    await on_writer(store, lambda connection: connection.pragma("max_page_count", pages))
     with pytest.raises(StoreUnavailableError):
         await tree.step(blobs=[blob(b"x" * 100_000)])
 
-    writing.pragma("max_page_count", pages + 1_000)
+    await on_writer(store, lambda connection: connection.pragma("max_page_count", pages + 1_000))
     await tree.step(blobs=[blob(b"x" * 100_000)])
 
     assert len(await read_events(tree)) == 2

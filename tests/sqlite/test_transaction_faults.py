@@ -17,6 +17,7 @@ from outlive.errors import CommitUnknownError, StoreUnavailableError, Transactio
 from outlive.testing.conformance.builders import begin, blob, stepped
 from outlive.testing.conformance.transactions import ADD_NOTE, begin_noting, read_notes, write_note
 from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
+from tests.sqlite.threads import on_writer
 
 PATIENCE_SECONDS = 20
 T = TypeVar("T")
@@ -28,22 +29,19 @@ def writer_of(store: SqliteStore) -> Writer:
     return store._writer
 
 
-@pytest.fixture(autouse=True)
-def a_writer_that_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer leaves its connection alone once it has answered, so that a test may use it from its own thread."""
-    monkeypatch.setattr(Writer, "rest", lambda self, *, is_busy: None)
-
-
 async def in_time(wanted: Awaitable[T]) -> T:
     """The outcome of something that must happen."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         return await wanted
 
 
-def leave_pages(store: SqliteStore, count: int) -> None:
+async def leave_pages(store: SqliteStore, count: int) -> None:
     """Let the file grow by so much and no more."""
-    connection = writer_of(store).session.connection
-    connection.pragma("max_page_count", connection.pragma("page_count") + count)
+
+    def limit(connection: apsw.Connection) -> None:
+        connection.pragma("max_page_count", connection.pragma("page_count") + count)
+
+    await on_writer(store, limit)
 
 
 def refuse_once(monkeypatch: pytest.MonkeyPatch, store: SqliteStore, statement: str, error: apsw.Error) -> None:
@@ -64,9 +62,7 @@ async def test_full_disk_ends_the_transaction(store: SqliteStore) -> None:
     """The step is told with its own statement; what it wrote before is gone, too."""
     tree = await begin(store)
     await write_note(tree, "first")
-    connection = writer_of(store).session.connection
-    pages = connection.pragma("page_count")
-    connection.pragma("max_page_count", pages + 5)
+    await leave_pages(store, 5)
     step = await begin_noting(store, "second", id=2)
 
     with pytest.raises(apsw.FullError):
@@ -74,7 +70,7 @@ async def test_full_disk_ends_the_transaction(store: SqliteStore) -> None:
     with pytest.raises(TransactionOverError, match="full"):
         await step.commit([tree.change(stepped(store))])
 
-    connection.pragma("max_page_count", 2**30)
+    await leave_pages(store, 1_000)
     assert await read_notes(store) == ["first"]
     await tree.step()
 
@@ -83,7 +79,8 @@ async def test_disk_that_breaks_under_a_statement_ends_the_transaction(on_disk: 
     """What this connection believes about the file is worth nothing any more: the next one to write has another."""
     tree = await begin(on_disk)
     await write_note(tree, "first")
-    writer_of(on_disk).session.connection.pragma("cache_size", 10)  # So a long row is written before the commit.
+    # So a long row is written before the commit.
+    await on_writer(on_disk, lambda connection: connection.pragma("cache_size", 10))
     step = await begin_noting(on_disk, "second", id=2)
     opened = disk.opened
     disk.fail = failing("write wal", apsw.IOError("disk I/O error"))
@@ -134,8 +131,8 @@ async def test_full_disk_while_the_journal_is_appended_leaves_nothing_of_the_ste
     """It is told, and what was to be committed with it is written without it."""
     tree, other = await begin(store), await begin(store, "other")
     await write_note(tree, None)
+    await leave_pages(store, 5)
     step = await begin_noting(store, "never")
-    leave_pages(store, 5)
 
     companion = asyncio.ensure_future(other.step())
     await asyncio.sleep(0)
@@ -152,8 +149,8 @@ async def test_full_disk_while_companions_are_written_is_told_to_everybody(store
     """Nothing of the step stays, and the companion that finds no room hears of it."""
     tree, other = await begin(store), await begin(store, "other")
     await write_note(tree, None)
+    await leave_pages(store, 5)
     step = await begin_noting(store, "never")
-    leave_pages(store, 5)
 
     companion = asyncio.ensure_future(other.step(blobs=[blob(b"x" * 100_000)]))
     await asyncio.sleep(0)

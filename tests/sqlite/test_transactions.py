@@ -26,19 +26,14 @@ from outlive.testing.conformance.builders import (
     stepped,
 )
 from outlive.testing.conformance.transactions import ADD_NOTE, MAKE_NOTES, begin_noting, read_notes, write_note
+from tests.sqlite.threads import on_writer
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 Open = Callable[[], Awaitable[SqliteStore]]
 
 
-def writing(store: SqliteStore) -> apsw.Connection:
-    """The writer's own connection."""
-    assert store._writer is not None
-    return store._writer.session.connection
-
-
-def count_commits(store: SqliteStore) -> list[int]:
+async def count_commits(store: SqliteStore) -> list[int]:
     """A list that grows with every transaction of the writer from now on."""
     commits: list[int] = []
 
@@ -46,7 +41,7 @@ def count_commits(store: SqliteStore) -> list[int]:
         commits.append(1)
         return False
 
-    writing(store).set_commit_hook(count)
+    await on_writer(store, lambda connection: connection.set_commit_hook(count))
     return commits
 
 
@@ -58,8 +53,8 @@ async def test_end_of_a_transaction_is_part_of_a_group_commit(store: SqliteStore
     await hire(store, "worker-a")
     tree = await begin(store, worker="worker-a")
     trees = [await begin(store, f"other-{number}") for number in range(30)]
+    commits = await count_commits(store)
     step = await begin_noting(store, "mine")
-    commits = count_commits(store)
 
     jobs = asyncio.gather(
         *(other.step() for other in trees),
