@@ -13,8 +13,8 @@ breakers are asked, and how ends of attempts are recorded in them, is in `breake
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from collections.abc import Coroutine
+from typing import Any, NamedTuple, Protocol
 
 from outlive._journal.event import StepDelayed
 from outlive._model.breaker import Breaker
@@ -54,17 +54,30 @@ class _Wait(NamedTuple):
     """The name of the breaker, if that is why."""
 
 
-class GateCallbacks(NamedTuple):
-    """How the gate answers the executor about one attempt."""
+class Applicant(Protocol):
+    """An attempt that asks to begin, as the gate sees it.
 
-    slot_freed: Callable[[], None]
-    """Called once, first of all: the attempt needs no slot for the gate any more."""
-    passed: Callable[[], None]
-    delayed: Callable[[StepDelayed], None]
-    refused: Callable[[BaseException], None]
-    """Exactly one of the last three is called, unless the attempt is cancelled before."""
-    found_open: Callable[[str, int], None]
-    """Called before those, at most once, if the breaker is open: with its name, and until when at least."""
+    Exactly one of `passed`, `delayed` and `refused` is called, unless the attempt is cancelled before.
+    """
+
+    @property
+    def command(self) -> RunStep:
+        """What it wants to run."""
+
+    def slot_freed(self) -> None:
+        """It needs no slot for the gate any more. Called once, before all others."""
+
+    def found_open(self, breaker: str, until_at: int) -> None:
+        """Its breaker is open, until then at least. Called at most once."""
+
+    def passed(self) -> None:
+        """It may begin."""
+
+    def delayed(self, event: StepDelayed) -> None:
+        """The journal is to say until when it waits."""
+
+    def refused(self, error: BaseException) -> None:
+        """It has failed without having begun."""
 
 
 class Gate:
@@ -84,13 +97,12 @@ class Gate:
         """Whether every attempt at the gate waits for the clock."""
         return len(self._tasks) == self._asleep
 
-    def admit(self, command: RunStep, callbacks: GateCallbacks) -> Ticket:
+    def admit(self, applicant: Applicant) -> Ticket:
         """Let an attempt through as soon as it may begin."""
-        assert command.options.guard is not None
-        ticket = Ticket(
-            command.options.guard, self._clock.new_id(), slot_freed=callbacks.slot_freed, over=self._breakers.record_end
-        )
-        self._spawn(self._admit(ticket, command, callbacks))
+        guard = applicant.command.options.guard
+        assert guard is not None
+        ticket = Ticket(guard, self._clock.new_id(), slot_freed=applicant.slot_freed, over=self._breakers.record_end)
+        self._spawn(self._admit(ticket, applicant))
         return ticket
 
     def may_begin(self, ticket: Ticket) -> bool:
@@ -128,18 +140,19 @@ class Gate:
 
     # -- Asking ----------------------------------------------------------------------------------------------
 
-    async def _admit(self, ticket: Ticket, command: RunStep, callbacks: GateCallbacks) -> None:
+    async def _admit(self, ticket: Ticket, applicant: Applicant) -> None:
         try:
-            await self._pass(ticket, command, callbacks)
+            await self._pass(ticket, applicant)
         finally:
             ticket.free_slot()
 
-    async def _pass(self, ticket: Ticket, command: RunStep, callbacks: GateCallbacks) -> None:
+    async def _pass(self, ticket: Ticket, applicant: Applicant) -> None:
+        command = applicant.command
         try:
             cost = _cost_of(ticket.guard, command)
         except Exception as error:  # The user's code may raise anything; its failure is data.
             if not ticket.is_over:
-                callbacks.refused(error)
+                applicant.refused(error)
             return
         waited = 0.0
         was_open = False
@@ -156,19 +169,19 @@ class Gate:
                 ticket.passed_at = self._clock.now()
                 self._breakers.renew_later(ticket)
                 ticket.free_slot()
-                callbacks.passed()
+                applicant.passed()
                 return
             if wait.breaker and not was_open:
                 was_open = True
-                callbacks.found_open(wait.breaker, self._clock.now() + round(wait.seconds * MICROSECONDS))
+                applicant.found_open(wait.breaker, self._clock.now() + round(wait.seconds * MICROSECONDS))
             if wait.error is not None and not command.options.parks:
-                callbacks.refused(wait.error)
+                applicant.refused(wait.error)
                 return
             waited += wait.seconds
             if waited > WAIT_SECONDS_MAX:
                 self._counters.steps_delayed += 1
                 seconds = wait.seconds if wait.seconds > WAIT_SECONDS_MAX else DELAY_SECONDS
-                callbacks.delayed(self._delay_of(command, wait, seconds))
+                applicant.delayed(self._delay_of(command, wait, seconds))
                 return
             await self._sleep(ticket, wait.seconds)
         await self._breakers.withdraw(ticket)

@@ -13,14 +13,14 @@ from collections import deque
 from functools import partial
 
 from outlive._define.step import UnstorableResultError
-from outlive._journal.event import AnyEvent, AttemptFailed, StepFailed
+from outlive._journal.event import AnyEvent, AttemptFailed, StepDelayed, StepFailed
 from outlive._replay.command import RunStep
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.commit.committer import Committer, rolled_back
 from outlive._runtime.environment import Environment
 from outlive._runtime.failures import describe, is_retryable
 from outlive._runtime.gate.breakers import end_of
-from outlive._runtime.gate.gate import Gate, GateCallbacks
+from outlive._runtime.gate.gate import Gate
 from outlive._runtime.gate.ticket import End
 from outlive._runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
 from outlive._runtime.steps.caller import StepCaller
@@ -84,29 +84,23 @@ class Executor:
 
     def _admit(self, live: LiveTree, attempt: Attempt) -> None:
         """Ask the gate. There is a slot, so that an attempt that passes begins at once."""
-        command = attempt.command
-        callbacks = GateCallbacks(
-            slot_freed=self._on_slot_freed,
-            passed=partial(self._on_passed, live, attempt),
-            delayed=partial(self._on_not_passed, live, attempt),
-            refused=lambda error: self._on_not_passed(live, attempt, self.failed(command, error)),
-            found_open=partial(_report_open, live, command),
-        )
         self._asking += 1
-        attempt.ticket = self._gate.admit(command, callbacks)
+        attempt.ticket = self._gate.admit(_Applicant(self, live, attempt))
 
-    def _on_slot_freed(self) -> None:
+    def free_slot(self) -> None:
+        """An attempt at the gate needs no slot any more."""
         self._asking -= 1
         self._open_lanes_soon()
 
-    def _on_passed(self, live: LiveTree, attempt: Attempt) -> None:
+    def let_in(self, live: LiveTree, attempt: Attempt) -> None:
+        """An attempt has passed the gate."""
         if attempt.ticket is not None and attempt.ticket.has_slept:
             self._queue.appendleft((live, attempt))
         else:
             self._passed.append((live, attempt))
         self._open_lanes_soon()
 
-    def _on_not_passed(self, live: LiveTree, attempt: Attempt, event: AnyEvent) -> None:
+    def turn_away(self, live: LiveTree, attempt: Attempt, event: AnyEvent) -> None:
         """The gate has delayed or refused an attempt."""
         del live.attempts[attempt.command.run, attempt.command.call]
         self._reports.ended(live, attempt, None, event)
@@ -253,6 +247,25 @@ class Executor:
         )
 
 
-def _report_open(live: LiveTree, command: RunStep, breaker: str, until_at: int) -> None:
-    if live.observers is not None:
-        live.observers.circuit_open(command, breaker, until_at=until_at)
+class _Applicant:
+    """An attempt at the gate; see `outlive._runtime.gate.gate.Applicant`."""
+
+    def __init__(self, executor: Executor, live: LiveTree, attempt: Attempt) -> None:
+        self.command = attempt.command
+        self.slot_freed = executor.free_slot
+        self._executor = executor
+        self._live = live
+        self._attempt = attempt
+
+    def found_open(self, breaker: str, until_at: int) -> None:
+        if self._live.observers is not None:
+            self._live.observers.circuit_open(self.command, breaker, until_at=until_at)
+
+    def passed(self) -> None:
+        self._executor.let_in(self._live, self._attempt)
+
+    def delayed(self, event: StepDelayed) -> None:
+        self._executor.turn_away(self._live, self._attempt, event)
+
+    def refused(self, error: BaseException) -> None:
+        self._executor.turn_away(self._live, self._attempt, self._executor.failed(self.command, error))
