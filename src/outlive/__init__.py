@@ -25,6 +25,7 @@ from outlive._define.logger import get_logger
 from outlive._define.map import Tolerance, map
 from outlive._define.saga import SagaBlock, saga
 from outlive._define.step import Step, step
+from outlive._define.talking import cancel, signal
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
     from outlive.engine.checkpoints import checkpoints
+    from outlive.engine.current import current_engine
 
 __version__ = "0.1.0"
 
@@ -112,8 +114,10 @@ __all__ = [
     "Tx",
     "Workflow",
     "__version__",
+    "cancel",
     "checkpoints",
     "continue_as_new",
+    "current_engine",
     "current_run",
     "current_step",
     "get_logger",
@@ -123,6 +127,7 @@ __all__ = [
     "publish",
     "random",
     "saga",
+    "signal",
     "sleep_until",
     "start",
     "step",
@@ -159,6 +164,7 @@ _ON_DEMAND = {
     "TokenBucket": "outlive._model.limit",
     "Tx": "outlive._store.handle",
     "checkpoints": "outlive.engine.checkpoints",
+    "current_engine": "outlive.engine.current",
 }
 """Loaded when they are first asked for: a module that only defines workflows should import in no time."""
 

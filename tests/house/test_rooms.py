@@ -85,6 +85,7 @@ CONTRACT_MODULES = {
         "resources",
         "saga",
         "step",
+        "talking",
         "workflow",
     },
     "_runtime": {"clock", "environment", "failures", "lease_deadline", "wakeup"},

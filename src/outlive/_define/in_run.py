@@ -155,8 +155,22 @@ async def _detached_result(wanted: Bound[R], run_id: str) -> R:
 # -- Inside a step -------------------------------------------------------------------------------------------
 
 
+class Verbs(Protocol):
+    """What a step of Outlive's own asks of the engine that runs it."""
+
+    async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
+        """See `Engine.signal`."""
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> None:
+        """See `Engine.cancel`."""
+
+
 class StepSource(Protocol):
     """What runs a step: its attempt."""
+
+    @property
+    def engine(self) -> Verbs | None:
+        """The engine that runs it; None in a process of its own."""
 
     @property
     def is_cancelled(self) -> bool:

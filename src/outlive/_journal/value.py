@@ -229,6 +229,13 @@ def type_name(annotation: Any) -> str:
 TAGGED = TaggedCodec()
 
 
+def codec_of_value(value: Any) -> ValueCodec:
+    """The codec for a value of no declared type: its class if that describes itself, else exactly as it is."""
+    cls = type(value)
+    marks = ("__dataclass_fields__", "__struct_fields__", "model_dump")
+    return codec_for(cls) if any(hasattr(cls, mark) for mark in marks) else TAGGED
+
+
 def _is_untyped(annotation: Any) -> bool:
     """Whether the annotation says nothing about what is inside: `Any`, `dict`, `list[Any]`, `dict[str, Any]`."""
     origin = typing.get_origin(annotation)

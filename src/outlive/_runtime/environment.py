@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from outlive._define.in_run import Verbs
 from outlive._define.registry import Registry
 from outlive._journal.packing import Packer
 from outlive._model import Limits
@@ -21,3 +22,5 @@ class Environment(NamedTuple):
     recovery: Recovery
     packer: Packer
     registry: Registry
+    engine: Verbs | None = None
+    """The engine itself, for its steps."""

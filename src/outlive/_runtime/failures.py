@@ -10,10 +10,27 @@ from collections.abc import Iterable
 
 from outlive._journal.failure import class_name, failure_of
 from outlive._model import Failure
-from outlive.errors import OutliveError, ProcessDiedError, StepTimeoutError, TransactionOverError
+from outlive.errors import (
+    CommitUnknownError,
+    EngineClosedError,
+    InboxFullError,
+    OutliveError,
+    ProcessDiedError,
+    StepTimeoutError,
+    StoreUnavailableError,
+    TransactionOverError,
+)
 from outlive.telemetry import log
 
-_PASSING = (StepTimeoutError, ProcessDiedError, TransactionOverError)
+_PASSING = (
+    StepTimeoutError,
+    ProcessDiedError,
+    TransactionOverError,
+    StoreUnavailableError,
+    CommitUnknownError,
+    EngineClosedError,
+    InboxFullError,
+)
 """Errors of Outlive that need not happen again in the next attempt."""
 
 

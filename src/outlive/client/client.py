@@ -22,7 +22,7 @@ from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.history import blobs_of, write_history
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
-from outlive._journal.value import TAGGED
+from outlive._journal.value import TAGGED, codec_of_value
 from outlive._model import Limits, Run, RunFilter, RunStatus, WaitKind, check_run_id, given, known_run_id
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
@@ -31,7 +31,7 @@ from outlive.client.approval import Approvals
 from outlive.client.birth import birth
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
-from outlive.client.inbox import Inbox, codec_of_value
+from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in

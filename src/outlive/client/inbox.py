@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Raw
+
 from outlive._define.workflow import SIGNALS
-from outlive._journal.value import TAGGED, ValueCodec, codec_for
+from outlive._journal.value import ValueCodec, codec_of_value
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Change, Delivery, Message, MessageKind
 from outlive.client.access import Access
@@ -15,6 +17,7 @@ from outlive.errors import (
     RunFinishedError,
     RunNotFoundError,
     SignalTypeError,
+    UnreadableError,
     UnserialisableError,
 )
 
@@ -80,11 +83,14 @@ class Inbox:
         declared = await self._declared(run_id, name, spec)
         what = f"signal {name!r}"
         if declared is None:
-            return codec_of_value(payload).encode(payload, what)
+            return bytes(payload) if isinstance(payload, Raw) else codec_of_value(payload).encode(payload, what)
         workflow, codec = declared
         try:
+            if isinstance(payload, Raw):  # A workflow has sent it, and encoded it where it knew its type.
+                codec.decode(payload, what)
+                return bytes(payload)
             return codec.encode(payload, what)
-        except UnserialisableError as error:
+        except (UnserialisableError, UnreadableError) as error:
             raise SignalTypeError(workflow, name, "the type it declares", str(error)) from error
 
     async def _declared(self, run_id: str, name: str, spec: WorkflowSpec | None) -> tuple[str, ValueCodec] | None:
@@ -96,10 +102,3 @@ class Inbox:
             key = None if run is None else (run.workflow, run.version)
         codec = SIGNALS.get(key, {}).get(name) if key else None
         return None if codec is None or key is None else (key[0], codec)
-
-
-def codec_of_value(value: Any) -> ValueCodec:
-    """The codec for a value of no declared type: its class if that describes itself, else exactly as it is."""
-    cls = type(value)
-    marks = ("__dataclass_fields__", "__struct_fields__", "model_dump")
-    return codec_for(cls) if any(hasattr(cls, mark) for mark in marks) else TAGGED

@@ -17,6 +17,7 @@ from typing import Any, Never, Self, TypeVar, TypeVarTuple
 
 from msgspec import UNSET
 
+from outlive._define.in_run import CURRENT_STEP
 from outlive._define.map import Tolerance
 from outlive._define.registry import REGISTRY, Registry
 from outlive._define.resources import enter_engine, leave_engine
@@ -136,6 +137,8 @@ class Engine:
             self._clock = StoreClock(self._store.now)
         self._committer: Committer | None = None
         self._client: Client | None = None
+        self._stopping: Client | None = None
+        """While it stops: steps that finish may still use its verbs."""
         self._waiters: Waiters | None = None
         self._sessions: WorkerSessions | None = None
         self._process = 0
@@ -207,6 +210,7 @@ class Engine:
             check_loop(self._loop)
         self._loop = None
         client, self._client = self._client, None
+        self._stopping = client
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + self._grace_seconds + STORE_SECONDS
         try:
@@ -234,6 +238,7 @@ class Engine:
         if self._leases is not None:
             await self._leases.close()
             self._leases = None
+        self._stopping = None
         await self._store.close()
         if client is not None:
             client.close()
@@ -245,7 +250,9 @@ class Engine:
     def _new_sessions(self, leases: Leases) -> WorkerSessions:
         assert self._committer is not None
         assert self._waiters is not None
-        environment = Environment(self._clock, self.counters, self.limits, self._recovery, self._packer, self._registry)
+        environment = Environment(
+            self._clock, self.counters, self.limits, self._recovery, self._packer, self._registry, self
+        )
         options = WorkerOptions(
             name=self._worker_name,
             is_named=self._name is not None,
@@ -300,11 +307,12 @@ class Engine:
     def _verbs(self) -> Client:
         if current_execution() is not None:
             raise NotDurableError("an engine's verb")
-        if self._client is None:
+        client = self._client or (self._stopping if CURRENT_STEP.get(None) is not None else None)
+        if client is None:
             raise EngineClosedError("this")
         if self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
-        return self._client
+        return client
 
     # -- Verbs -----------------------------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ class Executor:
         self._counters = environment.counters
         self._steps_max = environment.limits.steps_running_max
         self._progress_bytes_max = environment.limits.payload_bytes_max
+        self._engine = environment.engine
         self._lease = lease
         self._gate = gate
         self._monotonic = self._clock.monotonic
@@ -76,6 +77,7 @@ class Executor:
             save=partial(self._reports.progressed, live),
             publish=partial(self._reports.published, live),
             progress_bytes_max=self._progress_bytes_max,
+            engine=self._engine,
         )
         live.attempts[command.run, command.call] = attempt
         self._queue.append((live, attempt))

@@ -133,6 +133,8 @@ class JobStep:
     def __init__(self, job: Job, wire: Wire) -> None:
         self._job, self._wire = job, wire
         self.is_over = False
+        self.engine = None
+        """No engine runs in this process."""
         self.is_cancelled = False
         """Always false: the process of a cancelled step is killed."""
 

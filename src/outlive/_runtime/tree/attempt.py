@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from outlive._define.in_run import StepContext
+from outlive._define.in_run import StepContext, Verbs
 from outlive._journal.value import TAGGED
 from outlive._model import Run
 from outlive._replay.command import RunStep, StepSpec
@@ -36,6 +36,7 @@ class Attempt:
         "_run",
         "_save",
         "command",
+        "engine",
         "epoch",
         "given",
         "has_begun",
@@ -62,6 +63,7 @@ class Attempt:
         save: Save,
         publish: Publish,
         progress_bytes_max: int,
+        engine: Verbs | None = None,
     ) -> None:
         self.command = command
         self.task: asyncio.Task[None] | None = None
@@ -89,6 +91,8 @@ class Attempt:
         """Whether earlier fields are being written to the journal."""
         self._run = run
         self.epoch = epoch
+        self.engine = engine
+        """See `StepSource`."""
         self._loop = loop
         self._now = now
         self._save = save
@@ -115,6 +119,7 @@ class Attempt:
             save=_ignore,
             publish=_ignore,
             progress_bytes_max=self._progress_bytes_max,
+            engine=self.engine,
         )
 
     @property

@@ -1,0 +1,111 @@
+"""How a workflow talks to other runs: signals them, cancels them, waits for their results.
+
+Sending is a step of Outlive's own, which uses the engine that runs it: so it is in the journal, is tried again while
+the store is away, and is not repeated in a replay. The message has a key that is made of the call. If the worker dies
+between the message and the journal, the next worker sends the same message again, and the store keeps one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from outlive._define.in_run import CURRENT_STEP, Verbs
+from outlive._journal.arguments import Signature
+from outlive._journal.value import codec_of_value
+from outlive._model import Retry, given, known_run_id
+from outlive._replay.ask import run_step, this_execution
+from outlive._replay.command import StepOptions, StepSpec
+from outlive.errors import CommitUnknownError, EngineClosedError, NotInRunError, OutliveError, StoreUnavailableError
+
+_AGAIN = Retry(
+    attempts=2**31,
+    first=0.1,
+    factor=2,
+    cap=10,
+    on=(StoreUnavailableError, CommitUnknownError, EngineClosedError),
+)
+"""For ever, as long as it is the store that is away: what the run wants to say is not lost for that."""
+_ADVICE = "a workflow (in a step use outlive.current_engine())"
+
+
+async def signal(run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
+    """Send a signal to another run, from a workflow: durable, and delivered once.
+
+    It is buffered there until the run asks for it. When this returns, the other run has it.
+
+    Args:
+        key: the same key again, for that run and name, is the same signal, from whichever run or program it comes.
+
+    Raises:
+        RunNotFoundError: no run has this id. RunFinishedError: the run has ended. SignalTypeError: its workflow
+        declares another type for this signal. InboxFullError: too many messages wait for it already.
+    """
+    where = "outlive.signal"
+    execution = _execution("signal")
+    wanted = given.text(where, "name", name, like="paid")
+    if key is not None:
+        key = given.text(where, "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
+    data = codec_of_value(payload).encode(payload, f"signal {wanted!r}")
+    args = (known_run_id(where, run_id), wanted, data.decode(), key)
+    await run_step(execution, _SIGNAL, _SIGNAL.options, args, {})
+
+
+async def cancel(run_id: str, *, reason: str = "") -> None:
+    """Ask another run to stop, from a workflow: durable, and once. See `Engine.cancel`.
+
+    When this returns the request is durable; the other run may still be busy with its `finally` blocks.
+
+    Raises:
+        RunNotFoundError: no run has this id. RunFinishedError: it has ended, and was not cancelled.
+    """
+    where = "outlive.cancel"
+    execution = _execution("cancel")
+    why = given.text(where, "reason", reason, like="out of stock", least=0, most=given.TEXT_CHARACTERS_MAX)
+    await run_step(execution, _CANCEL, _CANCEL.options, (known_run_id(where, run_id), why), {})
+
+
+def _execution(name: str) -> Any:
+    try:
+        return this_execution(name)
+    except NotInRunError:
+        if CURRENT_STEP.get(None) is None:
+            raise
+        raise NotInRunError(name, _ADVICE) from None
+
+
+def _engine() -> tuple[Verbs, str]:
+    """The engine that runs this step, and the key of the call."""
+    source = CURRENT_STEP.get()
+    assert source.engine is not None
+    return source.engine, source.context().idempotency_key
+
+
+async def _send_signal(run_id: str, name: str, data: str, key: str | None) -> None:
+    engine, own_key = _engine()
+    await engine.signal(run_id, name, msgspec.Raw(data.encode()), key=key or own_key)
+
+
+async def _send_cancel(run_id: str, reason: str) -> None:
+    engine, _ = _engine()
+    await engine.cancel(run_id, reason=reason)
+
+
+def _own_step(name: str, fn: Callable[..., Coroutine[Any, Any, None]]) -> StepSpec:
+    assert inspect.iscoroutinefunction(fn)
+    options = StepOptions(retry=_AGAIN)
+    return StepSpec(
+        name=name,
+        fn=fn,
+        signature=Signature(fn, name),
+        is_async=True,
+        options=options,
+        registered=(OutliveError,),
+    )
+
+
+_SIGNAL = _own_step("outlive.signal", _send_signal)
+_CANCEL = _own_step("outlive.cancel", _send_cancel)
