@@ -1,7 +1,8 @@
 """The columns of a run, and its statuses, named once for every statement that reads or writes them.
 
 A file of SQL has them in braces: `INSERT INTO runs ({run_names})`. A new column is a line in `RUN`, a migration, and
-its place in `rows`.
+its place in `rows`. A column that never changes stands before `status`; one that can change stands behind it, because
+everything from `status` on is written again whenever the run changes.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import msgspec
 from outlive._model import Failure, Payload, Run, RunStatus, Wait
 from outlive._model.run import STORED
 from outlive._store.contract import Ended, Inbound, ItemResult, MessageKind
+from outlive._store.tables.columns import RUN_COLUMNS
 from outlive.telemetry import damaged_rows
 
 Text = Callable[[str], str]
@@ -51,7 +52,7 @@ def tags_to_json(tags: dict[str, str], text: Text) -> str | None:
 
 
 def state_of(run: Run, text: Text) -> tuple[Any, ...]:
-    """The columns that can change while a run lives."""
+    """The columns that can change while a run lives, in the order of STATE_COLUMNS."""
     return (
         run.status.value,
         to_json_or_null(run.waits),
@@ -70,7 +71,7 @@ def state_of(run: Run, text: Text) -> tuple[Any, ...]:
 
 
 def birth_of(run: Run, text: Text, *, key: int | None, journal: int) -> tuple[Any, ...]:
-    """All columns of a run."""
+    """All columns of a run, in the order of RUN_COLUMNS."""
     return (
         key,
         run.id,
@@ -131,23 +132,24 @@ def to_damaged_run(row: Sequence[Any], error: Exception) -> Run:
 
 def _fault_in(row: Sequence[Any], error: Exception) -> str:
     """What is wrong with the row of a run, with the column if it is one of JSON."""
-    for name, place, decode in _JSON_COLUMNS:
-        if row[place] is not None:
+    for name, decode in _JSON_COLUMNS.items():
+        text = row[RUN_COLUMNS.index(name)]
+        if text is not None:
             try:
-                decode(row[place])
+                decode(text)
             except UNREADABLE as fault:
                 return f"its {name} cannot be read: {fault}"
     return str(error)
 
 
-_JSON_COLUMNS: tuple[tuple[str, int, Callable[[str], Any]], ...] = (
-    ("tags", 10, _decode_tags),
-    ("waits", 12, _decode_waits),
-    ("result", 21, _decode_payload),
-    ("failure", 22, _decode_failure),
-    ("published", 23, _decode_payload),
-)
-"""Name, place in a row, and how it is read."""
+_JSON_COLUMNS: dict[str, Callable[[str], Any]] = {
+    "tags": _decode_tags,
+    "waits": _decode_waits,
+    "result": _decode_payload,
+    "failure": _decode_failure,
+    "published": _decode_payload,
+}
+"""Columns that hold JSON, and how each is read."""
 
 
 def _number(value: Any) -> int:
