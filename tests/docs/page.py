@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,3 +93,12 @@ def section_of(page: Path, heading: str) -> str:
 def first_cells(text: str) -> list[str]:
     """The code in the first cell of each row of the tables in a text."""
     return re.findall(r"^\| `([^`]+)`", text, flags=re.MULTILINE)
+
+
+def expect_same(listed: Iterable[str], wanted: Iterable[str], *, where: str) -> None:
+    """Fail with what a list of the documentation lacks, and with what it has too many."""
+    has, needs = list(listed), set(wanted)
+    wrong = [f"add {name}" for name in sorted(needs - set(has))]
+    wrong += [f"take {name} out" for name in sorted(set(has) - needs)]
+    wrong += [f"list {name} once" for name in sorted({name for name in has if has.count(name) > 1})]
+    assert not wrong, f"{where}: {', '.join(wrong)}"

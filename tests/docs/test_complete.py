@@ -13,7 +13,7 @@ import outlive
 from outlive import errors
 from outlive._journal.event import AnyEvent
 from outlive.telemetry import Counters
-from tests.docs.page import DOCS, ROOT, first_cells, section_of
+from tests.docs.page import DOCS, ROOT, expect_same, first_cells, name_of, section_of
 
 REFERENCE = DOCS / "reference.md"
 ERRORS = DOCS / "guides" / "errors.md"
@@ -27,7 +27,7 @@ def test_reference_has_every_public_name() -> None:
     """Each name of `outlive.__all__` has a section, and no section is about something else."""
     sections = re.findall(r"^### `([\w.]+)`$", REFERENCE.read_text("utf-8"), flags=re.MULTILINE)
 
-    assert sorted(sections) == sorted(outlive.__all__)
+    expect_same(sections, outlive.__all__, where="docs/reference.md, the headings '### `name`'")
 
 
 @pytest.mark.parametrize("name", [name for name in outlive.__all__ if callable(getattr(outlive, name))])
@@ -36,7 +36,7 @@ def test_reference_names_every_argument(name: str) -> None:
     section = section_of(REFERENCE, f"### `{name}`")
     missing = [argument for argument in arguments_of(getattr(outlive, name)) if not has_word(section, argument)]
 
-    assert not missing
+    assert not missing, f"docs/reference.md, '### `{name}`', does not name {', '.join(missing)}"
 
 
 @pytest.mark.parametrize(
@@ -61,23 +61,24 @@ def test_reference_names_every_member(cls: type) -> None:
         if inspect.isfunction(member := getattr(cls, name, None)):
             wanted |= set(arguments_of(member))
 
-    assert sorted(name for name in wanted if not has_word(section, name)) == []
+    missing = sorted(name for name in wanted if not has_word(section, name))
+    assert not missing, f"docs/reference.md, '### `{cls.__name__}`', does not name {', '.join(missing)}"
 
 
 def test_every_error_is_explained() -> None:
     """Each class of `outlive.errors` has one row: when it comes, and what to do."""
     classes = [name for name, it in vars(errors).items() if inspect.isclass(it) and it.__module__ == errors.__name__]
 
-    assert sorted(first_cells(ERRORS.read_text("utf-8"))) == sorted(classes)
+    expect_same(first_cells(ERRORS.read_text("utf-8")), classes, where="the tables of docs/guides/errors.md")
 
 
 def test_every_limit_is_listed_with_its_value() -> None:
     """In the table of the operating guide, as the code has it."""
     rows = re.findall(r"^\| `(\w+_max)` \| ([\d,]+)", OPERATING.read_text("utf-8"), flags=re.MULTILINE)
 
-    told = {name: int(value.replace(",", "")) for name, value in rows}
+    listed = {name: int(value.replace(",", "")) for name, value in rows}
     fields = dataclasses.fields(outlive.Limits)
-    assert told == {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+    assert listed == {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
     text = section_of(OPERATING, "## Limits")
     assert [] == [field.name for field in fields if not has_word(text, field.name)], "a default of each machine's own"
 
@@ -86,18 +87,21 @@ def test_every_counter_is_listed() -> None:
     """In the operating guide."""
     listed = first_cells(section_of(OPERATING, "## Counters"))
 
-    assert sorted(listed) == sorted(field.name for field in dataclasses.fields(Counters))
+    counters = [field.name for field in dataclasses.fields(Counters)]
+    expect_same(listed, counters, where="docs/guides/operating.md, the table 'Counters'")
 
 
 def test_every_kind_of_event_is_described() -> None:
     """In the page about the bytes of the journal, with its own fields."""
-    told = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", FORMAT.read_text("utf-8"), flags=re.MULTILINE))
+    described = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", FORMAT.read_text("utf-8"), flags=re.MULTILINE))
     kinds = typing.get_args(AnyEvent)
 
-    assert sorted(told) == sorted(kind.__name__ for kind in kinds)
+    page = "docs/internals/journal-format.md"
+    expect_same(described, [kind.__name__ for kind in kinds], where=f"{page}, the tables of events")
     for kind in kinds:
         fields = set(kind.__struct_fields__) - {"at", "run"}
-        assert set(re.findall(r"`(\w+)`", told[kind.__name__])) == fields, kind.__name__
+        named = re.findall(r"`(\w+)`", described[kind.__name__])
+        expect_same(named, fields, where=f"{page}, the fields of {kind.__name__}")
 
 
 PAGES_ABOUT_THE_INSIDE = sorted([*DECISIONS.glob("*.md"), *FORMAT.parent.glob("*.md"), ROOT / "CONTRIBUTING.md"])
@@ -113,7 +117,8 @@ def test_files_that_are_named_exist(page: Path) -> None:
         for path in (ROOT / folder).rglob("*.*")
     ]
 
-    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
+    gone = sorted(name for name in named if not any(file.endswith(f"/{name}") for file in files))
+    assert not gone, f"{name_of(page)} names files that are not there: {', '.join(gone)}"
 
 
 @pytest.mark.parametrize("page", sorted(DECISIONS.glob("*.md")), ids=lambda page: page.stem)

@@ -1,4 +1,4 @@
-"""The drawing of the way of a datum, in the page about the architecture, shows files that are really on the way."""
+"""The drawing of the way from a start to a step, in the page about the architecture, shows the files that are on it."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ PACKAGE = Path(outlive.__file__).parent
 FILES_MAX = 22
 """From `engine.start` to the first line of a step."""
 WITHOUT_CODE = "draft.py"
-"""Holds the datum, and has no function that is called."""
+"""Holds the change, and has no function that is called."""
 
 
 class Lookout:
@@ -35,20 +35,20 @@ look = Lookout()
 
 @outlive.step
 async def end_of_the_way(number: int) -> int:
-    """The datum has arrived."""
+    """The step has begun."""
     look.is_on = False
     return number
 
 
 @outlive.workflow
-async def way_of_a_datum(number: int) -> int:
+async def way_to_a_step(number: int) -> int:
     """A run of one step."""
     return await end_of_the_way(number)
 
 
 async def test_every_file_of_the_drawing_is_on_the_way(tmp_path: Path) -> None:
     """From `engine.start` to the first line of a step, on SQLite; and there are not too many of them."""
-    section = section_of(DOCS / "internals" / "architecture.md", "## The way of a datum")
+    section = section_of(DOCS / "internals" / "architecture.md", "## From a start to the first line of a step")
     there, _, _ = section.partition("And back")
     drawn = {f"/{name}" for name in re.findall(r"\d  ([\w/]+\.py)", there)}
     before = sys.getprofile()
@@ -57,7 +57,7 @@ async def test_every_file_of_the_drawing_is_on_the_way(tmp_path: Path) -> None:
         async with outlive.Engine(f"sqlite:{tmp_path}/way.db") as engine:
             sys.setprofile(look)
             look.is_on = True
-            run = await engine.start(way_of_a_datum, 42)
+            run = await engine.start(way_to_a_step, 42)
             assert await run.result(timeout=30) == 42
     finally:
         look.is_on = False

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.page import expect_same
+
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / "docs" / "internals" / "architecture.md"
 PACKAGE = ROOT / "src" / "outlive"
@@ -17,12 +19,14 @@ def on_the_map(text: str, room: str) -> set[str]:
     return {name for row in rows for name in re.findall(r"`([\w/]+\.py)`", row)}
 
 
-@pytest.mark.parametrize("room", ["_runtime", "_store", "_lease"])
+@pytest.mark.parametrize("room", ["client", "_journal", "_replay", "_runtime", "_store", "_lease"])
 def test_every_file_of_the_room_is_on_the_map(room: str) -> None:
     """And nothing else is."""
-    files = {str(path.relative_to(PACKAGE / room)) for path in (PACKAGE / room).rglob("*.py")}
+    found = {str(path.relative_to(PACKAGE / room)) for path in (PACKAGE / room).rglob("*.py")}
+    files = {file for file in found if not file.endswith("__init__.py")}
 
-    assert on_the_map(MAP.read_text("utf-8"), room) == {file for file in files if not file.endswith("__init__.py")}
+    where = f"docs/internals/architecture.md, the table 'In `{room}`'"
+    expect_same(on_the_map(MAP.read_text("utf-8"), room), files, where=where)
 
 
 def test_only_the_first_column_of_the_right_table_counts() -> None:

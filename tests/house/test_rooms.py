@@ -302,7 +302,7 @@ def test_an_import_that_points_up_is_reported(tmp_path: Path, file: str, source:
     ],
 )
 def test_an_import_that_points_down_is_fine(tmp_path: Path, file: str, source: str) -> None:
-    """The directions of design section 9 are open."""
+    """What `MAY_IMPORT` allows is not reported."""
     expect_none(wrong_imports(build(tmp_path, {file: source})))
 
 

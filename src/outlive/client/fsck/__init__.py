@@ -1,6 +1,6 @@
 """Whether a store is whole: every row of every journal, and everything else against what the journals say.
 
-The run rows are a fold of the journals and nothing else (design, section 3). Here that is proved from outside, with the
+The run rows are a fold of the journals (`outlive._journal.fold`). Here that is proved from outside, with the
 same `Fold` that the workers use and none of their code. One liberty is allowed: a message that waits in the inbox may
 have moved the root's `wake_at` forward, because that is how it asks to be read.
 
