@@ -1,7 +1,7 @@
 """What the engine counts and where it logs. Imports nothing of ours, so that every room may use it.
 
-Counters are plain integers on one object per engine: adding to them costs nanoseconds, and whoever wants to
-publish them (the HTTP API, a benchmark) reads them as they are.
+Counters are plain integers on one object per engine: adding to them costs nanoseconds, and a program that publishes
+them (an exporter, a benchmark) reads them as they are. Each has a row in the operating guide (a test compares).
 """
 
 from __future__ import annotations
@@ -75,18 +75,23 @@ class Counters:
     bytes: int = 0
     """Bytes of journal rows written."""
     conflicts: int = 0
-    """Changes refused because another writer was first."""
+    """Changes refused because another writer was first, and changes that came behind such a one."""
     unknowns: int = 0
     """Commits whose outcome had to be read back."""
     runs_started: int = 0
+    """Trees created and owned by this worker in one commit."""
     runs_claimed: int = 0
+    """Trees taken from the store."""
     orphans_claimed: int = 0
     """Claims of runs whose worker was lost."""
     runs_replayed: int = 0
     """Executions rebuilt from their journal."""
     runs_evicted: int = 0
+    """Suspended trees discarded from memory to make room."""
     runs_ended: int = 0
+    """Runs that ended here, children too."""
     runs_parked: int = 0
+    """Trees parked here."""
     runs_quarantined: int = 0
     """Runs parked because worker after worker was lost while it ran them."""
     runs_held_back: int = 0
@@ -94,7 +99,7 @@ class Counters:
     runs_reclaimed: int = 0
     """Runs that were ours in the store and nowhere here, and were claimed again."""
     runs_disowned: int = 0
-    """Runs in motion here that the store gives to another, or to nobody any more, and that were let go of."""
+    """Trees in memory that the store gives to another worker, or that were ended from outside, and were discarded."""
     runs_declined: int = 0
     """Claimed runs that were released because newer code had moved them."""
     calls_changed: int = 0
@@ -102,7 +107,9 @@ class Counters:
     steps_skipped: int = 0
     """Steps that a person had skipped."""
     steps_started: int = 0
+    """Attempts begun."""
     steps_retried: int = 0
+    """Attempts that failed and will be followed by another one."""
     steps_delayed: int = 0
     """Attempts that had to wait for a rate limit or a breaker so long that the journal says so."""
     breakers_opened: int = 0
@@ -112,6 +119,7 @@ class Counters:
     processes_begun: int = 0
     """Processes for steps with `process=True`."""
     signals_taken: int = 0
+    """Signals that became events here."""
     hooks_failed: int = 0
     """Hooks of observers that raised, or took too long."""
     hooks_dropped: int = 0
