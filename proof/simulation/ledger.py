@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from outlive._model.policy import NO_RETRY
 from outlive._replay.command import StepKind
 from outlive._runtime.tree.attempt import Attempt
 from proof.simulation.book import Book
@@ -96,8 +97,9 @@ class Ledger:
         if failed.get(command.attempt, attempt.epoch + 1) <= attempt.epoch:
             complain(f"{what}, and the journal has that attempt as failed")
         # An undo that has used them up parks its run, and whoever resumes that gives it one more.
-        if command.attempt > command.options.retry.attempts and not command.options.parks:
-            complain(f"{what}, and its budget is {command.options.retry.attempts}")
+        retry = command.options.retry or NO_RETRY
+        if retry.is_last(command.attempt - 1) and not command.options.parks:
+            complain(f"{what}, and its budget is {retry.attempts}")
         if command.attempt > 1 and command.attempt - 1 not in failed:
             complain(f"{what}, and the attempt before is not in the journal")
         if command.attempt > 1 and failed.get(command.attempt - 1, attempt.epoch) < attempt.epoch:

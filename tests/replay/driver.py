@@ -43,6 +43,7 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import failure_of
 from outlive._model import RunStatus
+from outlive._model.policy import NO_RETRY
 from outlive._replay.command import (
     CancelStep,
     Command,
@@ -296,8 +297,8 @@ class Driver:
         try:
             value = self._outcome(command)
         except Exception as error:
-            failure, retry = failure_of(error), command.options.retry
-            is_last = attempt >= retry.attempts or not isinstance(error, retry.on)
+            failure, retry = failure_of(error), command.options.retry or NO_RETRY
+            is_last = retry.is_last(attempt) or not isinstance(error, retry.on)
             if is_last and not command.options.parks:
                 return StepFailed(at=at, run=run, call=call, failure=failure, digest=digest, attempt=attempt)
             # An undo that is at its end parks its run; here somebody resumes it at once.

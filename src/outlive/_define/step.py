@@ -31,7 +31,7 @@ from outlive._define.registry import REGISTRY, check_function
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored
 from outlive._model import Retry, given
-from outlive._model.policy import NO_RETRY
+from outlive._model.policy import check_retry
 from outlive._replay.ask import current_execution, run_step
 from outlive._replay.command import StepKind, StepOptions, StepSpec
 from outlive.errors import ArgumentTypeError, DefinitionError
@@ -100,7 +100,7 @@ class Step(Generic[P, R]):
         changed = msgspec.structs.replace(
             self._options,
             guard=_guard(self.name, breaker, limit, cost, own=self._options.guard),
-            retry=self._options.retry if retry is None else check_retry(where, retry),
+            retry=check_retry(where, retry) or self._options.retry,
             timeout_seconds=self._options.timeout_seconds
             if timeout is None
             else given.seconds(where, "timeout", timeout),
@@ -176,7 +176,8 @@ def step(
 
     Args:
         name: what journals call it; the function's name unless given. Renaming it breaks runs under way.
-        retry: when failed attempts are tried again; once only unless given.
+        retry: when failed attempts are tried again; unless given as the workflow says (`@outlive.workflow(retry=...)`),
+            else as the engine says, else not at all.
         timeout: seconds that one attempt may take.
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
         undo: takes the effect back if the saga around a call fails: a step, or a plain function, which then becomes
@@ -194,7 +195,7 @@ def step(
         own_name = check_function("step", fn, name)
         where = f"step {own_name}"
         kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)
-        policy = NO_RETRY if retry is None else check_retry(where, retry)
+        policy = check_retry(where, retry)
         classes = given.exceptions(where, "raises", raises)
         seconds = given.some_seconds(where, "timeout", timeout)
         undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
@@ -206,7 +207,7 @@ def step(
             signature=Signature(fn, own_name, skip=kind is StepKind.TRANSACTION),
             is_async=inspect.iscoroutinefunction(fn),
             options=options,
-            registered=(*classes, *(policy.on if retry else ())),
+            registered=(*classes, *(policy.on if policy else ())),
             kind=kind,
         )
         REGISTRY.add_step(spec)
@@ -320,11 +321,6 @@ class _UndoableTransactionStepDecorator(Protocol[R]):
     def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], R], /) -> Step[P, R]: ...
-
-
-def check_retry(where: str, retry: object) -> Retry:
-    """Give it back if it says how to retry."""
-    return given.instance(where, "retry", retry, Retry, like="outlive.Retry(attempts=3)")
 
 
 def _kind_of(name: str, fn: Callable[..., Any], *, once: bool, process: bool, transaction: bool) -> StepKind | None:

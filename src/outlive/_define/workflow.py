@@ -14,7 +14,8 @@ from outlive._define.registry import REGISTRY, check_function
 from outlive._journal.arguments import Signature
 from outlive._journal.form import FormType, form_type
 from outlive._journal.value import ValueCodec, codec_for
-from outlive._model import given
+from outlive._model import Retry, given
+from outlive._model.policy import check_retry
 from outlive._replay.ask import child_result, current_execution, start_child
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError
@@ -144,6 +145,7 @@ class WorkflowOptions(TypedDict, total=False):
     raises: tuple[type[BaseException], ...]
     resumable: bool
     strict_arguments: bool
+    retry: Retry | None
 
 
 @overload
@@ -166,6 +168,7 @@ def workflow(
     raises: tuple[type[BaseException], ...] = (),
     resumable: bool = True,
     strict_arguments: bool = False,
+    retry: Retry | None = None,
 ) -> Any:
     """Make an async function a workflow.
 
@@ -180,6 +183,7 @@ def workflow(
             lets it go on. It counts for the run that was started, whatever children it has.
         strict_arguments: whether a run is parked when the code calls a step or a child with other arguments than the
             journal has. If not, the difference is logged and counted, and what the journal has counts.
+        retry: for its steps that have no `retry` of their own.
     """
 
     def define(fn: Callable[..., Any]) -> Workflow[..., Any]:
@@ -198,6 +202,7 @@ def workflow(
             registered=given.exceptions(where, "raises", raises),
             resumable=given.flag(where, "resumable", resumable),
             strict_arguments=given.flag(where, "strict_arguments", strict_arguments),
+            retry=check_retry(where, retry),
         )
         defined: Workflow[..., Any] = Workflow(spec, given.kinds(where, "signals", signals))
         defined._register(given.kinds(where, "approvals", approvals))

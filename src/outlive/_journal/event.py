@@ -117,6 +117,8 @@ class AttemptFailed(Event, frozen=True, tag=True):
     attempt: int
     retry_at: int
     digest: int = 0
+    first_at: int = 0
+    """When the first attempt began, if the policy limits the time since then (`elapsed_max`)."""
 
 
 class StepDelayed(Event, frozen=True, tag=True):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any, Literal, TypeAlias, get_args
 
 from outlive._model import given
-from outlive.errors import ConfigurationError
+from outlive.errors import ArgumentTypeError, ConfigurationError
 
 FACTOR_MAX = 1_000
+
+Growth = Literal["exponential", "linear", "fixed"]
+Delay: TypeAlias = Callable[[Any, int], given.Span | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,34 +23,89 @@ class Retry:
     """When a failed attempt of a step is tried again, and after how long.
 
     The n-th retry comes `first * factor**(n-1)` seconds after the failure, at most `cap`, moved by up to
-    `jitter` of itself either way. Attempts and the time of the next one are in the journal: a crash neither
-    resets the budget nor skips the wait.
+    `jitter` of itself either way. An exception that has a `retry_after` (seconds, or a timedelta) names its delay
+    itself. Attempts, the time of the first one and the time of the next one are in the journal: a crash neither resets
+    the budget nor skips the wait.
     """
 
-    attempts: int = 3
+    attempts: int | None = 3
+    """How often the step is called at most; None for no end."""
     first: float = 1.0
     factor: float = 2.0
     cap: float = 60.0
     jitter: float = 0.1
     on: tuple[type[BaseException], ...] = (Exception,)
     """Which exceptions are worth another attempt."""
+    when: Callable[[Any], bool] | None = None
+    """Asked with an exception that is in `on`: whether it is worth another attempt."""
+    delay: Growth | Delay = "exponential"
+    """How the delay grows: "exponential"; "linear" is `first * n`; "fixed" is always `first`. Or a function of the
+    exception and the number of its attempt, which returns seconds, a timedelta, or None for the usual delay."""
+    elapsed_max: float | None = None
+    """No attempt is planned for later than this many seconds after the first one began; None for no limit."""
 
     def __post_init__(self) -> None:
+        ends = self.attempts is not None
         given.keep(
             self,
-            attempts=given.whole("Retry", "attempts", self.attempts),
+            attempts=given.whole("Retry", "attempts", self.attempts, or_none="for no end") if ends else None,
             first=given.seconds("Retry", "first", self.first, or_zero=True),
             factor=given.number("Retry", "factor", self.factor, least=1, most=FACTOR_MAX, like=2),
             cap=given.seconds("Retry", "cap", self.cap, or_zero=True),
             jitter=given.number("Retry", "jitter", self.jitter, least=0, most=1, like=0.1),
             on=given.exceptions("Retry", "on", self.on),
+            when=None if self.when is None else _plain_function("when", self.when, like="is_transient"),
+            delay=_checked_delay(self.delay),
+            elapsed_max=given.some_seconds("Retry", "elapsed_max", self.elapsed_max),
         )
+
+    def is_last(self, attempt: int) -> bool:
+        """Whether no other attempt may follow attempt number `attempt`."""
+        return self.attempts is not None and attempt >= self.attempts
 
     def delay_seconds(self, attempt: int, spread: float) -> float:
         """How long to wait after failed attempt number `attempt`; `spread` in [-1, 1] picks within the jitter."""
-        # A factor to the power of thousands of attempts overflows; by then the cap has long decided.
-        base = min(self.cap, self.first * self.factor ** min(attempt - 1, 64))
-        return max(0.0, base * (1 + self.jitter * spread))
+        if self.delay == "fixed":
+            grown = self.first
+        elif self.delay == "linear":
+            grown = self.first * attempt
+        else:
+            # A factor to the power of thousands of attempts overflows; by then the cap has long decided.
+            grown = self.first * self.factor ** min(attempt - 1, 64)
+        return max(0.0, min(self.cap, grown) * (1 + self.jitter * spread))
+
+    def named_seconds(self, named: object, spread: float) -> float:
+        """How long to wait if the delay is named, by `delay` or by the exception: not less than that, and at most
+        `jitter` of it longer.
+
+        Raises:
+            InvalidArgumentError: it is no span of time.
+        """
+        return given.seconds("Retry", "delay", named, or_zero=True) * (1 + self.jitter * abs(spread))
+
+
+def check_retry(where: str, retry: object) -> Retry | None:
+    """Give it back if it says how to retry, or is None."""
+    if retry is None:
+        return None
+    return given.instance(where, "retry", retry, Retry, like="outlive.Retry(attempts=3)")
+
+
+def _checked_delay(delay: object) -> Any:
+    if callable(delay):
+        return _plain_function("delay", delay, like="retry_after")
+    if isinstance(delay, int | float | timedelta):
+        wanted = f"for the same delay every time give first={delay!r}, delay='fixed'"
+        raise ArgumentTypeError("Retry", "delay", delay, wanted)
+    return given.one_of("Retry", "delay", delay, get_args(Growth))
+
+
+def _plain_function(name: str, value: object, *, like: str) -> Any:
+    function = given.function("Retry", name, value, like=like)
+    if inspect.iscoroutinefunction(function):
+        wanted = f"it is asked between two attempts and cannot wait; give a plain function, for example {name}={like}"
+        raise ArgumentTypeError("Retry", name, value, wanted)
+    return function
 
 
 NO_RETRY = Retry(attempts=1)

@@ -67,6 +67,11 @@ def ask_step(
     if execution.loop.is_dropped:
         execution.refuse_if_dropped()
     scope = SCOPE.get()
+    if options.retry is None:
+        # Here and not in the worker, which has no workflow at hand. No journal and no identity has the policy.
+        default = scope.frame.spec.retry or execution.retry
+        if default is not None:
+            options = structs.replace(options, retry=default)
     arguments = step.signature.encode(args, kwargs)
     run, name = scope.frame.number, scope.call(step.name)
     command = RunStep(run, name, step, arguments, crc32(arguments), options)
@@ -170,8 +175,10 @@ async def run_item(execution: Execution, spec: StepSpec | WorkflowSpec, argument
     if isinstance(spec, WorkflowSpec):
         child = _ask_child(execution, spec, name, arguments, seconds=spec.timeout_seconds, item=index)
         return await child_result(execution, child)
-    run = SCOPE.get().frame.number
-    command = RunStep(run, name, spec, arguments, crc32(arguments), spec.options, item=index)
+    run, options = SCOPE.get().frame.number, spec.options
+    if options.retry is None and execution.retry is not None:
+        options = structs.replace(options, retry=execution.retry)
+    command = RunStep(run, name, spec, arguments, crc32(arguments), options, item=index)
     call = execution.calls[run, name] = StepCall(command, execution.loop.create_future())
     execution.commands.append(command)
     try:

@@ -56,7 +56,8 @@ class StepKind(enum.Enum):
 class StepOptions(msgspec.Struct, frozen=True, gc=False):
     """How the attempts of one call of a step are run."""
 
-    retry: Retry
+    retry: Retry | None = None
+    """None for that of the workflow or of the engine, and without one of those for a single attempt."""
     timeout_seconds: float | None = None
     undo: StepSpec | None = None
     """The step that takes its effect back, with the options it is to be called with."""
@@ -100,6 +101,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """The observers of its runs, by the hook that they want to be called."""
     strict_arguments: bool = False
     """Whether a call with other arguments than the journal has contradicts the journal."""
+    retry: Retry | None = None
+    """For its steps that have none of their own."""
 
 
 class RunStep(msgspec.Struct, frozen=True, gc=False):
@@ -112,6 +115,8 @@ class RunStep(msgspec.Struct, frozen=True, gc=False):
     digest: int
     options: StepOptions
     attempt: int = 1
+    first_at: int = 0
+    """When the first attempt began; 0 as long as none has failed."""
     not_before_at: int = 0
     progress: bytes | None = None
     """JSON of what the last attempt saved."""

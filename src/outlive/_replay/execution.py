@@ -23,7 +23,7 @@ import msgspec
 
 from outlive._journal.event import AnyEvent, DetachedEnded, PatchTaken, RunCreated
 from outlive._journal.value import Stored
-from outlive._model import Payload, RunStatus, Wait, WaitKind
+from outlive._model import Payload, Retry, RunStatus, Wait, WaitKind
 from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
 from outlive._replay.command import Command, EndRun, Park, Record, Recorded, WorkflowSpec
 from outlive._replay.frame import PATCH, Frame
@@ -61,8 +61,11 @@ class Execution:
         unpack: Callable[[Payload], Stored],
         unpack_foreign: Callable[[Payload], Stored] | None = None,
         turns_max: int = 1_000_000,
+        retry: Retry | None = None,
     ) -> None:
         self.root_id = root_id
+        self.retry = retry
+        """For steps that have none of their own, in workflows that have none."""
         self.nonce = 0
         self.generation = 0
         self.created: RunCreated | None = None

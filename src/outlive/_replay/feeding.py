@@ -170,7 +170,12 @@ def _on_attempt_failed(execution: Execution, event: journal.AttemptFailed) -> No
     call = _find_step(execution, event, f"attempt {event.attempt} of step {event.call} failed")
     call.earlier = [*call.earlier, f"  {event.attempt}: {event.failure.type}: {event.failure.message}"][-EARLIER_MAX:]
     call.command = replace(
-        call.command, attempt=event.attempt + 1, not_before_at=event.retry_at, delayed_by="", has_turn=False
+        call.command,
+        attempt=event.attempt + 1,
+        first_at=call.command.first_at or event.first_at or event.at,
+        not_before_at=event.retry_at,
+        delayed_by="",
+        has_turn=False,
     )
     execution.commands.append(call.command)
     if call.attempt_failed is not None and not call.attempt_failed.done():

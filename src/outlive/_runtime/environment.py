@@ -7,7 +7,7 @@ from typing import NamedTuple
 from outlive._define.in_run import Verbs
 from outlive._define.registry import Registry
 from outlive._journal.packing import Packer
-from outlive._model import Limits
+from outlive._model import Limits, Retry
 from outlive._model.recovery import Recovery
 from outlive._runtime.clock import Clock
 from outlive.telemetry import Counters
@@ -24,3 +24,5 @@ class Environment(NamedTuple):
     registry: Registry
     engine: Verbs | None = None
     """The engine itself, for its steps."""
+    retry: Retry | None = None
+    """For steps that have none of their own, in workflows that have none."""

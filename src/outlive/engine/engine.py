@@ -26,8 +26,9 @@ from outlive._journal.event import AnyEvent
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
-from outlive._model import Limits, Recovery, Run, RunStatus, given, known_run_id
+from outlive._model import Limits, Recovery, Retry, Run, RunStatus, given, known_run_id
 from outlive._model.approval import Approval
+from outlive._model.policy import check_retry
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
@@ -87,6 +88,7 @@ class Engine:
         poll_seconds: how often the worker asks the store for what other processes made due.
         grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
+        retry: for steps that this engine runs and that have no `retry` of their own, in workflows that have none.
         recovery: which runs of lost workers this one takes over, how fast, and which of them go on; see `Recovery`.
         codecs: compress or encrypt payloads, in this order.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
@@ -106,6 +108,7 @@ class Engine:
         poll_seconds: float = 0.25,
         grace_seconds: float = 5.0,
         limits: Limits | None = None,
+        retry: Retry | None = None,
         recovery: Recovery | None = None,
         codecs: Sequence[PayloadCodec] = (),
         redact: Sequence[str] = (),
@@ -116,6 +119,7 @@ class Engine:
     ) -> None:
         self.url = url
         self.limits = given.option("Engine", "limits", limits, Limits)
+        self._retry = check_retry("Engine", retry)
         self._recovery = given.option("Engine", "recovery", recovery, Recovery)
         self.counters = Counters()
         self._has_worker = given.flag("Engine", "worker", worker)
@@ -251,7 +255,14 @@ class Engine:
         assert self._committer is not None
         assert self._waiters is not None
         environment = Environment(
-            self._clock, self.counters, self.limits, self._recovery, self._packer, self._registry, self
+            self._clock,
+            self.counters,
+            self.limits,
+            self._recovery,
+            self._packer,
+            self._registry,
+            engine=self,
+            retry=self._retry,
         )
         options = WorkerOptions(
             name=self._worker_name,

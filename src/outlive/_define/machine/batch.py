@@ -25,7 +25,6 @@ from outlive._journal.arguments import Signature
 from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of
 from outlive._journal.value import Stored
 from outlive._model import Failure, Retry
-from outlive._model.policy import NO_RETRY
 from outlive._replay.command import StepOptions, StepSpec
 from outlive.errors import DefinitionError, StepFailed, UnreadableError
 
@@ -139,7 +138,7 @@ def _item_step(
             fn=process,
             signature=Signature(process, name, without=() if wanted is None else wanted.names),
             is_async=inspect.iscoroutinefunction(process),
-            options=StepOptions(retry=NO_RETRY),
+            options=StepOptions(),
             resources=None if wanted is None else wanted.get,
         )
         item = Step(spec, spec.options)

@@ -14,11 +14,11 @@ import msgspec
 from outlive._define.machine.answer import Answer
 from outlive._define.machine.wire import STATE_RESULT, Pieces, reader
 from outlive._define.resources import Resources, Wanted, count_taken
-from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo, check_retry
+from outlive._define.step import NO_RESULT, UNDO_RETRY, Step, as_undo
 from outlive._journal.value import ValueCodec, codec_for
 from outlive._model import Retry, given
 from outlive._model.guard import Guard
-from outlive._model.policy import NO_RETRY
+from outlive._model.policy import check_retry
 from outlive._replay.command import StepKind, StepOptions, StepSpec
 from outlive.errors import DefinitionError, MachineError
 
@@ -86,7 +86,7 @@ class StateBuilder:
         name = name or self.name
         check_function(name, fn)
         wanted = wanted or self.wanted_by(fn)
-        policy = NO_RETRY if retry is None else check_retry(name, retry)
+        policy = check_retry(name, retry)
         count = 1 + len(codecs)
         return StepSpec(
             name=name,
@@ -99,7 +99,7 @@ class StateBuilder:
                 undo=undo,
                 guard=_guard_given(name, guard, count),
             ),
-            registered=(*given.exceptions(name, "raises", raises), *(policy.on if retry else ())),
+            registered=(*given.exceptions(name, "raises", raises), *(policy.on if policy else ())),
             kind=kind,
             resources=None if wanted is None else wanted.get,
         )

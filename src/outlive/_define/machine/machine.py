@@ -28,6 +28,7 @@ from outlive._model import Retry, given
 from outlive._model.breaker import Breaker
 from outlive._model.guard import Cost, guard_of
 from outlive._model.limit import RateLimit
+from outlive._model.policy import check_retry
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepKind, WorkflowSpec
 from outlive.errors import ConfigurationError, DefinitionError, InvalidArgumentError, MachineError
@@ -68,6 +69,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         raises: exception classes that reach a parent run as themselves.
         resumable: whether a run goes on by itself when its worker was lost; if not it is parked, and `engine.resume`
             lets it go on.
+        retry: for its states, branches and items that have no `retry` of their own.
     """
 
     @overload
@@ -108,6 +110,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         raises: tuple[type[BaseException], ...] = (),
         resumable: bool = True,
         strict_arguments: bool = False,
+        retry: Retry | None = None,
     ) -> None:
         name = given.label("Machine", name, like="order")
         where = f"machine {name}"
@@ -149,6 +152,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             resumable=given.flag(where, "resumable", resumable),
             strict_arguments=given.flag(where, "strict_arguments", strict_arguments),
             observers=self._observers,
+            retry=check_retry(where, retry),
         )
         Workflow.__init__(self, spec, given.kinds(where, "signals", signals))
         self._register(given.kinds(where, "approvals", approvals))

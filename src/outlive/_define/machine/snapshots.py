@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,6 +26,7 @@ from outlive._define.machine.wire import NULL
 from outlive._define.step import NO_RESULT
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored, StructCodec
+from outlive._model.policy import NO_RETRY, Growth
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE
@@ -40,12 +41,15 @@ FindUndo = Callable[[str, str], StepSpec | None]
 class Effort(msgspec.Struct, frozen=True, array_like=True):
     """How often and how long an undo is tried."""
 
-    attempts: int
+    attempts: int | None
     first: float
     factor: float
     cap: float
     jitter: float
     timeout_seconds: float | None
+    delay: Growth | Literal[""] = ""
+    """How the delay grows; empty for what the code says, which may be a function."""
+    elapsed_max: float | None = None
 
 
 class Owed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -175,19 +179,31 @@ class AsStored(Signature):
 
 def effort_of(undo: StepSpec) -> Effort:
     """How often and how long it is tried."""
-    retry = undo.options.retry
-    return Effort(retry.attempts, retry.first, retry.factor, retry.cap, retry.jitter, undo.options.timeout_seconds)
+    retry = undo.options.retry or NO_RETRY
+    return Effort(
+        retry.attempts,
+        retry.first,
+        retry.factor,
+        retry.cap,
+        retry.jitter,
+        undo.options.timeout_seconds,
+        retry.delay if isinstance(retry.delay, str) else "",
+        retry.elapsed_max,
+    )
 
 
 def with_effort(undo: StepSpec, effort: Effort) -> StepSpec:
     """The same undo, tried as often and as long as this."""
+    usual = undo.options.retry or NO_RETRY
     retry = replace(
-        undo.options.retry,
+        usual,
         attempts=effort.attempts,
         first=effort.first,
         factor=effort.factor,
         cap=effort.cap,
         jitter=effort.jitter,
+        delay=effort.delay or usual.delay,
+        elapsed_max=effort.elapsed_max,
     )
     options = msgspec.structs.replace(undo.options, retry=retry, timeout_seconds=effort.timeout_seconds)
     return msgspec.structs.replace(undo, options=options)

@@ -12,18 +12,21 @@ import asyncio
 from collections import deque
 from functools import partial
 
+from msgspec import structs
+
 from outlive._define.step import UnstorableResultError
 from outlive._journal.event import AnyEvent, AttemptFailed, StepDelayed, StepFailed
+from outlive._model.policy import NO_RETRY
 from outlive._replay.command import RunStep
-from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.commit.committer import Committer, rolled_back
 from outlive._runtime.environment import Environment
-from outlive._runtime.failures import describe, is_retryable
+from outlive._runtime.failures import describe
 from outlive._runtime.gate.breakers import end_of
 from outlive._runtime.gate.gate import Gate
 from outlive._runtime.gate.ticket import End
 from outlive._runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
 from outlive._runtime.steps.caller import StepCaller
+from outlive._runtime.steps.next_attempt import next_attempt
 from outlive._runtime.steps.unstorable import encode_result, undo_at_once
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
@@ -200,6 +203,9 @@ class Executor:
         if live.observers is not None:
             live.observers.started(command)
         attempt.task = task
+        retry = command.options.retry
+        if retry is not None and retry.elapsed_max is not None:
+            attempt.began_at = self._clock.now()
         try:
             try:
                 if command.step.resources is not None:
@@ -212,11 +218,11 @@ class Executor:
                 await undo_at_once(attempt, error, self.caller.call_undo)
         except asyncio.CancelledError as error:
             # If the executor did not cancel it, the step let a cancellation of its own escape, and has failed.
-            raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
+            raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         except KeyboardInterrupt:
             raise  # Ctrl-C ends the process; it is no failure of the step.
         except BaseException as error:  # The user's code may raise anything; its failure is data.
-            raised, failure = error, self.failed(command, error) if attempt.is_wanted else None
+            raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         finally:
             self.running -= 1
         if ticket is not None:
@@ -227,13 +233,17 @@ class Executor:
         elif attempt.transaction is not None:
             await rolled_back(attempt.transaction)
 
-    def failed(self, command: RunStep, error: BaseException) -> AnyEvent:
+    def failed(self, command: RunStep, error: BaseException, began_at: int = 0) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
-        retry, attempt = command.options.retry, command.attempt
+        at, attempt = self._clock.now(), command.attempt
+        retry, first_at = command.options.retry or NO_RETRY, command.first_at or began_at or at
         failure = describe(error)
-        at = self._clock.now()
-        if attempt < retry.attempts and is_retryable(error, retry.on):
-            delay = retry.delay_seconds(attempt, self._clock.random() * 2 - 1)
+        following = next_attempt(
+            retry, error, command, at=at, first_at=first_at, spread=lambda: self._clock.random() * 2 - 1
+        )
+        if following.note:
+            failure = structs.replace(failure, notes=(*failure.notes, following.note))
+        if following.at is not None:
             self._counters.steps_retried += 1
             return AttemptFailed(
                 at=at,
@@ -241,8 +251,9 @@ class Executor:
                 call=command.call,
                 failure=failure,
                 attempt=attempt,
-                retry_at=at + round(delay * MICROSECONDS),
+                retry_at=following.at,
                 digest=command.digest,
+                first_at=0 if retry.elapsed_max is None else first_at,
             )
         return StepFailed(
             at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt

@@ -35,6 +35,7 @@ class Attempt:
         "_publish",
         "_run",
         "_save",
+        "began_at",
         "command",
         "engine",
         "epoch",
@@ -73,6 +74,8 @@ class Attempt:
         """What it wrote into the store's database, until that is committed with its outcome."""
         self.given: dict[str, Any] = {}
         """Resources that its function gets by keyword."""
+        self.began_at = 0
+        """When it began, if its policy counts the time since the first attempt."""
         self.has_begun = False
         """Whether its function was called, or may have been; false while it waits for a slot or a thread."""
         self.is_wanted = True

@@ -114,6 +114,7 @@ class LiveTree:
             unpack=self.payloads.unpack,
             unpack_foreign=self.payloads.unpack_foreign,
             turns_max=limits.turns_per_event_max,
+            retry=environment.retry,
         )
         self.fold = Fold(root_id)
         self.seq = -1

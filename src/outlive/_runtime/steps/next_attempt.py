@@ -1,0 +1,99 @@
+"""Whether another attempt follows one that has failed, and when.
+
+The policy decides, and functions of the user that it holds: `when` and `delay`. One that raises, or answers with
+something else than it should, costs no run: an attempt that `when` cannot judge is the last one, a delay that `delay`
+cannot name is the usual one, and both are logged and noted with the failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from outlive._journal.failure import OWN_ERRORS, exception_of
+from outlive._model import Retry
+from outlive._replay.command import RunStep
+from outlive._runtime.clock import MICROSECONDS
+from outlive._runtime.failures import StepRaised, is_retryable
+from outlive.errors import InvalidArgumentError, StepFailed
+from outlive.telemetry import log
+
+
+class Following(NamedTuple):
+    """What follows a failed attempt."""
+
+    at: int | None = None
+    """When the next attempt is due; None if there is none."""
+    note: str = ""
+    """What people should know of that, beside the failure."""
+
+
+def next_attempt(
+    retry: Retry, error: BaseException, command: RunStep, *, at: int, first_at: int, spread: Callable[[], float]
+) -> Following:
+    """What follows the attempt of `command` that failed at `at` with `error`."""
+    if retry.is_last(command.attempt) or not is_retryable(error, retry.on):
+        return Following()
+    seen = _as_seen(error, command)
+    if retry.when is not None:
+        try:
+            is_worth_it = retry.when(seen)
+        except Exception as broken:  # The user's code may raise anything.
+            return Following(None, _noted(command, f"Retry.when raised {_text(broken)}", "it is not tried again"))
+        if not is_worth_it:
+            return Following()
+    seconds, note = _delay(retry, seen, command, spread())
+    retry_at = at + round(seconds * MICROSECONDS)
+    if retry.elapsed_max is not None and retry_at - first_at > retry.elapsed_max * MICROSECONDS:
+        late = f"the next attempt would begin more than elapsed_max={retry.elapsed_max:g} s after the first"
+        return Following(None, "; ".join(filter(None, (note, f"it is not tried again: {late}"))))
+    return Following(retry_at, note)
+
+
+def _delay(retry: Retry, error: BaseException, command: RunStep, spread: float) -> tuple[float, str]:
+    """Seconds until the next attempt, and a note if they are not those that were asked for."""
+    usual = retry.delay_seconds(command.attempt, spread)
+    named: Any = None
+    whose = "Retry.delay returned"
+    try:
+        if callable(retry.delay):
+            named = retry.delay(error, command.attempt)
+        else:
+            whose = "the exception has retry_after ="
+            named = _retry_after(error)
+        return (usual, "") if named is None else (retry.named_seconds(named, spread), "")
+    except InvalidArgumentError:
+        what = f"{whose} {_text(named)}, which is no number of seconds and no timedelta"
+    except Exception as broken:  # As above.
+        what = f"Retry.delay raised {_text(broken)}"
+    return usual, _noted(command, what, f"the next attempt comes after {usual:g} s")
+
+
+def _retry_after(error: BaseException) -> Any:
+    if isinstance(error, StepFailed):  # From another process, and of a class that is not registered.
+        return error.attributes.get("retry_after")
+    return getattr(error, "retry_after", None)
+
+
+def _as_seen(error: BaseException, command: RunStep) -> BaseException:
+    """The exception for functions of the user: from another process comes only data, so it is as the workflow would
+    get it."""
+    if not isinstance(error, StepRaised):
+        return error
+    step = command.step
+    return exception_of(
+        error.failure, registered=(*step.registered, *OWN_ERRORS), step=step.name, attempts=command.attempt
+    )
+
+
+def _noted(command: RunStep, what: str, so: str) -> str:
+    log.warning("step %s: %s; %s", command.call, what, so)
+    return f"{what}; {so}"
+
+
+def _text(value: object) -> str:
+    try:
+        text = f"{type(value).__qualname__}: {value}" if isinstance(value, BaseException) else repr(value)
+    except Exception:
+        text = f"something of {type(value).__qualname__}"
+    return text[:200]
