@@ -89,7 +89,7 @@ CONTRACT_MODULES = {
         "workflow",
     },
     "_runtime": {"clock", "environment", "failures", "lease_deadline", "wakeup"},
-    "_store": {"change", "checkpoints", "contract", "examine", "handle"},
+    "_store": {"change", "checkpoints", "contract", "examine", "handle", "streams"},
     "_lease": {"contract", "process", "sessions"},
 }
 

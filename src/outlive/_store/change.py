@@ -12,6 +12,7 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._model import Failure, Payload, Run, RunStatus
 from outlive._model.payload import Blob
+from outlive._store.streams import StreamLines
 
 
 class Outcome(enum.Enum):
@@ -135,6 +136,11 @@ class Change(msgspec.Struct, kw_only=True):
     """Inbox messages that these rows made facts."""
     blobs: list[Blob] = []
     items: list[ItemResult] = []
+    streams: list[StreamLines] = []
+    """What workflows of the tree emitted because of these rows."""
+    rings: str = ""
+    """The id of the root run, if those who follow it in other processes (`Store.follow`) are to look at it; empty:
+    there is nothing for them in this change."""
     starts: list[Change] = []
     """New trees that exist if and only if this change does; an id that is taken already is left as it is. But a change
     conflicts if one of its starts is a successor (`successor_of`) that cannot be created: no tree ends without it."""

@@ -1,6 +1,6 @@
 """What a store must do. Not stable: do not implement it outside Outlive before 1.0.
 
-A store keeps journals, the run rows folded from them, an inbox, items, blobs and workers. It knows nothing of
+A store keeps journals, the run rows folded from them, an inbox, items, streams, blobs and workers. It knows nothing of
 workflows: it never runs one, never replays one and never reads a payload. Few verbs, each ONE transaction, each
 sentence of a docstring checked by `outlive.testing.conformance` on every backend.
 
@@ -44,6 +44,7 @@ from outlive._store.change import (
 from outlive._store.checkpoints import CheckpointTable
 from outlive._store.examine import Examiner
 from outlive._store.handle import Tx
+from outlive._store.streams import StreamTable
 
 __all__ = [
     "CLOSE_SECONDS",
@@ -178,7 +179,7 @@ class CellStore(Protocol):
         """
 
 
-class Store(CellStore, CheckpointTable, Protocol):
+class Store(CellStore, CheckpointTable, StreamTable, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:
@@ -209,6 +210,10 @@ class Store(CellStore, CheckpointTable, Protocol):
 
         No wake-up is lost: a root row that is written without an owner and not ended, while messages wait for its tree,
         is due at once whatever its `wake_at` says (a parked one only if a RESUME is among them).
+
+        Lines of streams are appended in order, but for those whose number is not above that of the last line of a
+        workflow in their stream: they are there. A new journal that is a successor goes on with the streams of the root
+        run that it follows, at their positions, with nothing counted.
 
         Raises:
             StoreUnavailableError: nothing was written.

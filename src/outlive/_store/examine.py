@@ -64,6 +64,19 @@ class ItemRows(msgspec.Struct, frozen=True, kw_only=True):
     last: int
 
 
+class StreamRows(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream of one run, without its items."""
+
+    run: int
+    name: str
+    position: int
+    """Of its last item, as its row says."""
+    items: int
+    """How many its chunks have."""
+    gaps: int
+    """Chunks that do not begin where the one before them ends."""
+
+
 class TreeRows(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that hangs on one handle at one moment, but for the events themselves."""
 
@@ -78,6 +91,7 @@ class TreeRows(msgspec.Struct, frozen=True, kw_only=True):
     """Each event that is marked as the one with which the tree ended: its seq, and the mark."""
     mail: tuple[MailRow, ...] = ()
     items: tuple[ItemRows, ...] = ()
+    streams: tuple[StreamRows, ...] = ()
     keys: tuple[str, ...] = ()
     """Keys of messages that the tree has seen."""
 
@@ -135,6 +149,7 @@ class TreeBuilder:
         self.runs: list[RunRow] = []
         self.mail: list[MailRow] = []
         self.items: list[ItemRows] = []
+        self.streams: list[StreamRows] = []
         self.keys: list[str] = []
 
     def list_tags(self) -> list[tuple[int, int, str, str]]:
@@ -156,5 +171,6 @@ class TreeBuilder:
             lasts=tuple(self.lasts),
             mail=tuple(self.mail),
             items=tuple(self.items),
+            streams=tuple(self.streams),
             keys=tuple(sorted(self.keys)),
         )

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from outlive._model import Run, RunStatus
-from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeRows
-from outlive._store.memory.state import MemoryState, Tree
+from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, StreamRows, TreeRows
+from outlive._store.memory.state import MemoryState, Stream, Tree
 
 
 class MemoryExaminer:
@@ -58,6 +58,7 @@ class MemoryExaminer:
             items=tuple(
                 ItemRows(run=run, count=len(found), first=found[0], last=found[-1]) for run, found in indexes.items()
             ),
+            streams=tuple(_stream_rows(*key, tree.streams[key]) for key in sorted(tree.streams)),
             keys=tuple(sorted(tree.keys)),
         )
 
@@ -92,3 +93,10 @@ class MemoryExaminer:
         if repair.wake and not is_stopped and (tree.root.wake_at is None or tree.root.wake_at > self._now()):
             self._put_run(tree, replace(tree.root, wake_at=self._now()))
         return True
+
+
+def _stream_rows(run: int, name: str, stream: Stream) -> StreamRows:
+    begins = [1, *(chunk.first + chunk.count for chunk in stream.chunks)]
+    gaps = sum(chunk.first != begin for chunk, begin in zip(stream.chunks, begins, strict=False))
+    items = sum(chunk.count for chunk in stream.chunks)
+    return StreamRows(run=run, name=name, position=stream.state.position, items=items, gaps=gaps)

@@ -9,6 +9,7 @@ from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._store.contract import Inbound, ItemResult, WorkerInfo
 from outlive._store.memory.transaction import Tables
+from outlive._store.streams import Growth, StreamChunk, StreamState
 
 Cursor = tuple[int, str] | None
 """Where a page of runs begins."""
@@ -53,6 +54,8 @@ class Tree:
         self.inbox: dict[int, Inbound] = {}
         self.keys: set[str] = set()
         self.items: dict[tuple[int, int], ItemResult] = {}
+        self.streams: dict[tuple[int, str], Stream] = {}
+        """By the number of the run and the name."""
 
     @property
     def root(self) -> Run:
@@ -64,12 +67,29 @@ class Tree:
         tree = Tree(self.journal)
         tree.rows, tree.runs, tree.inbox = list(self.rows), dict(self.runs), dict(self.inbox)
         tree.keys, tree.items = set(self.keys), dict(self.items)
+        tree.streams = {key: Stream(stream.state, list(stream.chunks)) for key, stream in self.streams.items()}
         return tree
 
     @property
     def is_over(self) -> bool:
         """Whether nothing can follow in this journal."""
         return bool(self.runs) and self.root.status.is_terminal
+
+
+class Stream:
+    """One stream of one run."""
+
+    def __init__(self, state: StreamState, chunks: list[StreamChunk]) -> None:
+        self.state, self.chunks = state, chunks
+
+    def take(self, growth: Growth) -> None:
+        """Append."""
+        count, body = growth.extension
+        if count:
+            last = self.chunks[-1]
+            self.chunks[-1] = StreamChunk(last.first, last.count + count, last.body + body)
+        self.chunks += growth.chunks
+        self.state = growth.state
 
 
 def is_wanted(run: Run, wanted: RunFilter, before: Cursor) -> bool:

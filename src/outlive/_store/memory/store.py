@@ -8,6 +8,7 @@ list of frozen values. What each verb promises is written in `outlive._store.con
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any, TypeVar
@@ -36,8 +37,19 @@ from outlive._store.contract import (
     WorkerInfo,
 )
 from outlive._store.memory.examine import MemoryExaminer
-from outlive._store.memory.state import Cursor, MemoryState, Tree, is_wanted
+from outlive._store.memory.state import Cursor, MemoryState, Stream, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
+from outlive._store.streams import (
+    CHUNKS_READ_MAX,
+    Appended,
+    StreamAppend,
+    StreamChunk,
+    StreamLimits,
+    StreamLines,
+    StreamState,
+    fits,
+    grow,
+)
 from outlive._store.tables.claiming import claim_change, pick, wanted_of
 from outlive.errors import ConfigurationError
 
@@ -141,6 +153,8 @@ class MemoryStore:
             self._state.blobs.setdefault(blob.id, blob.data)
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
+        for said in change.streams:
+            self._append(tree, said)
         if change.successor_of:
             self._inherit(tree, change.successor_of)
         self._forget(tree, change.forgets)
@@ -154,12 +168,16 @@ class MemoryStore:
             successor.inbox |= {id: message for id, message in tree.inbox.items() if message.run == 0}
             tree.inbox = {id: message for id, message in tree.inbox.items() if message.run}
             successor.keys, tree.keys = successor.keys | tree.keys, set()
+            for key in [key for key in tree.streams if key[0] == 0]:
+                stream = successor.streams[key] = tree.streams.pop(key)
+                stream.state = stream.state._replace(items=0, bytes=0, mark=0, number=0)
 
     def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
         if forgotten is not None:
             tree.rows = [row for row in tree.rows if row[0] >= forgotten.before]
             tree.items = {key: item for key, item in tree.items.items() if not 0 < key[0] < forgotten.below}
             tree.inbox = {id: mail for id, mail in tree.inbox.items() if not 0 < mail.run < forgotten.below}
+            tree.streams = {key: stream for key, stream in tree.streams.items() if not 0 < key[0] < forgotten.below}
             for number in [number for number in tree.runs if 0 < number < forgotten.below]:
                 del self._state.runs[tree.runs.pop(number).id]
 
@@ -378,6 +396,47 @@ class MemoryStore:
         items = self._state.trees[run.journal].items.values()
         found = [item for item in items if item.run == run.number and item.index > after]
         return sorted(found, key=lambda item: item.index)[: min(limit, PAGE_SIZE_MAX)]
+
+    # -- Streams ---------------------------------------------------------------------------------------------
+
+    async def append_streams(self, appends: Sequence[StreamAppend], *, limits: StreamLimits) -> list[Appended]:
+        """See `StreamTable`."""
+        return [self._judge_append(append, limits) for append in appends]
+
+    def _judge_append(self, append: StreamAppend, limits: StreamLimits) -> Appended:
+        tree, said = self._state.trees.get(append.journal), append.said
+        if tree is None or tree.is_over or tree.root.epoch != append.epoch:
+            return Appended.LOST
+        states = {key: stream.state for key, stream in tree.streams.items() if key[0] == said.run}
+        own = states.setdefault((said.run, said.name), StreamState())
+        items, size = sum(each.items for each in states.values()), sum(each.bytes for each in states.values())
+        is_new = own.mark != append.mark
+        if is_new and not fits(limits, said.lines, streams=len(states), items=items, size=size):
+            return Appended.FULL
+        self._append(tree, said, mark=append.mark)
+        return Appended.APPENDED
+
+    def _append(self, tree: Tree, said: StreamLines, *, mark: int = 0) -> None:
+        stream = tree.streams.get((said.run, said.name)) or Stream(StreamState(), [])
+        growth = grow(stream.state, said.lines, mark=mark)
+        if growth is not None:
+            stream.take(growth)
+            tree.streams[said.run, said.name] = stream
+
+    async def read_stream(
+        self, run_id: str, name: str, *, after: int = 0, limit: int = CHUNKS_READ_MAX
+    ) -> list[StreamChunk]:
+        """See `StreamTable`."""
+        run = self._state.runs.get(run_id)
+        stream = None if run is None else self._state.trees[run.journal].streams.get((run.number, name))
+        if stream is None or after >= stream.state.position:
+            return []
+        begin = max(0, bisect_right(stream.chunks, after + 1, key=lambda chunk: chunk.first) - 1)
+        return stream.chunks[begin : begin + limit]
+
+    def follow(self, ring: Callable[[str], None]) -> bool:
+        """See `StreamTable`. There is no other process."""
+        return False
 
     # -- Checkpoints -----------------------------------------------------------------------------------------
 

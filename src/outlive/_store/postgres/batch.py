@@ -14,6 +14,7 @@ from outlive._model import Run
 from outlive._store.contract import Change, Message, Outcome
 from outlive._store.postgres.query import BLOB_COLUMNS, EVENT_COLUMNS
 from outlive._store.postgres.rows import birth_of, state_of, to_text
+from outlive._store.postgres.streams import to_lines
 from outlive._store.tables.columns import RUN_COLUMNS, STATE_COLUMNS
 from outlive._store.tables.journal_rows import Conflict, JournalRows, plain_rows
 from outlive._store.tables.rows import to_json, to_json_or_null
@@ -91,6 +92,10 @@ class Batch:
             result, failure = to_json_or_null(item.result), to_json_or_null(item.failure)
             fields = {"journal": journal, "run": item.run, "index": item.index, "result": result, "failure": failure}
             self._note("items", fields)
+        for said in change.streams:
+            self._note("streams", to_lines(journal, said))
+        if change.rings:
+            self._note("rings", to_text(change.rings))
         for run in change.renames:
             fields = {"journal": run.journal, "number": run.number, "id": run.id}
             self._note("renames", fields | {"root_id": run.root_id, "parent_id": run.parent_id})
@@ -111,17 +116,29 @@ class Batch:
             raise Conflict("two new trees with one id")
         self._ids.add(root.id)
         self._new_roots.append(birth_of(root, key=journal, journal=journal))
-        if change.starts or change.messages or change.items or change.renames or change.successor_of or change.consumed:
+        if (
+            change.starts
+            or change.messages
+            or change.items
+            or change.renames
+            or change.successor_of
+            or change.consumed
+            or change.streams
+        ):
             self._note("must", journal)
 
     def _note(self, kind: str, what: Any) -> None:
         self._rest.setdefault(kind, []).append(what)
 
-    def values(self, *, now: int | None, channel: str | None) -> Values:
+    def values(self, *, now: int | None, channel: str | None, rings_channel: str | None = None) -> Values:
         """The parameters of commit_changes.sql."""
         children = [birth_of(run, key=None, journal=journal) for (journal, _), run in self._children.items()]
         roots = [(key, *state_of(run)) for key, run in sorted(self._roots.items())]
         rest: dict[str, Any] = dict(self._rest)
+        if "rings" in rest and rings_channel is not None:
+            rest["rings_channel"] = rings_channel
+        else:
+            rest.pop("rings", None)
         if self._messages:
             rest |= {"messages": self._messages, "messages_max": self._messages_max}
         return [

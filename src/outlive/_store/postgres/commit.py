@@ -53,6 +53,8 @@ class Writing:
     """Where others listen."""
     handles: list[int]
     """Handles of journals that are not used yet."""
+    rings_channel: str | None = None
+    """Where those listen who follow runs."""
 
     async def reserve(self, session: Session, count: int) -> list[int]:
         """Handles for so many new journals; asked for in bulk, so that a start is one statement as a rule."""
@@ -112,7 +114,7 @@ async def write_at_once(session: Session, changes: Sequence[Change], writing: Wr
 
 
 async def _write(session: Session, batch: Batch, writing: Writing) -> tuple[list[int] | None, list[str] | None]:
-    values = batch.values(now=writing.time(), channel=writing.channel)
+    values = batch.values(now=writing.time(), channel=writing.channel, rings_channel=writing.rings_channel)
     ((lost, deliveries),) = await session.put("commit_changes", *values)
     return lost, deliveries
 

@@ -12,7 +12,17 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from outlive._model import Run
-from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows, row_of
+from outlive._store.examine import (
+    HANDLE_MIN,
+    ItemRows,
+    MailRow,
+    Repair,
+    RunRow,
+    StreamRows,
+    TreeBuilder,
+    TreeRows,
+    row_of,
+)
 from outlive._store.postgres.checkpoints import list_checkpoints
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.rows import birth_of, from_text, to_run, to_text
@@ -40,7 +50,7 @@ class PostgresExaminer:
 
     async def check_database(self) -> list[str]:
         """See `Examiner`. A server looks after its files itself."""
-        return await self._read(_find_stray_tags)
+        return await self._read(_find_strays)
 
     async def list_journals(self, *, after: int = HANDLE_MIN, limit: int) -> list[int]:
         """See `Examiner`."""
@@ -62,9 +72,13 @@ class PostgresExaminer:
             return False
 
 
-async def _find_stray_tags(session: Session) -> list[str]:
+async def _find_strays(session: Session) -> list[str]:
     strays = await session.fetch("find_stray_tags", FAULTS_MAX)
-    return [f"run row {key} is found by the tag {from_text(name)!r}, which is not its own" for key, name in strays]
+    lost = await session.fetch("find_stray_chunks", FAULTS_MAX)
+    faults = [f"items of a stream hang on the key {stream}, which is no stream's" for (stream,) in lost]
+    return faults + [
+        f"run row {key} is found by the tag {from_text(name)!r}, which is not its own" for key, name in strays
+    ]
 
 
 async def _list_journals(session: Session, after: int, limit: int) -> list[int]:
@@ -86,6 +100,9 @@ async def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
             trees[journal].mail.append(mail)
         for journal, run, count, first, last in await session.fetch("examine_items", wanted):
             trees[journal].items.append(ItemRows(run=run, count=count, first=first, last=last))
+        for journal, run, name, position, items, gaps in await session.fetch("examine_streams", wanted):
+            stream = StreamRows(run=run, name=from_text(name), position=position, items=items, gaps=gaps)
+            trees[journal].streams.append(stream)
         for journal, key in await session.fetch("examine_keys", wanted):
             trees[journal].keys.append(from_text(key))
         found = await _find_tags(session, [tag for tree in trees.values() for tag in tree.list_tags()])

@@ -1,18 +1,21 @@
-"""Hearing that something may be due: LISTEN, on a connection of its own.
+"""Hearing that something may be due, or that a run has something new for readers: LISTEN, on a connection of its own.
 
-What another process makes due is announced in the same transaction (`pg_notify` in the statements that write). Nothing
-depends on hearing it: a connection that is lost is made again after a while, and all watchers are woken once then.
+What another process makes due is announced in the same transaction (`pg_notify` in the statements that write), and what
+it emits on a channel of its own, which a process listens to from its first reader on. Nothing depends on hearing it: a
+connection that is lost is made again after a while, and all watchers and followers are woken once then.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.connection import CONNECT_SECONDS, Connection, connect
 from outlive._store.postgres.fault import ERRORS
 from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS
+from outlive._store.postgres.rows import from_text
 from outlive._tasks import own_task
 from outlive.errors import StoreError
 
@@ -28,11 +31,26 @@ class Listener:
         self._address = address
         self._is_own = is_own
         self._ringers: list[Callable[[], None]] = []
+        self._followers: list[Callable[[str], None]] = []
+        self._rings_channel = ""
+        self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
 
     def watch(self, ring: Callable[[], None]) -> None:
         """Ring here too."""
         self._ringers.append(ring)
+        self._begin()
+
+    def follow(self, channel: str, ring: Callable[[str], None]) -> None:
+        """Ring here when a process tells on this channel of a run; with "", look at all of them."""
+        self._followers.append(ring)
+        is_new, self._rings_channel = not self._rings_channel, channel
+        if is_new and self._connection is not None:
+            # A connection that is lost meanwhile is made again, and listens to both then.
+            own_task(self._listen_to_rings(self._connection), name="outlive-postgres-follow")
+        self._begin()
+
+    def _begin(self) -> None:
         if self._task is None:
             self._task = own_task(self._run(), name="outlive-postgres-listener")
 
@@ -40,6 +58,7 @@ class Listener:
         """Listen no more."""
         task, self._task = self._task, None
         self._ringers.clear()
+        self._followers.clear()
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
@@ -48,6 +67,14 @@ class Listener:
         # What this process made due, it knows already.
         if not self._is_own(pid):
             self._ring()
+
+    def _hear_of_run(self, _connection: object, pid: int, _channel: str, run_id: object) -> None:
+        if not self._is_own(pid):
+            self._ring_followers(from_text(str(run_id)))
+
+    def _ring_followers(self, run_id: str) -> None:
+        for ring in self._followers:
+            ring(run_id)
 
     def _ring(self) -> None:
         for ring in self._ringers:
@@ -72,9 +99,18 @@ class Listener:
             await connection.add_listener(self._address.schema, self._hear)
             # Something may have been announced while no one listened.
             self._ring()
+            self._connection = connection
+            if self._rings_channel:
+                await self._listen_to_rings(connection)
             await _until_lost(connection, lost)
         finally:
+            self._connection = None
             connection.terminate()
+
+    async def _listen_to_rings(self, connection: Connection) -> None:
+        with suppress(*ERRORS):
+            await connection.add_listener(self._rings_channel, self._hear_of_run)
+            self._ring_followers("")
 
 
 async def _until_lost(connection: Connection, lost: asyncio.Event) -> None:

@@ -34,7 +34,7 @@ from outlive._store.contract import (
     Outcome,
     WorkerInfo,
 )
-from outlive._store.postgres import checkpoints, claim, commit, read, requests
+from outlive._store.postgres import checkpoints, claim, commit, read, requests, streams
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.cells import CellQueue
@@ -45,6 +45,7 @@ from outlive._store.postgres.migrate import open_database
 from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
+from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
 from outlive._tasks import own_task
 from outlive.errors import StoreError
@@ -83,7 +84,8 @@ class PostgresStore:
         self._address = parse_address(url, schema=schema)
         self._time = StoreTime(local, is_given=clock is not None)
         channel = None if self._address.pgbouncer else self._address.schema
-        self._writing = commit.Writing(self._time.given, channel, [])
+        rings_channel = None if channel is None else streams.channel_of(channel)
+        self._writing = commit.Writing(self._time.given, channel, [], rings_channel)
         self._cells = CellQueue(self._write, self._time.given)
         self._verbs: set[asyncio.Task[Any]] = set()
         self._commits: set[asyncio.Task[Any]] = set()
@@ -245,6 +247,12 @@ class PostgresStore:
             await asyncio.wait(before)
         await self._write(checkpoints.clear_checkpoints, run_id)
 
+    async def append_streams(self, appends: Sequence[StreamAppend], *, limits: StreamLimits) -> list[Appended]:
+        """See `StreamTable`. May be repeated: each append has a mark."""
+        shared = self._pool(self._shared)
+        verb = shared.do_repeatable(streams.append_streams, appends, limits, self._writing.rings_channel, is_write=True)
+        return await asyncio.shield(self._spawn(verb))
+
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
@@ -288,6 +296,13 @@ class PostgresStore:
         """See `Store`."""
         if self._listener is not None and not self._address.pgbouncer:
             self._listener.watch(ring)
+
+    def follow(self, ring: Callable[[str], None]) -> bool:
+        """See `StreamTable`."""
+        if self._listener is None or self._writing.rings_channel is None:
+            return False
+        self._listener.follow(self._writing.rings_channel, ring)
+        return True
 
     @property
     def examiner(self) -> PostgresExaminer:
@@ -341,6 +356,12 @@ class PostgresStore:
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""
         return await self._read(read.read_items, run_id, after, min(limit, PAGE_SIZE_MAX))
+
+    async def read_stream(
+        self, run_id: str, name: str, *, after: int = 0, limit: int = CHUNKS_READ_MAX
+    ) -> list[StreamChunk]:
+        """See `StreamTable`."""
+        return await self._read(streams.read_stream, run_id, name, after, limit)
 
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """See `Store`."""

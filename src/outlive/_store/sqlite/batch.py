@@ -23,6 +23,8 @@ from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.inbox import NO_LIMIT, inherit, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
 from outlive._store.sqlite.rows import birth_of, decode_strings, state_of
+from outlive._store.sqlite.streams import put_lines
+from outlive._store.streams import StreamLines
 from outlive._store.tables.journal_rows import Conflict, JournalRows
 from outlive._store.tables.order import all_of, can_write_at_once
 from outlive._store.tables.rows import to_json, to_json_or_null
@@ -40,6 +42,7 @@ class Batch:
         self._tagged: list[str] = []
         self._consumed: list[tuple[int, int]] = []
         self._items: list[Value] = []
+        self._streams: list[tuple[int, StreamLines]] = []
         self._blobs: dict[str, bytes] = {}
         self._messages: list[Message] = []
         self._renames: list[Run] = []
@@ -88,6 +91,7 @@ class Batch:
             self._blobs[blob.id] = blob.data
         for item in change.items:
             self._items += (journal, item.run, item.index, to_json_or_null(item.result), to_json_or_null(item.failure))
+        self._streams += [(journal, said) for said in change.streams]
         for start in change.starts:
             self._add(start, replace(root, journal=journal) if is_last and root is not None else None)
         self._messages += change.messages
@@ -136,6 +140,8 @@ class Batch:
             self._put_tree_rows()
         if self._consumed:
             self._session.execute("delete_messages", to_json(self._consumed))
+        for journal, said in self._streams:
+            put_lines(self._session, journal, said)
         for successor, (ancestor, _) in self._successors.items():
             inherit(self._session, ancestor, successor)
         for id, data in self._blobs.items():
@@ -149,7 +155,14 @@ class Batch:
 
     def _forget(self, journal: int, forgotten: Forgotten) -> None:
         self._session.execute("forget_events", journal, forgotten.before)
-        for verb in ("forget_items", "forget_messages", "forget_tags", "forget_runs"):
+        for verb in (
+            "forget_items",
+            "forget_chunks",
+            "forget_streams",
+            "forget_messages",
+            "forget_tags",
+            "forget_runs",
+        ):
             self._session.execute(verb, journal, forgotten.below)
 
     def _put_tree_rows(self) -> None:

@@ -8,7 +8,17 @@ from typing import Any, Protocol, TypeVar
 import apsw
 import msgspec
 
-from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, TreeBuilder, TreeRows, row_of
+from outlive._store.examine import (
+    HANDLE_MIN,
+    ItemRows,
+    MailRow,
+    Repair,
+    RunRow,
+    StreamRows,
+    TreeBuilder,
+    TreeRows,
+    row_of,
+)
 from outlive._store.sqlite.checkpoints import list_checkpoints
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.rows import birth_of, decode_run
@@ -66,8 +76,10 @@ def _check_database(session: Session, _: None) -> list[str]:
         faults = [f"SQLite says: {line}" for line in said if line != "ok"]
         try:
             strays: list[Any] = session.execute("find_stray_tags", FAULTS_MAX).fetchall()
+            lost: list[Any] = session.execute("find_stray_chunks", FAULTS_MAX).fetchall()
         except apsw.Error as error:
-            return [*faults, f"the tags cannot be read: {error}"]
+            return [*faults, f"the tags or the streams cannot be read: {error}"]
+    faults += [f"items of a stream hang on the key {stream}, which is no stream's" for (stream,) in lost]
     return faults + [f"run row {key} is found by the tag {_text(name)!r}, which is not its own" for key, name in strays]
 
 
@@ -90,6 +102,9 @@ def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
             trees[journal].mail.append(mail)
         for journal, run, count, first, last in _rows(session, "examine_items", wanted):
             trees[journal].items.append(ItemRows(run=run, count=count, first=first, last=last))
+        for journal, run, name, position, items, gaps in _rows(session, "examine_streams", wanted):
+            stream = StreamRows(run=run, name=_text(name), position=position, items=items, gaps=gaps)
+            trees[journal].streams.append(stream)
         for journal, key in _rows(session, "examine_keys", wanted):
             trees[journal].keys.append(_text(key))
         tags = [tag for tree in trees.values() for tag in tree.list_tags()]

@@ -28,9 +28,10 @@ def wake_for_mail(session: Session, journals: Iterable[int]) -> None:
 
 
 def inherit(session: Session, ancestor: int, successor: int) -> None:
-    """Move what waits for the root of an ended tree, and all keys, to another tree."""
+    """Move what waits for the root of an ended tree, all keys, and the streams of the root, to another tree."""
     session.execute("inherit_messages", ancestor, successor)
     session.execute("inherit_message_keys", ancestor, successor)
+    session.execute("inherit_streams", ancestor, successor)
 
 
 def _put(session: Session, message: Message, inbox_messages_max: int, journals: set[int]) -> Delivery:

@@ -38,9 +38,11 @@ from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.examine import SqliteExaminer
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
+from outlive._store.sqlite.streams import APPEND_STREAMS, read_stream
 from outlive._store.sqlite.thread import Reader
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.writer import Writer, WriteVerb
+from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
 from outlive.errors import ConfigurationError, StoreError
 
@@ -184,6 +186,14 @@ class SqliteStore:
         """See `CheckpointTable`."""
         await self.write(CLEAR_CHECKPOINTS, run_id)
 
+    async def append_streams(self, appends: Sequence[StreamAppend], *, limits: StreamLimits) -> list[Appended]:
+        """See `StreamTable`."""
+        return await self.write(APPEND_STREAMS, (appends, limits))
+
+    def follow(self, ring: Callable[[str], None]) -> bool:
+        """See `StreamTable`. SQLite tells no process what another one wrote."""
+        return False
+
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Store`. Never rings: SQLite tells no process what another one wrote, and looking is one short query."""
 
@@ -269,6 +279,12 @@ class SqliteStore:
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""
         return await self.read(read.read_items, (run_id, after, min(limit, PAGE_SIZE_MAX)))
+
+    async def read_stream(
+        self, run_id: str, name: str, *, after: int = 0, limit: int = CHUNKS_READ_MAX
+    ) -> list[StreamChunk]:
+        """See `StreamTable`."""
+        return await self.read(read_stream, (run_id, name, after, limit))
 
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """See `Store`."""

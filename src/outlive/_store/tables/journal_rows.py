@@ -67,6 +67,7 @@ def plain_rows(changes: Iterable[Change], *, with_guarded: bool) -> list[FencedR
             or change.consumed
             or change.blobs
             or change.items
+            or change.streams
             or change.starts
             or change.messages
             or change.forgets

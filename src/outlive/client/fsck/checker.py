@@ -11,13 +11,14 @@ import msgspec
 
 from outlive._journal.checkpoint import open_checkpoint
 from outlive._journal.codec import Row, nonce_in
+from outlive._journal.stream import open_lines
 from outlive._model import RunStatus, WaitKind
 from outlive._store.contract import Store, WorkerInfo
 from outlive._store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
 from outlive.client.fsck.problem import REPAIRABLE, Kind, Problem
 from outlive.client.fsck.reading import Reading, checksum_of
 from outlive.client.fsck.tree_problems import differences, judge, root_id_of, root_row
-from outlive.errors import CorruptCheckpointError, FormatTooNewError, StoreUnavailableError
+from outlive.errors import CorruptCheckpointError, FormatTooNewError, StoreUnavailableError, UnreadableError
 
 TREES_MAX = 100
 """Trees that are looked at together, and ids of checkpoints that are listed at once."""
@@ -161,7 +162,29 @@ class Checker:
             if lost and not faults:
                 what = f"{lost.total()} outcomes of items are not what the journal tells"
                 problems.append(Problem(run_id, what, None, Kind.ITEM, tree.journal))
+        for stream in tree.streams:
+            if stream.run in reading.fold.runs:
+                problems += await self._find_damaged_lines(reading, reading.fold.runs[stream.run].id, stream.name)
         return problems
+
+    async def _find_damaged_lines(self, reading: Reading, run_id: str, name: str) -> list[Problem]:
+        """Items of a stream that are not what was written, or whose blobs are not. Not how many: that was counted when
+        the tree was looked at, and a run that goes on may have emitted more."""
+        problems: list[Problem] = []
+        blobs: dict[str, int | None] = {}
+        after = 0
+        while page := await self._store.read_stream(run_id, name, after=after):
+            for chunk in page:
+                try:
+                    lines = list(open_lines(chunk.body, f"stream {name!r} from position {chunk.first} on"))
+                except UnreadableError as error:
+                    problems.append(Problem(run_id, str(error), None, Kind.STREAM, reading.journal))
+                    continue
+                blobs |= {line.payload.blob: None for line in lines if line.payload.blob}
+            if page[-1].first + page[-1].count - 1 <= after:
+                break
+            after = page[-1].first + page[-1].count - 1
+        return problems + await self._find_lost_blobs(reading, blobs)
 
     async def _sum_items(self, run_id: str) -> tuple[Counter[int], list[str]]:
         """The outcomes of the items of a run, as checksums, and what is wrong with those that cannot be read."""

@@ -24,6 +24,8 @@ class Kind(enum.Enum):
     BLOB = "blob"
     ITEM = "item"
     MAIL = "mail"
+    STREAM = "stream"
+    """Items that a run has emitted are damaged or missing."""
     CHECKPOINT = "checkpoint"
     """A row of a program that keeps its own state is damaged."""
 

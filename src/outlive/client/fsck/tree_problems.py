@@ -46,6 +46,7 @@ def judge(tree: TreeRows, reading: Reading, *, workers: Collection[str], now_at:
     yield from _judge_rows(tree, reading)
     yield from _judge_mail(tree, reading, now_at=now_at)
     yield from _judge_items(tree, reading)
+    yield from _judge_streams(tree, reading)
     yield from _judge_rest(tree, reading, workers=workers)
 
 
@@ -56,7 +57,12 @@ def _problem(tree: TreeRows, run_id: str, what: str, kind: Kind, seq: int | None
 def _judge_without_journal(tree: TreeRows) -> Iterator[Problem]:
     for row in tree.runs:
         yield _problem(tree, row.id, "has a row and no journal", Kind.ORPHAN)
-    rest = {"messages": tree.mail, "outcomes of items": tree.items, "keys of messages": tree.keys}
+    rest = {
+        "messages": tree.mail,
+        "outcomes of items": tree.items,
+        "keys of messages": tree.keys,
+        "streams": tree.streams,
+    }
     for name, rows in rest.items():
         if rows and not tree.runs:
             yield _problem(tree, "", f"{name} hang on a tree that is not there", Kind.ORPHAN)
@@ -164,6 +170,16 @@ def _judge_items(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
         if folded is not None and folded.status is RunStatus.SUCCEEDED and not is_whole:
             what = f"items {items.first} to {items.last} are stored, and only {items.count} of them"
             yield _problem(tree, run_id, what, Kind.ITEM)
+
+
+def _judge_streams(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
+    for stream in tree.streams:
+        run_id = child_id(reading.root_id, stream.run)
+        if stream.run not in reading.fold.runs:
+            yield _problem(tree, run_id, f"has the stream {stream.name!r} and is not in the journal", Kind.STREAM)
+        if stream.gaps or stream.items != stream.position:
+            what = f"stream {stream.name!r} ends at {stream.position}, and {stream.items} items are stored"
+            yield _problem(tree, run_id, what, Kind.STREAM)
 
 
 def _judge_rest(tree: TreeRows, reading: Reading, *, workers: Collection[str]) -> Iterator[Problem]:

@@ -70,6 +70,7 @@ FACETS = (
     "rows",
     "runs",
     "starts",
+    "streams",
     "successors",
     "transactions",
     "waits",

@@ -37,6 +37,7 @@ from outlive._store.contract import (
     Store,
     WorkerInfo,
 )
+from outlive._store.streams import StreamLines
 
 WORKFLOW = "greet"
 DEFINITION = definition_key(WORKFLOW, 1)
@@ -54,6 +55,7 @@ class Parts(TypedDict, total=False):
     consumed: list[int]
     blobs: list[Blob]
     items: list[ItemResult]
+    streams: list[StreamLines]
     starts: list[Change]
     messages: list[Message]
     forgets: Forgotten

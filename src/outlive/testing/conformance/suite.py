@@ -19,6 +19,7 @@ from outlive.testing.conformance.requests import RequestsConformance
 from outlive.testing.conformance.rows import RowsConformance
 from outlive.testing.conformance.runs import RunsConformance
 from outlive.testing.conformance.starts import StartsConformance
+from outlive.testing.conformance.streams import StreamsConformance
 from outlive.testing.conformance.successors import SuccessorsConformance
 from outlive.testing.conformance.transactions import TransactionsConformance
 from outlive.testing.conformance.waits import WaitsConformance
@@ -36,6 +37,7 @@ class LocalStoreConformance(
     BlobsConformance,
     CellsConformance,
     ItemsConformance,
+    StreamsConformance,
     InboxConformance,
     MailConformance,
     WaitsConformance,

@@ -26,7 +26,8 @@ CREATE FUNCTION {commit_changes}(
     p_blob_message integer[],
     p_blob_id text[],
     p_blob_data bytea[],
-    -- What is rare: {must, guarded, tagged, consumed, items, renames, successors, messages, messages_max, forgets}.
+    -- What is rare: {must, guarded, tagged, consumed, items, streams, renames, successors, messages, messages_max, forgets,
+    -- rings, rings_channel}.
     p_rest jsonb,
     OUT lost bigint[],
     OUT deliveries text[]
@@ -232,7 +233,15 @@ BEGIN
                 )
             ON CONFLICT DO NOTHING;
         END IF;
+        IF p_rest ? 'streams' THEN
+            PERFORM {append_streams}(p_rest -> 'streams', NULL, NULL);
+        END IF;
         IF p_rest ? 'successors' THEN
+            UPDATE {schema}.streams AS stream
+            SET journal = successor.journal, items = 0, bytes = 0, mark = 0, number = 0
+            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
+            JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
+            WHERE stream.journal = successor.successor_of AND stream.run = 0 AND ancestor.status IN {ended};
             -- A new tree takes over the keys, and the mail to the root, of the ended one that it goes on for.
             UPDATE {schema}.inbox AS mail
             SET journal = successor.journal
@@ -256,6 +265,9 @@ BEGIN
         END IF;
         IF p_rest ? 'forgets' THEN
             PERFORM {forget}(p_rest -> 'forgets');
+        END IF;
+        IF p_rest ? 'rings' THEN
+            PERFORM pg_notify(p_rest ->> 'rings_channel', value) FROM jsonb_array_elements_text(p_rest -> 'rings');
         END IF;
     END IF;
 

@@ -8,6 +8,15 @@ CREATE FUNCTION {forget}(p_forgets jsonb) RETURNS void LANGUAGE sql VOLATILE AS 
     USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer)
     WHERE item.journal = gone.journal AND item.run > 0 AND item.run < gone.below;
 
+    DELETE FROM {schema}.stream_chunks AS chunk
+    USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer), {schema}.streams AS stream
+    WHERE
+        stream.journal = gone.journal AND stream.run > 0 AND stream.run < gone.below AND chunk.stream = stream.key;
+
+    DELETE FROM {schema}.streams AS stream
+    USING jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer)
+    WHERE stream.journal = gone.journal AND stream.run > 0 AND stream.run < gone.below;
+
     DELETE FROM {schema}.tags AS tag
     USING
         jsonb_to_recordset(p_forgets) AS gone (journal bigint, below integer),

@@ -12,6 +12,8 @@ FROM (
     (SELECT DISTINCT journal FROM {schema}.inbox_keys WHERE journal > $1 ORDER BY journal LIMIT $2)
     UNION
     (SELECT DISTINCT journal FROM {schema}.items WHERE journal > $1 ORDER BY journal LIMIT $2)
+    UNION
+    (SELECT DISTINCT journal FROM {schema}.streams WHERE journal > $1 ORDER BY journal LIMIT $2)
 ) AS found
 ORDER BY found.journal
 LIMIT $2

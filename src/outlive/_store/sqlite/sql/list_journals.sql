@@ -14,6 +14,8 @@ FROM (
     SELECT * FROM (SELECT DISTINCT journal FROM outlive_inbox_keys WHERE journal > ?1 ORDER BY journal LIMIT ?2)
     UNION
     SELECT * FROM (SELECT DISTINCT journal FROM outlive_items WHERE journal > ?1 ORDER BY journal LIMIT ?2)
+    UNION
+    SELECT * FROM (SELECT DISTINCT journal FROM outlive_streams WHERE journal > ?1 ORDER BY journal LIMIT ?2)
 )
 ORDER BY journal
 LIMIT ?2

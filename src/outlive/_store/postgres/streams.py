@@ -1,0 +1,42 @@
+"""Streams of runs on a server. What each verb promises is written in `outlive._store.streams`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from outlive._store.postgres.connection import Session
+from outlive._store.postgres.rows import to_text
+from outlive._store.streams import Appended, StreamAppend, StreamChunk, StreamLimits, StreamLines
+from outlive._store.tables.rows import to_json
+
+
+def channel_of(schema: str) -> str:
+    """Where those listen who follow runs. Not the channel for what is due: every worker listens there, and a run that
+    emits would wake them all. A name has 63 bytes at most, as the name of a schema has."""
+    return f"outlive_streams_{hashlib.sha256(schema.encode()).hexdigest()[:16]}"
+
+
+def to_lines(journal: int, said: StreamLines) -> dict[str, Any]:
+    """An append as functions/append_streams.sql takes it."""
+    lines = [
+        {"body": line.body.decode(), "count": line.count, "size": line.size, "number": line.number}
+        for line in said.lines
+    ]
+    return {"journal": journal, "run": said.run, "name": to_text(said.name), "lines": lines}
+
+
+async def append_streams(
+    session: Session, appends: Sequence[StreamAppend], limits: StreamLimits, channel: str | None
+) -> list[Appended]:
+    """Append, and tell those who follow the trees."""
+    values = [to_lines(it.journal, it.said) | {"epoch": it.epoch, "mark": it.mark} for it in appends]
+    ((answers,),) = await session.fetch("append_streams", to_json(values), list(limits), channel)
+    return [Appended(answer) for answer in answers]
+
+
+async def read_stream(session: Session, run_id: str, name: str, after: int, limit: int) -> list[StreamChunk]:
+    """Chunks of a stream behind a position."""
+    rows = await session.fetch("read_stream", to_text(run_id), to_text(name), after, limit)
+    return [StreamChunk(first, count, body) for first, count, body in rows]

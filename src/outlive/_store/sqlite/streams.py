@@ -1,0 +1,70 @@
+"""Streams of runs. What each verb promises is written in `outlive._store.streams`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.writer import each
+from outlive._store.streams import (
+    Appended,
+    StreamAppend,
+    StreamChunk,
+    StreamLimits,
+    StreamLines,
+    StreamState,
+    fits,
+    grow,
+)
+
+
+def put_lines(session: Session, journal: int, said: StreamLines, *, mark: int = 0) -> None:
+    """Append what a run says to one of its streams."""
+    key, state = _find(session, journal, said)
+    _grow(session, journal, said, key, state, mark)
+
+
+def _find(session: Session, journal: int, said: StreamLines) -> tuple[int | None, StreamState]:
+    found: Any = session.fetch("find_stream", journal, said.run, said.name)
+    return (None, StreamState()) if found is None else (found[0], StreamState(*found[1:]))
+
+
+def _grow(session: Session, journal: int, said: StreamLines, key: int | None, state: StreamState, mark: int) -> None:
+    growth = grow(state, said.lines, mark=mark)
+    if growth is None:
+        return
+    found: Any = session.fetch("put_stream", key, journal, said.run, said.name, *growth.state)
+    count, body = growth.extension
+    if count:
+        session.execute("extend_chunk", found[0], state.tail, count, body)
+    for chunk in growth.chunks:
+        session.execute("put_chunk", found[0], chunk.first, chunk.count, chunk.body)
+
+
+def _append(session: Session, argument: tuple[Sequence[StreamAppend], StreamLimits]) -> list[Appended]:
+    appends, limits = argument
+    return [_append_one(session, append, limits) for append in appends]
+
+
+def _append_one(session: Session, append: StreamAppend, limits: StreamLimits) -> Appended:
+    journal, said = append.journal, append.said
+    if session.fetch("find_epoch", journal) != (append.epoch,):
+        return Appended.LOST
+    key, state = _find(session, journal, said)
+    if state.mark != append.mark:
+        others: Any = session.fetch("sum_streams", journal, said.run, said.name)
+        streams, items, size = others
+        if not fits(limits, said.lines, streams=streams + 1, items=items + state.items, size=size + state.bytes):
+            return Appended.FULL
+        _grow(session, journal, said, key, state, append.mark)
+    return Appended.APPENDED
+
+
+def read_stream(session: Session, argument: tuple[str, str, int, int]) -> list[StreamChunk]:
+    """Chunks of a stream behind a position."""
+    rows: list[Any] = session.execute("read_stream", *argument).fetchall()
+    return [StreamChunk(first, count, body) for first, count, body in rows]
+
+
+APPEND_STREAMS = each(_append)

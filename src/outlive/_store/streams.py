@@ -1,0 +1,181 @@
+"""The part of a store's contract that is about streams: what runs emit while they go on, for readers.
+
+A stream belongs to a run and has a name. Its items have positions 1, 2, 3, ... in the order in which they were
+appended. They are no part of the journal and no fold of it: they lie beside it, go on with the next generation of a
+run, and are deleted with their run. A store keeps lines of items in chunks and never looks into a line
+(`outlive._journal.stream`); small lines share a chunk, so that a stream of single words costs a few dozen rows.
+
+There are two ways in. What a workflow emits is a part of the change that holds the event which led to it
+(`Change.streams`): both are there or neither. What a step emits is appended while the step runs (`append_streams`), and
+only the owner of the tree may do so.
+
+Why nothing comes twice: a line of a workflow has a number, which rises along the journal, and a store leaves a line out
+whose number is not above that of the last one. An append of a step has a mark, and the append with the mark of the last
+one was written before. So each may be repeated by a writer that never got its answer.
+
+Every sentence of a docstring is checked by `outlive.testing.conformance.streams` on every backend.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+CHUNK_BYTES_MAX = 960
+"""A line joins the last chunk of its stream if both have no more bytes than this. Four of these fit into a page of
+SQLite and eight into one of PostgreSQL, which keeps the versions of such a row within the page."""
+CHUNKS_READ_MAX = 256
+
+
+class StreamLine(msgspec.Struct, frozen=True):
+    """A line of items, sealed."""
+
+    body: bytes
+    count: int
+    """How many items it has."""
+    size: int
+    """How many bytes it counts, with those of a blob that it refers to."""
+    number: int = 0
+    """Of a line of a workflow: above that of every earlier one of its run."""
+
+
+class StreamLines(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run says on one of its streams at one moment."""
+
+    run: int
+    """The number of the run in its tree."""
+    name: str
+    lines: tuple[StreamLine, ...]
+
+
+class StreamAppend(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner of a tree appends while a step runs."""
+
+    journal: int
+    epoch: int
+    """The claim by which the writer owns the tree."""
+    mark: int
+    """Made up for this append."""
+    said: StreamLines
+
+
+class StreamLimits(NamedTuple):
+    """What all streams of one run may have together."""
+
+    streams_max: int
+    items_max: int
+    bytes_max: int
+
+
+class Appended(enum.Enum):
+    """What became of an append."""
+
+    APPENDED = "appended"
+    LOST = "lost"
+    """The tree was claimed again since, or has ended."""
+    FULL = "full"
+    """The run has more streams, items or bytes than it may have."""
+
+
+class StreamChunk(msgspec.Struct, frozen=True):
+    """Some lines of a stream, one after the other."""
+
+    first: int
+    """The position of the first item in it."""
+    count: int
+    """How many items it has."""
+    body: bytes
+
+
+class StreamTable(Protocol):
+    """The streams of runs."""
+
+    async def append_streams(self, appends: Sequence[StreamAppend], *, limits: StreamLimits) -> list[Appended]:
+        """Append to streams, in one transaction; for each append, in order, what became of it. No two appends of a call
+        are for the same stream.
+
+        Appends are judged one by one: `LOST` if the tree is unknown, has ended or has another epoch, and `FULL` if the
+        run would have more than `limits` allow; nothing of such an append is written. An append with the mark of the
+        last one of its stream is there already, is not written again, and is answered alike. Behind an append of one
+        epoch no append of an earlier epoch comes.
+
+        Raises:
+            StoreUnavailableError: nothing was written.
+            CommitUnknownError: all of it was written or nothing; the very same appends may be repeated.
+        """
+
+    async def read_stream(
+        self, run_id: str, name: str, *, after: int = 0, limit: int = CHUNKS_READ_MAX
+    ) -> list[StreamChunk]:
+        """The chunks of a stream that have items behind position `after`, in order, at most `limit`; the first one may
+        have items before it too. Empty for an unknown run or stream."""
+
+    def follow(self, ring: Callable[[str], None]) -> bool:
+        """Call `ring` with the id of a root run, on the event loop, when another process may have appended to a stream
+        of its tree or committed a change that `rings`. A hint that may be lost, late or false. A store without such a
+        thing says False, and never calls."""
+
+
+class StreamState(NamedTuple):
+    """Where a stream ends."""
+
+    position: int = 0
+    items: int = 0
+    """Since this generation of its run began."""
+    bytes: int = 0
+    mark: int = 0
+    number: int = 0
+    tail: int = 0
+    """The position at which its last chunk begins."""
+    tail_bytes: int = 0
+
+
+class Growth(NamedTuple):
+    """What a stream gets."""
+
+    state: StreamState
+    extension: tuple[int, bytes]
+    """What joins the last chunk: how many items, and their lines."""
+    chunks: list[StreamChunk]
+    """New chunks."""
+
+
+def grow(state: StreamState, lines: Sequence[StreamLine], *, mark: int = 0) -> Growth | None:
+    """What a stream gets when these lines are appended; None if all of them are there. (PostgreSQL judges in
+    functions/append_streams.sql.)"""
+    if mark and mark == state.mark:
+        return None
+    extension, chunks = (0, b""), list[StreamChunk]()
+    position, items, size, _, number, tail, tail_bytes = state
+    grown = False
+    for line in lines:
+        if line.number and line.number <= number:
+            continue
+        grown = True
+        if tail and tail_bytes + len(line.body) <= CHUNK_BYTES_MAX:
+            if chunks:
+                last = chunks.pop()
+                chunks.append(StreamChunk(last.first, last.count + line.count, last.body + line.body))
+            else:
+                extension = extension[0] + line.count, extension[1] + line.body
+            tail_bytes += len(line.body)
+        else:
+            tail, tail_bytes = position + 1, len(line.body)
+            chunks.append(StreamChunk(tail, line.count, line.body))
+        position, items, size = position + line.count, items + line.count, size + line.size
+        number = max(number, line.number)
+    if not grown:
+        return None
+    return Growth(StreamState(position, items, size, mark or state.mark, number, tail, tail_bytes), extension, chunks)
+
+
+def fits(limits: StreamLimits, lines: Sequence[StreamLine], *, streams: int, items: int, size: int) -> bool:
+    """Whether a run that has so much may append these lines; `streams` counts the one that they are for."""
+    return (
+        streams <= limits.streams_max
+        and items + sum(line.count for line in lines) <= limits.items_max
+        and size + sum(line.size for line in lines) <= limits.bytes_max
+    )
