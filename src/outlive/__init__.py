@@ -23,6 +23,7 @@ from outlive._define.decide import continue_as_new, patched, publish
 from outlive._define.in_run import current_run, current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.logger import get_logger
 from outlive._define.map import Tolerance, map
+from outlive._define.resources import Resource, resource, use
 from outlive._define.saga import SagaBlock, saga
 from outlive._define.step import Step, step
 from outlive._define.talking import cancel, signal
@@ -34,6 +35,7 @@ from outlive.errors import (
     CircuitOpenError,
     OutliveError,
     RateLimitedError,
+    ResourceError,
     RunCancelled,
     RunFailed,
     RunParkedError,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from outlive.engine import Engine
     from outlive.engine.checkpoints import checkpoints
     from outlive.engine.current import current_engine
+    from outlive.engine.health import Health
 
 __version__ = "0.1.0"
 
@@ -79,6 +82,7 @@ __all__ = [
     "CircuitOpenError",
     "Engine",
     "FixedWindow",
+    "Health",
     "Limits",
     "Machine",
     "MachineResult",
@@ -93,6 +97,8 @@ __all__ = [
     "RateLimit",
     "RateLimitedError",
     "Recovery",
+    "Resource",
+    "ResourceError",
     "Retry",
     "Run",
     "RunCancelled",
@@ -126,11 +132,13 @@ __all__ = [
     "patched",
     "publish",
     "random",
+    "resource",
     "saga",
     "signal",
     "sleep_until",
     "start",
     "step",
+    "use",
     "uuid4",
     "wait_for_approval",
     "wait_for_signal",
@@ -149,6 +157,7 @@ _ON_DEMAND = {
     "CheckpointStore": "outlive.client.checkpoints",
     "Engine": "outlive.engine",
     "FixedWindow": "outlive._model.limit",
+    "Health": "outlive.engine.health",
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
     "More": "outlive._define.machine.answer",

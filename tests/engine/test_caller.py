@@ -38,11 +38,16 @@ class Scene:
         self.trust = LeaseDeadline(self.clock.monotonic)
         self.hold_lease()
         unused: Any = None
-        environment: Any = SimpleNamespace(clock=self.clock, counters=unused, limits=Limits())
+        environment: Any = SimpleNamespace(clock=self.clock, counters=unused, limits=Limits(), resources=self)
         self.caller = StepCaller(environment, committer=unused, lease=self.trust, reports=unused)
         lanes: Any = self.lanes
         self.caller.threads = lanes
         self.called: list[str] = []
+
+    async def get(self, wanted: Callable[[], Any]) -> dict[str, Any]:
+        """The resources of an attempt: what its test gives."""
+        given: dict[str, Any] = await wanted()
+        return given
 
     def hold_lease(self) -> None:
         """It is certain."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from outlive._define.live_resources import LiveResources
 from outlive._define.registry import Registry
 from outlive._journal.packing import Packer
 from outlive._model import Limits
@@ -175,6 +176,7 @@ class Hall:
             recovery=self.recovery,
             packer=Packer(Limits()),
             registry=Registry(),
+            resources=LiveResources(),
         )
         self.claimer = Claimer(
             environment,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 import outlive
 from outlive import RunStatus
-from outlive._define.resources import enter_engine, leave_engine
 from outlive.errors import RunFailed
 from tests.engine.support import Place, in_time, stage
 
@@ -121,14 +119,6 @@ async def test_a_sync_handler_with_a_resource_runs_on_a_thread_of_the_engine(
     async with outlive.Engine("memory:", tune=False) as engine:
         await in_time((await engine.start(work, [])).result())
     assert ["set up", (True, 1)] == stage.calls
-
-
-@pytest.fixture(autouse=True)
-async def torn_down() -> AsyncIterator[None]:
-    """What was set up outside of an engine does not stay for the next test."""
-    yield
-    enter_engine()
-    await leave_engine()
 
 
 def undo_on_thread(data: list[str], *, table: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import All, Retry
-from outlive._define import resources
+from outlive._define import live_resources
 from outlive._journal.event import AttemptFailed
 from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
 from tests.engine.inside import crash
@@ -145,16 +145,14 @@ async def test_every_handler_can_have_resources(place: Place) -> None:
     assert stage.calls == ["close cache of pool", "close pool"]
 
 
-async def test_a_resource_is_torn_down_with_the_last_engine(place: Place) -> None:
-    """Those that are left may still use it; an engine that comes later sets it up anew."""
-    async with place.engine():
+async def test_every_engine_has_resources_of_its_own(place: Place) -> None:
+    """Set up by the first run that wants them, and torn down with their engine."""
+    async with place.engine() as outer:
         async with place.engine() as inner:
             await in_time((await inner.start(reader, [])).result())
-        assert "close pool" not in stage.calls
-    assert stage.calls[-1] == "close pool"
-    async with place.engine() as engine:
-        await in_time((await engine.start(reader, [])).result())
-    assert 2 == stage.count("open pool")
+        assert stage.calls[-1] == "close pool"
+        await in_time((await outer.start(reader, [])).result())
+    assert 2 == stage.count("open pool") == stage.count("close pool")
 
 
 async def test_a_set_up_that_fails_is_a_failed_attempt(engine: outlive.Engine) -> None:
@@ -225,7 +223,7 @@ async def test_a_run_that_goes_on_keeps_its_journal_when_a_set_up_fails(place: P
         after = await second.get("run-1").history()
     assert after[: len(before)] == before
     assert 1 == len([event for event in after if isinstance(event, AttemptFailed)])
-    assert stage.calls == ["read", "open pool", "open pool", "items"]
+    assert stage.calls == ["read", "open pool", "open pool", "items", "close pool"]
 
 
 @pytest.mark.parametrize("way", ["fails", "is cancelled"])
@@ -259,18 +257,22 @@ async def test_a_teardown_that_fails_does_not_keep_others_from_it(
         await in_time((await engine.start(reader, [])).result())
         stage.values["trouble"] = True
     assert stage.calls[-2:] == ["close cache of pool", "close pool"]
-    assert ["teardown failed: resource pool"] == [
+    assert ["teardown failed: resource resources.reader.pool"] == [
         record.getMessage() for record in caplog.records if record.levelno == logging.ERROR
     ]
 
 
 async def test_resources_say_how_they_are(engine: outlive.Engine) -> None:
-    """Those of this process."""
-    assert set((await reader.health()).values()) == {"not set up"}
+    """Those that this engine has set up."""
+    assert (await engine.health()).resources == {}
     await in_time((await engine.start(reader, [])).result())
-    assert await reader.health() == {"pool": "healthy", "cache": "healthy", "unused": "not set up"}
+    well = {"resources.reader.pool": "healthy", "resources.reader.cache": "healthy"}
+    assert await engine.health() == outlive.Health(store="healthy", worker="healthy", resources=well)
+    assert (await engine.health()).is_ready
     stage.values["trouble"] = True
-    assert (await reader.health())["pool"] == "unhealthy: ConnectionError: no server any more"
+    health = await engine.health()
+    assert health.resources["resources.reader.pool"] == "unhealthy: ConnectionError: no server any more"
+    assert not health.is_ready
     stage.values["trouble"] = False
 
 
@@ -398,7 +400,9 @@ async def test_an_engine_does_not_wait_for_ever_for_a_teardown(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged as one that failed."""
-    monkeypatch.setattr(resources, "CLOSING_SECONDS", 0)
+    monkeypatch.setattr(live_resources, "CLOSING_SECONDS", 0)
     async with asyncio.timeout(10), place.engine() as engine:
         await in_time((await engine.start(hanging)).result())
-    assert "teardown failed: resource pool" in caplog.messages
+    assert any(
+        message.startswith("teardown failed: resource resources.hanging.pool: it took") for message in caplog.messages
+    )

@@ -6,6 +6,7 @@ need, so a wrong use that is no longer found fails the check, as does a right us
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, assert_type
@@ -31,6 +32,49 @@ class RefundForm:
 # -- Names -------------------------------------------------------------------------------------------------------------
 
 misspelt = outlive.worklfow  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+# -- Resources ---------------------------------------------------------------------------------------------------------
+
+
+class Pool: ...
+
+
+def ping(pool: Pool) -> None: ...
+
+
+@outlive.resource
+async def pool() -> AsyncIterator[Pool]:
+    yield Pool()
+
+
+@outlive.resource(health=ping)
+async def client(db: Pool = outlive.use(pool)) -> int:
+    return 1
+
+
+@outlive.resource
+def plain_text() -> str:
+    return ""
+
+
+assert_type(pool, outlive.Resource[Pool])
+assert_type(client, outlive.Resource[int])
+assert_type(plain_text, outlive.Resource[str])
+
+
+@outlive.step
+async def save(order: Order, db: Pool = outlive.use(pool)) -> str:
+    return order.id
+
+
+@outlive.step
+async def save_wrongly(order: Order, db: Pool = outlive.use(client)) -> None: ...  # type: ignore[assignment]  # pyright: ignore[reportArgumentType]
+
+
+async def use_resources(order: Order) -> None:
+    assert_type(await save(order), str)
+    await save(order, db=Pool())
 
 
 # -- Undoing a step ----------------------------------------------------------------------------------------------------

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from outlive._define.live_resources import LiveResources, plain_resources_for
+from outlive._define.resources import call, missing_in
 from outlive._replay.command import StepSpec
 from outlive._replay.saga import Booking, Saga, find_saga
 from outlive.telemetry import log
@@ -36,29 +39,32 @@ def plain_saga(step: str) -> PlainSaga | None:
     return saga if isinstance(saga, PlainSaga) else None
 
 
-async def call_plainly(step: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the function of a step returns here and now, with the resources that it wants."""
-    given = {} if step.resources is None else await step.resources()
-    returned = step.fn(*args, **kwargs, **given)
-    return await returned if inspect.isawaitable(returned) else returned
+def call_plainly(step: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the function of a step returns here and now; its caller gives the resources, or a machine around it."""
+    wanted = step.resources
+    if wanted is None or not (missing := missing_in(wanted, step.fn, args, kwargs)):
+        return step.fn(*args, **kwargs)
+    return _call_with(plain_resources_for(step.name, missing), step, args, kwargs)
+
+
+async def _call_with(live: LiveResources, step: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return await call(partial(step.fn, **await live.get(step.resources)), *args, **kwargs)
 
 
 def call_booked(saga: PlainSaga, step: StepSpec, undo: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the plain function of a step; it is undone if the saga fails."""
-    if step.is_async or step.resources is not None:
-        return _await_booked(saga, step, undo, args, kwargs)
-    result = step.fn(*args, **kwargs)
-    saga.book(step.name, undo).complete(result)
-    return result
+    returned = call_plainly(step, args, kwargs)
+    if inspect.isawaitable(returned):
+        return _await_booked(saga, step, undo, returned)
+    saga.book(step.name, undo).complete(returned)
+    return returned
 
 
-async def _await_booked(
-    saga: PlainSaga, step: StepSpec, undo: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+async def _await_booked(saga: PlainSaga, step: StepSpec, undo: StepSpec, returned: Awaitable[Any]) -> Any:
     task = asyncio.current_task()
     if task is not None:
         saga.tasks.add(task)
-    result = await call_plainly(step, args, kwargs)
+    result = await returned
     saga.book(step.name, undo).complete(result)
     return result
 
@@ -101,7 +107,7 @@ def _tasks_in(saga: Saga) -> list[asyncio.Task[Any]]:
 
 async def _undo(booking: Booking, error: BaseException) -> None:
     try:
-        await call_plainly(booking.undo, booking.args, booking.kwargs)
+        await call(call_plainly, booking.undo, booking.args, booking.kwargs)
     except Exception as failed:  # The user's code may raise anything; the others must be undone all the same.
         log.exception("undo failed: %s of %s", booking.undo.name, booking.name)
         error.add_note(f"undo failed: {booking.undo.name} of {booking.name}: {type(failed).__qualname__}: {failed}")

@@ -1,146 +1,241 @@
-"""Resources: what the handlers of a machine share in one process, such as a pool of connections.
+"""Resources: what the steps of one worker share and no journal can hold, such as a pool of connections.
 
-A handler names what it wants by keyword-only parameters (`async def ship(data, *, db)`). A resource is set up when it
-is wanted for the first time, once per event loop, and handlers that want it meanwhile wait. It is torn down when the
-last engine on that loop has stopped, those set up last first; a set-up that is still under way then is cancelled. It is
-nothing of a run: no journal knows it, and workflow code and routers, which run again in every replay, cannot have it.
+A step takes a resource by a parameter: `db=outlive.use(pool)` anywhere, or, in a machine that has declared the name, a
+keyword-only parameter without a default (`async def ship(data, *, db)`). A resource is nothing of a run: workflow code
+and routers, which run again in every replay, cannot have one. What is set up, and when, is in `live_resources`.
 """
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import functools
 import inspect
-import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
 
-from outlive._tasks import own_task
-from outlive.errors import DefinitionError, MachineError
-from outlive.telemetry import log
+from outlive._model import given
+from outlive.errors import ArgumentTypeError, DefinitionError, MachineError
+
+if TYPE_CHECKING:
+    from contextlib import _AsyncGeneratorContextManager, _GeneratorContextManager
 
 Function = Callable[..., Any]
+T = TypeVar("T")
 
-CLOSING_SECONDS = 30.0
-"""How long an engine that stops waits for one teardown, and for set-ups that it has cancelled."""
+
+class Resource(Generic[T]):
+    """How one resource comes and goes; made by `outlive.resource`, and given to steps by `outlive.use`."""
+
+    def __init__(
+        self,
+        name: str,
+        setup: Function,
+        teardown: Function | None = None,
+        health: Function | None = None,
+        *,
+        wanted: Wanted | None = None,
+    ) -> None:
+        self.name = name
+        self.setup = setup
+        self.wanted = wanted
+        """The resources that its set-up takes."""
+        self.health = health
+        self._teardown = teardown
+
+    def __repr__(self) -> str:
+        return f"<resource {self.name}>"
+
+    @contextlib.asynccontextmanager
+    async def open(self, wanted: Mapping[str, Any]) -> AsyncIterator[T]:
+        """Set it up; tear it down on leaving the block."""
+        made = self.setup(**wanted)
+        if isinstance(made, contextlib._AsyncGeneratorContextManager):
+            async with made as value:
+                yield value
+        elif isinstance(made, contextlib._GeneratorContextManager):
+            with made as value:
+                yield value
+        else:
+            value = await made if inspect.isawaitable(made) else made
+            try:
+                yield value
+            finally:
+                if self._teardown is not None:
+                    await call(self._teardown, value)
+
+    async def check(self, value: T) -> str:
+        """How it is, in words: "healthy", or what its `health` has to say."""
+        try:
+            said = None if self.health is None else await call(self.health, value)
+        except Exception as error:  # That is what it is asked for.
+            return f"unhealthy: {type(error).__qualname__}: {error}"
+        return "healthy" if said in (None, True) else f"unhealthy: {said}"
+
+
+class _ResourceDecorator(Protocol):
+    """What `outlive.resource` makes of a function, for type checkers."""
+
+    @overload
+    def __call__(self, fn: Callable[..., _AsyncGeneratorContextManager[T]], /) -> Resource[T]: ...
+    @overload
+    def __call__(self, fn: Callable[..., _GeneratorContextManager[T]], /) -> Resource[T]: ...
+    @overload
+    def __call__(self, fn: Callable[..., AsyncIterator[T]], /) -> Resource[T]: ...
+    @overload
+    def __call__(self, fn: Callable[..., Iterator[T]], /) -> Resource[T]: ...
+    @overload
+    def __call__(self, fn: Callable[..., Awaitable[T]], /) -> Resource[T]: ...
+    @overload
+    def __call__(self, fn: Callable[..., T], /) -> Resource[T]: ...
+
+
+@overload
+def resource(fn: Callable[..., _AsyncGeneratorContextManager[T]], /) -> Resource[T]: ...
+@overload
+def resource(fn: Callable[..., _GeneratorContextManager[T]], /) -> Resource[T]: ...
+@overload
+def resource(fn: Callable[..., AsyncIterator[T]], /) -> Resource[T]: ...
+@overload
+def resource(fn: Callable[..., Iterator[T]], /) -> Resource[T]: ...
+@overload
+def resource(fn: Callable[..., Awaitable[T]], /) -> Resource[T]: ...
+@overload
+def resource(fn: Callable[..., T], /) -> Resource[T]: ...
+@overload
+def resource(*, name: str | None = None, health: Callable[[Any], Any] | None = None) -> _ResourceDecorator: ...
+
+
+def resource(
+    fn: Function | None = None, /, *, name: str | None = None, health: Callable[[Any], Any] | None = None
+) -> Any:
+    """Make a function a resource: what it yields or returns is shared by the steps of one worker that use it.
+
+    Set up when a step uses it for the first time, once per engine, and torn down when the engine stops, the newest
+    first. A generator, async or not, is torn down by what it does after its `yield`; so is a function below
+    `contextlib.asynccontextmanager`. What any other function returns is used as it is. Its parameters may use other
+    resources.
+
+    Args:
+        name: for people; the function's name unless given.
+        health: given the resource, raises or says what is wrong; for `engine.health()`.
+    """
+
+    def define(fn: Function) -> Resource[Any]:
+        if not callable(fn):
+            raise ArgumentTypeError("@outlive.resource", "fn", fn, "give a function, best an `async def` that yields")
+        own_name = getattr(fn, "__qualname__", repr(fn)) if name is None else given.label("@outlive.resource", name)
+        where = f"resource {own_name}"
+        if health is not None:
+            given.function(where, "health", health, like="ping")
+            count_taken(f"health of {where}", health, 1)
+        uses = uses_of(where, fn)
+        count_taken(f"setup of {where}", fn, 0, may_use=True)
+        if inspect.isasyncgenfunction(fn):
+            fn = contextlib.asynccontextmanager(fn)
+        elif inspect.isgeneratorfunction(fn):
+            fn = contextlib.contextmanager(fn)
+        return Resource(own_name, fn, health=health, wanted=wanted_in(uses))
+
+    return define if fn is None else define(fn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The default of a parameter that takes a resource."""
+
+    resource: Resource[Any]
+
+
+def use(resource: Resource[T]) -> T:
+    """The default of a parameter of a step that is to be given a resource: `db: Pool = outlive.use(pool)`.
+
+    The parameter is no argument of the call in a workflow. A test that calls the step as a plain function gives it.
+    """
+    wanted = given.instance("outlive.use", "resource", resource, Resource, like="a function below @outlive.resource")
+    return cast("T", _Use(wanted))
+
+
+# -- What functions want -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The resources that a function wants: got by the code that calls it as a step, before the call begins."""
+    """The resources that a function takes by keyword: got by the code that calls it, before the call begins."""
 
     names: tuple[str, ...]
-    get: Callable[[], Awaitable[dict[str, Any]]]
-    """All of them, by name, set up now if they are not."""
+    resolve: Callable[[], Mapping[str, Resource[Any]]]
+    """All of them, by the name of the parameter."""
 
 
-class Resource:
-    """How one resource comes and goes."""
-
-    def __init__(self, name: str, setup: Function, teardown: Function | None, health: Function | None) -> None:
-        self.name = name
-        self.setup = setup
-        self.teardown = teardown
-        self.health = health
+def wanted_in(uses: Mapping[str, Resource[Any]]) -> Wanted | None:
+    """What a function wants that uses these; None if it uses none."""
+    return Wanted(tuple(uses), lambda: uses) if uses else None
 
 
-class LoopResources:
-    """What is set up on one event loop, in this order."""
+def uses_of(where: str, fn: Function) -> dict[str, Resource[Any]]:
+    """The resources that the parameters of a function use.
 
-    def __init__(self) -> None:
-        self.engines = 0
-        self._ready: dict[Resource, asyncio.Future[Any]] = {}
-        self._order: list[tuple[Resource, Any]] = []
-
-    async def get(self, resource: Resource, set_up: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """The resource, set up now if it is wanted for the first time; all who ask meanwhile get the same."""
-        ready = self._ready.get(resource)
-        if ready is None:
-            # A task of its own: a handler that is cancelled must not take the set-up of the others with it, and none of
-            # them is the current step of what all of them share.
-            ready = self._ready[resource] = own_task(self._set_up(resource, set_up), name="outlive-resource")
-            ready.add_done_callback(functools.partial(self._forget_failed, resource))
-        return await asyncio.shield(ready)
-
-    def _forget_failed(self, resource: Resource, ready: asyncio.Future[Any]) -> None:
-        """The next attempt of a handler tries again, whatever the set-up died of."""
-        is_failed = ready.cancelled() or ready.exception() is not None
-        if is_failed and self._ready.get(resource) is ready:
-            del self._ready[resource]
-
-    async def _set_up(self, resource: Resource, set_up: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        value = await set_up()
-        self._order.append((resource, value))
-        return value
-
-    def find(self, resource: Resource) -> list[Any]:
-        """The resource alone if it is set up, else nothing."""
-        return [value for known, value in self._order if known is resource][:1]
-
-    async def close(self) -> None:
-        """Tear everything down, last first; what fails or hangs does not keep the others from it."""
-        await self._stop_set_ups()
-        self._ready.clear()
-        while self._order:
-            resource, value = self._order.pop()
-            if resource.teardown is not None:
-                try:
-                    await _tear_down(resource.teardown, value)
-                except Exception:  # The user's code may raise anything.
-                    log.exception("teardown failed: resource %s", resource.name)
-
-    async def _stop_set_ups(self) -> None:
-        """Cancel the set-ups under way; one that comes to its end all the same is torn down with the others."""
-        under_way = {resource: ready for resource, ready in self._ready.items() if not ready.done()}
-        for ready in under_way.values():
-            ready.cancel()
-        if under_way:
-            await asyncio.wait(under_way.values(), timeout=CLOSING_SECONDS)
-        for resource, ready in under_way.items():
-            if not ready.done():
-                log.error("set-up does not end: resource %s", resource.name)
+    Raises:
+        DefinitionError: a parameter that is given by position comes behind one of them.
+    """
+    uses: dict[str, Resource[Any]] = {}
+    for parameter in _parameters(fn):
+        if isinstance(parameter.default, _Use):
+            uses[parameter.name] = parameter.default.resource
+        elif uses and parameter.kind in (*BY_POSITION, parameter.VAR_POSITIONAL):
+            last = [*uses][-1]
+            raise DefinitionError(
+                f"{where}: its parameter {parameter.name!r} comes behind {last!r}, which takes a resource; make "
+                f"{last!r} the last one"
+            )
+    return uses
 
 
-_BY_LOOP: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopResources] = weakref.WeakKeyDictionary()
+def refuse_uses(where: str, fn: Function) -> None:
+    """Refuse resources for code that is run again in every replay.
+
+    Raises:
+        DefinitionError: a parameter uses one.
+    """
+    for name in uses_of(where, fn):
+        raise DefinitionError(
+            f"{where}: its parameter {name!r} takes a resource, and a workflow runs again in every replay: use the "
+            f"resource in a step, and call that"
+        )
 
 
-def _here() -> LoopResources:
-    """That of the running loop."""
-    loop = asyncio.get_running_loop()
-    if loop not in _BY_LOOP:
-        _BY_LOOP[loop] = LoopResources()
-    return _BY_LOOP[loop]
-
-
-def enter_engine() -> None:
-    """An engine begins to run steps on this loop."""
-    _here().engines += 1
-
-
-async def leave_engine() -> None:
-    """It has stopped; the last one tears everything down."""
-    own = _here()
-    own.engines -= 1
-    if not own.engines:
-        await own.close()
+def missing_in(
+    wanted: Wanted, fn: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Resource[Any]]:
+    """The resources that a function wants and these arguments do not give."""
+    given = inspect.signature(fn).bind_partial(*args, **kwargs).arguments
+    return {name: resource for name, resource in wanted.resolve().items() if name not in given}
 
 
 class Resources:
-    """The resources of one machine."""
+    """The resources that one machine has declared by name, for the keyword-only parameters of its handlers."""
 
     def __init__(self, machine: str) -> None:
         self._machine = machine
-        self._known: dict[str, Resource] = {}
+        self._known: dict[str, Resource[Any]] = {}
         self._wanted: dict[str, str] = {}
 
-    def add(self, resource: Resource) -> None:
+    def add(
+        self, name: str, setup: Function | Resource[Any], teardown: Function | None, health: Function | None
+    ) -> Resource[Any]:
         """Declare one; the same name again replaces it."""
-        count_taken(f"setup of resource {resource.name}", resource.setup, 0, wanted=self.wanted_by(resource.setup))
-        for fn in (resource.teardown, resource.health):
-            if fn is not None:
-                count_taken(f"resource {resource.name}", fn, 1)
-        self._known[resource.name] = resource
+        if isinstance(setup, Resource):
+            made = setup
+        else:
+            wanted = self.wanted_by(setup)
+            count_taken(f"setup of resource {name}", setup, 0, may_use=True, wanted=wanted)
+            for fn in (teardown, health):
+                if fn is not None:
+                    count_taken(f"resource {name}", fn, 1)
+            made = Resource(f"{self._machine}.{name}", setup, teardown, health, wanted=wanted)
+        self._known[name] = made
+        return made
 
     def problems(self) -> list[str]:
         """What handlers want and no resource is declared for, and what would wait for itself."""
@@ -152,11 +247,11 @@ class Resources:
         ]
 
     def _circle(self, name: str) -> list[str]:
-        """The way from a resource over what its setup wants back to it, if there is one."""
+        """The way from a resource over what its setup wants by name back to it, if there is one."""
         ways, seen = [[name]], set[str]()
         while ways:
             way = ways.pop()
-            for wanted in wanted_by(self._known[way[-1]].setup):
+            for wanted in _names_asked(self._known[way[-1]].setup):
                 if wanted == name:
                     return [*way, name]
                 if wanted in self._known and wanted not in seen:
@@ -164,92 +259,80 @@ class Resources:
                     ways.append([*way, wanted])
         return []
 
-    async def health(self) -> dict[str, str]:
-        """How each resource is on this loop."""
-        return {name: await self._health_of(resource) for name, resource in self._known.items()}
-
-    async def _health_of(self, resource: Resource) -> str:
-        found = _here().find(resource)
-        if not found:
-            return "not set up"
-        if resource.health is None:
-            return "healthy"
-        try:
-            said = await _call(resource.health, *found)
-        except Exception as error:  # That is what it is asked for.
-            return f"unhealthy: {type(error).__qualname__}: {error}"
-        return "healthy" if said in (None, True) else f"unhealthy: {said}"
-
     def wanted_by(self, *fns: Function) -> Wanted | None:
-        """The resources that functions want; None if they want none."""
-        names = {name: fn for fn in fns for name in wanted_by(fn)}
-        if not names:
-            return None
-        self._wanted |= {name: fn.__qualname__ for name, fn in names.items()}
-        return Wanted(tuple(names), functools.partial(self.get, tuple(names)))
+        """The resources that functions want, used or by name; None if they want none."""
+        uses: dict[str, Resource[Any]] = {}
+        for fn in fns:
+            for name, used in uses_of(fn.__qualname__, fn).items():
+                if uses.setdefault(name, used) is not used:
+                    raise DefinitionError(
+                        f"{fn.__qualname__} uses {used.name} as {name!r}, and another function of the same state uses "
+                        f"{uses[name].name} so; give one of the parameters another name"
+                    )
+        asked = {name: fn for fn in fns for name in _names_asked(fn)}
+        if not asked:
+            return wanted_in(uses)
+        self._wanted |= {name: fn.__qualname__ for name, fn in asked.items()}
+        return Wanted((*uses, *asked), functools.partial(self._resolve, uses, tuple(asked)))
 
-    async def get(self, names: Sequence[str]) -> dict[str, Any]:
-        """Resources by name; one that is not set up on this loop is set up now."""
+    def _resolve(self, uses: dict[str, Resource[Any]], names: Sequence[str]) -> dict[str, Resource[Any]]:
         if not self._known.keys() >= {*names}:
             raise MachineError(self._machine, self.problems())
-        found = {}
-        for name in names:
-            resource = self._known[name]
-            found[name] = await _here().get(resource, functools.partial(self._set_up, resource))
-        return found
-
-    async def _set_up(self, resource: Resource) -> Any:
-        return await _call(functools.partial(resource.setup, **await self.get(wanted_by(resource.setup))))
+        return uses | {name: self._known[name] for name in names}
 
 
-def wanted_by(fn: Function) -> list[str]:
-    """The names of the resources that a function wants."""
+BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _parameters(fn: Function) -> list[inspect.Parameter]:
     try:
-        parameters = inspect.signature(fn).parameters.values()
+        return [*inspect.signature(fn).parameters.values()]
     except ValueError:  # Something like `dict`, which says nothing of itself.
         return []
-    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
 
 
-def count_taken(name: str, fn: Function, given: int, *, wanted: Wanted | None = None) -> int:
+def _names_asked(fn: Function) -> list[str]:
+    """The resources that a function of a machine asks for by name."""
+    return [each.name for each in _parameters(fn) if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+
+
+def only_wanted(fn: Function, resources: Mapping[str, Any]) -> Function:
+    """The function with those of the resources that it wants."""
+    names = [*_names_asked(fn), *uses_of(fn.__qualname__, fn)]
+    return functools.partial(fn, **{name: resources[name] for name in names}) if names else fn
+
+
+def count_taken(name: str, fn: Function, given: int, *, wanted: Wanted | None = None, may_use: bool = False) -> int:
     """How many of the arguments that we give a function takes, besides the resources that it wants.
 
     Raises:
         DefinitionError: it wants more.
     """
+    taken = needed = 0
+    known = () if wanted is None else wanted.names
     try:
         signature = inspect.signature(fn)
     except ValueError:  # Something like `dict`, which says nothing of itself.
         return given
-    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    taken = needed = 0
     for parameter in signature.parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            taken = given
-        elif parameter.kind in by_position:
-            taken += 1
-            needed += parameter.default is parameter.empty
-        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty and wanted is None:
+        is_use = isinstance(parameter.default, _Use)
+        asks = is_use or (parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty)
+        if asks and parameter.name not in known and not (is_use and may_use):
             raise DefinitionError(
                 f"{name}: {fn.__qualname__}{signature} asks for {parameter.name!r}, and only steps are given "
                 "resources: ask in the handler of a state that is a step, or in a branch, an item or an undo"
             )
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            taken = given
+        elif parameter.kind in BY_POSITION and not is_use:
+            taken += 1
+            needed += parameter.default is parameter.empty
     if needed > given:
         raise DefinitionError(f"{name}: {fn.__qualname__}{signature} wants more than the {given} it is given")
     return min(taken, given)
 
 
-async def _tear_down(teardown: Function, value: Any) -> None:
-    closing = own_task(_call(teardown, value), name="outlive-resource")
-    try:
-        await asyncio.wait([closing], timeout=CLOSING_SECONDS)
-    finally:
-        closing.cancel()
-    if not closing.done():
-        raise TimeoutError(f"it took longer than {CLOSING_SECONDS:g} s")
-    closing.result()
-
-
-async def _call(fn: Function, *args: Any) -> Any:
-    returned = fn(*args)
+async def call(fn: Function, *args: Any, **kwargs: Any) -> Any:
+    """What a function returns, be it async or not."""
+    returned = fn(*args, **kwargs)
     return await returned if inspect.isawaitable(returned) else returned

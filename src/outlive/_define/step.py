@@ -28,6 +28,7 @@ import msgspec
 
 from outlive._define.plain import call_booked, call_plainly, plain_saga
 from outlive._define.registry import REGISTRY, check_function
+from outlive._define.resources import uses_of, wanted_in
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored
 from outlive._model import Retry, given
@@ -76,7 +77,7 @@ class Step(Generic[P, R]):
             if self._options.undo is not None and (saga := plain_saga(self.name)) is not None:
                 return call_booked(saga, self.spec, self._options.undo, args, kwargs)  # type: ignore[no-any-return]
             if self.spec.resources is not None:
-                return call_plainly(self.spec, args, kwargs)
+                return call_plainly(self.spec, args, kwargs)  # type: ignore[no-any-return]
             return self.spec.fn(*args, **kwargs)  # type: ignore[no-any-return]
         return run_step(execution, self.spec, self._options, args, kwargs)
 
@@ -195,6 +196,12 @@ def step(
         own_name = check_function("step", fn, name)
         where = f"step {own_name}"
         kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)
+        uses = uses_of(where, fn)
+        if uses and process:
+            raise DefinitionError(
+                f"{where}: its parameter {next(iter(uses))!r} takes a resource, and process=True runs it in a process "
+                f"of its own, which has none; leave process=True out, or open what it needs inside the function"
+            )
         policy = check_retry(where, retry)
         classes = given.exceptions(where, "raises", raises)
         seconds = given.some_seconds(where, "timeout", timeout)
@@ -204,11 +211,12 @@ def step(
         spec = StepSpec(
             name=own_name,
             fn=fn,
-            signature=Signature(fn, own_name, skip=kind is StepKind.TRANSACTION),
+            signature=Signature(fn, own_name, skip=kind is StepKind.TRANSACTION, without=uses),
             is_async=inspect.iscoroutinefunction(fn),
             options=options,
             registered=(*classes, *(policy.on if policy else ())),
             kind=kind,
+            resources=wanted_in(uses),
         )
         REGISTRY.add_step(spec)
         return Step(spec, options)

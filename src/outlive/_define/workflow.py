@@ -11,6 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar, TypeV
 import msgspec
 
 from outlive._define.registry import REGISTRY, check_function
+from outlive._define.resources import refuse_uses
 from outlive._journal.arguments import Signature
 from outlive._journal.form import FormType, form_type
 from outlive._journal.value import ValueCodec, codec_for
@@ -193,6 +194,7 @@ def workflow(
         if not inspect.iscoroutinefunction(fn):
             wanted = f"a workflow must be an async function; use `async def {fn.__name__}`"
             raise ArgumentTypeError(f"@outlive.workflow {own_name}", "fn", fn, wanted)
+        refuse_uses(where, fn)
         spec = WorkflowSpec(
             name=own_name,
             version=given.whole(where, "version", version),

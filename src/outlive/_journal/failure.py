@@ -22,6 +22,7 @@ from outlive.errors import (
     CircuitOpenError,
     ProcessDiedError,
     RateLimitedError,
+    ResourceError,
     StepFailed,
     StepInterrupted,
     StepSkipped,
@@ -216,5 +217,6 @@ OWN_ERRORS: tuple[type[BaseException], ...] = (
     UnserialisableError,
     CircuitOpenError,
     RateLimitedError,
+    ResourceError,
 )
 """Errors of ours that reach a workflow as themselves."""

@@ -8,7 +8,6 @@ they may join the transaction of the event that caused them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -79,8 +78,9 @@ class StepSpec(msgspec.Struct, frozen=True):
     """Exception classes that reach the workflow as themselves."""
     kind: StepKind | None = None
     """None for a plain step, which the executor sees at one look."""
-    resources: Callable[[], Awaitable[dict[str, Any]]] | None = None
-    """Gets what the function is given by keyword and no journal knows; awaited first, before the call begins."""
+    resources: Any = None
+    """What the function is given by keyword and no journal knows (`_define.resources.Wanted`), or None; the code that
+    calls it gets that first, before the call begins."""
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from outlive._define.in_run import Verbs
+from outlive._define.live_resources import LiveResources
 from outlive._define.registry import Registry
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Retry
@@ -22,6 +23,7 @@ class Environment(NamedTuple):
     recovery: Recovery
     packer: Packer
     registry: Registry
+    resources: LiveResources
     engine: Verbs | None = None
     """The engine itself, for its steps."""
     retry: Retry | None = None

@@ -16,6 +16,7 @@ from outlive.errors import (
     InboxFullError,
     OutliveError,
     ProcessDiedError,
+    ResourceError,
     StepTimeoutError,
     StoreUnavailableError,
     TransactionOverError,
@@ -54,6 +55,8 @@ def is_retryable(error: BaseException, on: tuple[type[BaseException], ...]) -> b
     """Whether another attempt may help, by a policy that names the classes for which it may."""
     if isinstance(error, StepRaised):
         return error.is_retryable(on)
+    while isinstance(error, ResourceError) and error.__cause__ is not None:
+        error = error.__cause__
     return isinstance(error, on) and not is_final(error)
 
 

@@ -11,16 +11,17 @@ import asyncio
 import builtins
 import os
 import socket
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Never, Self, TypeVar, TypeVarTuple
 
 from msgspec import UNSET
 
 from outlive._define.in_run import CURRENT_STEP
+from outlive._define.live_resources import LiveResources, check_given
 from outlive._define.map import Tolerance
 from outlive._define.registry import REGISTRY, Registry
-from outlive._define.resources import enter_engine, leave_engine
+from outlive._define.resources import Resource
 from outlive._define.workflow import Startable, refuse_unknown
 from outlive._journal.event import AnyEvent
 from outlive._journal.packing import Packer, PayloadCodec
@@ -48,6 +49,7 @@ from outlive.client.recovery import Incomplete
 from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
+from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
@@ -91,6 +93,7 @@ class Engine:
         retry: for steps that this engine runs and that have no `retry` of their own, in workflows that have none.
         recovery: which runs of lost workers this one takes over, how fast, and which of them go on; see `Recovery`.
         codecs: compress or encrypt payloads, in this order.
+        resources: what takes the place of resources: a value, which is used as it is, or another resource.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
         exit_when_stalled: whether the process ends, with code 70, when its event loop has stood still for as long as a
@@ -111,6 +114,7 @@ class Engine:
         retry: Retry | None = None,
         recovery: Recovery | None = None,
         codecs: Sequence[PayloadCodec] = (),
+        resources: Mapping[Resource[Any], Any] | None = None,
         redact: Sequence[str] = (),
         tune: bool = True,
         exit_when_stalled: bool = False,
@@ -132,6 +136,7 @@ class Engine:
         self._registry = registry or REGISTRY
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
+        self._resources = LiveResources(check_given(resources))
         self._redaction = Redaction(redact)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._leases_on = leases_for(lease, clock=self._clock)
@@ -191,7 +196,6 @@ class Engine:
                     tune_interpreter()
                 self._leases = self._leases_on(self._store)
                 await self._leases.open()
-                enter_engine()
                 self._sessions = self._new_sessions(self._leases)
                 await self._sessions.start()
                 self._store.watch(self._sessions.ring)
@@ -233,7 +237,7 @@ class Engine:
     async def _close(self, client: Client | None) -> None:
         if self._sessions is not None:
             self._sessions = None
-            await leave_engine()
+            await self._resources.close()
         if self._waiters is not None:
             self._waiters.close()
         if self._committer is not None:
@@ -261,6 +265,7 @@ class Engine:
             self._recovery,
             self._packer,
             self._registry,
+            self._resources,
             engine=self,
             retry=self._retry,
         )
@@ -485,6 +490,15 @@ class Engine:
             RunNotFoundError, RunNotParkedError, RunFinishedError, UnserialisableError, InboxFullError.
         """
         await self._verbs.skip_step(run_id, call, result=result)
+
+    async def health(self) -> Health:
+        """Whether this engine is ready: its store answers, its worker holds its lease, its resources are well."""
+        store, worker = self._verbs.access.store, self._sessions
+        return Health(
+            store=await health_of(store),
+            worker=None if worker is None else worker.health,
+            resources=await self._resources.health(),
+        )
 
     async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
         """The journal of the tree that a run belongs to, verified.

@@ -30,6 +30,7 @@ from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle
 from outlive.client.starting import OnConflict
+from outlive.engine.health import Health
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
 
 P = ParamSpec("P")
@@ -226,6 +227,9 @@ class SyncEngine(Blocking):
         reject = approve
 
         def approvals(self, run_id: str) -> list[ApprovalEntry]:
+            """See `Engine`."""
+
+        def health(self) -> Health:
             """See `Engine`."""
 
         signal = _Verb(Client.signal)

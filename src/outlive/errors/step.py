@@ -150,6 +150,17 @@ class ProcessDiedError(OutliveError):
         )
 
 
+class ResourceError(OutliveError):
+    """A step was not called: a resource that it uses could not be set up, or there is no engine that could do it.
+
+    What the set-up raised is its cause, and decides whether the retry policy of the step allows another attempt.
+    """
+
+    def __init__(self, resource: str, reason: str) -> None:
+        self.resource, self.reason = resource, reason
+        super().__init__(f"resource {resource} {reason}")
+
+
 class CircuitOpenError(OutliveError):
     """A step was not called: its breaker is open, and says so at once (`when_open="fail"`)."""
 

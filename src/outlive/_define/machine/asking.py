@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from outlive._define.plain import call_plainly, plain_saga
+from outlive._define.resources import call
 from outlive._define.step import UnstorableResultError
 from outlive._journal.value import Stored, ValueCodec
 from outlive._replay.ask import current_execution, read_or_park, run_step
@@ -24,7 +25,7 @@ async def ask(spec: StepSpec, *pieces: msgspec.Raw | bytes) -> Any:
     saga = None if undo is None else plain_saga(spec.name)
     values, _ = spec.signature.decode(spec.signature.encode(pieces, {}))
     try:
-        result = await call_plainly(spec, tuple(values), {})
+        result = await call(call_plainly, spec, tuple(values), {})
     except UnstorableResultError as error:
         if saga is not None and undo is not None and error.given is not None:
             saga.book(spec.name, undo).complete(*error.given)

@@ -139,7 +139,7 @@ def _item_step(
             signature=Signature(process, name, without=() if wanted is None else wanted.names),
             is_async=inspect.iscoroutinefunction(process),
             options=StepOptions(),
-            resources=None if wanted is None else wanted.get,
+            resources=wanted,
         )
         item = Step(spec, spec.options)
     if not item.spec.signature.takes_one:

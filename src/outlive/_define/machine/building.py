@@ -101,7 +101,7 @@ class StateBuilder:
             ),
             registered=(*given.exceptions(name, "raises", raises), *(policy.on if policy else ())),
             kind=kind,
-            resources=None if wanted is None else wanted.get,
+            resources=wanted,
         )
 
     def undo(self, undo: Step[..., Any] | Function) -> StepSpec:

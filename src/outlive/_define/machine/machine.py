@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
+from outlive._define.live_resources import plain_resources
 from outlive._define.machine.batch import BatchState
 from outlive._define.machine.building import Function, StateBuilder, check_states
 from outlive._define.machine.checks import check_definition, is_same, problems_of
@@ -167,7 +168,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         self.validate()
         signature = self.spec.signature
         given, _ = signature.decode(signature.encode(args, kwargs))
-        ended: StateResult = await self.spec.fn(*given)
+        async with plain_resources():
+            ended: StateResult = await self.spec.fn(*given)
         result: MachineResult[S, D] = signature.result.decode(signature.result.encode(ended, ""), "")
         return result
 
@@ -420,20 +422,26 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
     def resource(
         self,
         name: str,
-        setup: Callable[..., Any],
+        setup: Callable[..., Any] | Resource[Any],
         teardown: Callable[[Any], Any] | None = None,
         health: Callable[[Any], Any] | None = None,
-    ) -> None:
-        """Something that the handlers of a process share; they ask for it by a keyword-only parameter of this name.
+    ) -> Resource[Any]:
+        """Something that the handlers of a worker share; they ask for it by a keyword-only parameter of this name.
 
         Args:
             name: of the parameter.
-            setup: makes it when it is wanted for the first time; may want other resources in the same way.
-            teardown: given it, when the last engine of the process has stopped.
-            health: given it, raises or says what is wrong; for `health()`.
+            setup: makes it when it is wanted for the first time; may want other resources in the same way. Or an
+                `outlive.resource`, which has all of it.
+            teardown: given it, when the engine stops.
+            health: given it, raises or says what is wrong; for `engine.health()`.
+
+        Returns:
+            The resource, for `Engine(resources={...})`.
         """
-        self._resources.add(Resource(_parameter(f"{self._plan.name}.resource", name), setup, teardown, health))
+        where = f"{self._plan.name}.resource"
+        made = self._resources.add(_parameter(where, name), setup, teardown, health)
         self._is_checked = False
+        return made
 
     def observe(self, observer: Observer) -> None:
         """Have the hooks of an observer called for the runs of this machine, in processes that have said so before
@@ -469,10 +477,6 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             if problems:
                 raise MachineError(self.name, problems)
             self._is_checked = True
-
-    async def health(self) -> dict[str, str]:
-        """How the resources of this process are: "healthy", "not set up", or "unhealthy: ..."."""
-        return await self._resources.health()
 
     def diagram(self, form: Literal["mermaid", "svg"] = "mermaid") -> str:
         """The machine as a picture: the text of a Mermaid state diagram, or an SVG image.

@@ -16,7 +16,6 @@ import contextlib
 import enum
 import inspect
 from collections.abc import AsyncGenerator
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -29,7 +28,7 @@ from outlive._define.machine.building import Function, StateBuilder, Targets, cu
 from outlive._define.machine.kinds import Kind
 from outlive._define.machine.snapshots import MachineSnapshots
 from outlive._define.machine.wire import NULL, StateResult
-from outlive._define.resources import Wanted, count_taken, wanted_by
+from outlive._define.resources import Wanted, count_taken, only_wanted
 from outlive._journal.value import StructCodec, ValueCodec
 from outlive._replay.ask import current_execution, this_execution
 from outlive._replay.call import StepCall
@@ -123,7 +122,7 @@ class Window:
 
     async def run(self, data: Any, position: StreamCursor | None, **resources: Any) -> StateResult:
         """Read, process, flush; each with the resources that it wants."""
-        source_fn, process, flush = (_given(fn, resources) for fn in (self._source, self._process, self._flush))
+        source_fn, process, flush = (only_wanted(fn, resources) for fn in (self._source, self._process, self._flush))
         position, outputs = position or StreamCursor(), list[Any]()
         cursor = self._cursor.decode(position.at, f"cursor of {self._name}")
         step = None if CURRENT_STEP.get(None) is None else current_step()
@@ -196,11 +195,6 @@ class Window:
                 raise
             return bad + 1
         return 0
-
-
-def _given(fn: Function, resources: dict[str, Any]) -> Function:
-    """The function with those resources that it wants."""
-    return partial(fn, **{name: resources[name] for name in wanted_by(fn)}) if resources else fn
 
 
 class StreamState(Kind):

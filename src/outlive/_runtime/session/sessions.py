@@ -266,6 +266,12 @@ class WorkerSessions:
         )
 
     @property
+    def health(self) -> str:
+        """Whether it holds its lease and claims runs, in words."""
+        is_well = self._worker is not None and self._renewal is None
+        return "healthy" if is_well else "unhealthy: it has lost its lease, and begins a new session"
+
+    @property
     def steps_running(self) -> int:
         """Attempts that run now, also those whose outcome no run waits for."""
         return 0 if self._worker is None else self._worker.steps_running

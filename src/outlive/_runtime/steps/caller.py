@@ -51,6 +51,7 @@ class StepCaller:
         self.threads = ThreadLane(clock, threads_max=limits.threads_max)
         self.processes = ProcessLane(clock, counters=environment.counters, processes_max=limits.processes_max)
         self.transactions = TransactionSteps(committer, lease, seconds_max=limits.transaction_seconds_max)
+        self._resources = environment.resources
         self._lease = lease
         self._reports = reports
         self._progress_bytes_max = limits.payload_bytes_max
@@ -89,9 +90,9 @@ class StepCaller:
     async def get_resources(self, attempt: Attempt) -> None:
         """Get the resources of the function, before anything else of the attempt begins: no transaction is open, and no
         thread is held, while a resource is set up. That may take as long as the function itself."""
-        get = attempt.command.step.resources
-        if get is not None:
-            attempt.given = await self._in_time(attempt, get)
+        wanted = attempt.command.step.resources
+        if wanted is not None:
+            attempt.given = await self._in_time(attempt, partial(self._resources.get, wanted))
             await self._lease.until_held()
 
     def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:

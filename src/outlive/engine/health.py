@@ -1,0 +1,41 @@
+"""How an engine is: for the readiness probe of a service."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from outlive._define.live_resources import HEALTH_SECONDS
+from outlive._store.contract import Store
+from outlive.errors import OutliveError
+
+HEALTHY = "healthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How an engine is at this moment, in words: "healthy", or "unhealthy: ..." with the reason."""
+
+    store: str
+    """Whether the store answers."""
+    worker: str | None
+    """Whether its worker holds its lease and takes runs; None for an engine without one."""
+    resources: dict[str, str]
+    """The resources that it has set up or tried to, by name."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether everything is healthy."""
+        return all(said == HEALTHY for said in (self.store, self.worker or HEALTHY, *self.resources.values()))
+
+
+async def health_of(store: Store) -> str:
+    """Whether a store answers."""
+    try:
+        async with asyncio.timeout(HEALTH_SECONDS):
+            await store.find_run("outlive-health")
+    except TimeoutError:
+        return f"unhealthy: it does not answer within {HEALTH_SECONDS:g} s"
+    except OutliveError as error:
+        return f"unhealthy: {error}"
+    return HEALTHY
