@@ -21,6 +21,22 @@ def own_task(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, context=Context())
 
 
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """What comes of the work; it is cancelled when it takes longer.
+
+    Raises:
+        TimeoutError: it does.
+    """
+    task = own_task(work, name="outlive-bounded")
+    try:
+        await asyncio.wait([task], timeout=seconds)
+        if not task.done():
+            raise TimeoutError(f"it took longer than {seconds:g} s")
+        return task.result()
+    finally:
+        task.cancel()
+
+
 async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """Cancel those that have not ended, and wait for all of them, however often the wait is cancelled itself.
 

@@ -205,7 +205,9 @@ async def test_a_health_check_may_not_take_for_ever(monkeypatch: pytest.MonkeyPa
     stage.values["complaint"] = asyncio.Event().wait()
     async with TestEngine() as engine:
         await (await engine.start(one_save, "lamp")).result()
-        assert {"pool": "unhealthy: its check took longer than 0 s"} == (await engine.health()).resources
+        assert {"pool": "unhealthy: its check does not end: it took longer than 0 s"} == (
+            await engine.health()
+        ).resources
 
 
 async def test_resources_of_one_name_are_both_shown() -> None:

@@ -78,6 +78,7 @@ CONTRACT_MODULES = {
         "batch",
         "decide",
         "in_run",
+        "live_resources",
         "logger",
         "map",
         "plain",

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from outlive._define.resources import Resource, Wanted
-from outlive._tasks import own_task
+from outlive._tasks import own_task, within
 from outlive.errors import ArgumentTypeError, ResourceError
 from outlive.telemetry import log
 
@@ -147,10 +147,9 @@ class LiveResources:
 
 async def _check(life: _Life) -> str:
     try:
-        async with asyncio.timeout(HEALTH_SECONDS):
-            return await life.resource.check(life.ready.result())
-    except TimeoutError:
-        return f"unhealthy: its check took longer than {HEALTH_SECONDS:g} s"
+        return await within(HEALTH_SECONDS, life.resource.check(life.ready.result()))
+    except TimeoutError as error:
+        return f"unhealthy: its check does not end: {error}"
 
 
 def _by_name(found: list[tuple[Resource[Any], str]]) -> dict[str, str]:

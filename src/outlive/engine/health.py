@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from outlive._define.live_resources import HEALTH_SECONDS
 from outlive._store.contract import Store
+from outlive._tasks import within
 from outlive.errors import OutliveError
 
 HEALTHY = "healthy"
@@ -32,10 +32,7 @@ class Health:
 async def health_of(store: Store) -> str:
     """Whether a store answers."""
     try:
-        async with asyncio.timeout(HEALTH_SECONDS):
-            await store.find_run("outlive-health")
-    except TimeoutError:
-        return f"unhealthy: it does not answer within {HEALTH_SECONDS:g} s"
-    except OutliveError as error:
+        await within(HEALTH_SECONDS, store.find_run("outlive-health"))
+    except (OutliveError, TimeoutError) as error:
         return f"unhealthy: {error}"
     return HEALTHY
