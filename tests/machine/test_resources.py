@@ -15,6 +15,7 @@ from outlive import All, Retry
 from outlive._define import live_resources
 from outlive._journal.event import AttemptFailed
 from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
+from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, stage
 
@@ -406,3 +407,70 @@ async def test_an_engine_does_not_wait_for_ever_for_a_teardown(
     assert any(
         message.startswith("teardown failed: resource resources.hanging.pool: it took") for message in caplog.messages
     )
+
+
+# -- Resources of steps in machines ------------------------------------------------------------------------------------
+
+
+@outlive.resource(name="resources.own_pool")
+async def own_pool() -> AsyncGenerator[str, None]:
+    """As a step would use it."""
+    yield await open_pool()
+    await close_pool("own pool")
+
+
+class Used(enum.Enum):
+    """Two states that use something."""
+
+    READ = "read"
+    SPLIT = "split"
+    DONE = "done"
+
+
+user = outlive.Machine("resources.user", Used, data=list[str], start=Used.READ, exits=[Used.DONE])
+named = user.resource("pool", own_pool)
+
+
+@user.state(Used.READ)
+async def use_it(data: list[str], db: str = outlive.use(own_pool)) -> Used:
+    """Without a declaration, and by position."""
+    data.append(db)
+    return Used.SPLIT
+
+
+@user.stepped(Used.SPLIT)
+async def use_both(data: list[str], cursor: int | None, db: str = outlive.use(own_pool), *, pool: str) -> Used:
+    """In both ways, behind a cursor."""
+    data.append(db + pool)
+    return Used.DONE
+
+
+async def test_a_machine_shares_a_resource_with_steps() -> None:
+    """One set-up; and `Machine.resource` gives the resource, for tests that replace it."""
+    assert named is own_pool
+    async with TestEngine() as engine:
+        assert (await in_time((await engine.start(user, [])).result())).data == ["pool", "poolpool"]
+    assert stage.calls == ["open pool", "close own pool"]
+    async with TestEngine(resources={named: "fake"}) as engine:
+        assert (await in_time((await engine.start(user, [])).result())).data == ["fake", "fakefake"]
+
+
+async def use_other(data: list[str], window: list[str], *, pool: str = outlive.use(own_pool)) -> None:
+    """Another resource under a name that is taken."""
+
+
+def test_functions_of_one_state_agree_on_the_names_of_their_resources() -> None:
+    """They are called with the same keywords."""
+
+    @outlive.resource
+    async def other() -> str:
+        return "other"
+
+    async def read_other(
+        data: list[str], cursor: int | None, *, pool: str = outlive.use(other)
+    ) -> AsyncGenerator[tuple[int, str], None]:
+        yield 1, pool
+
+    made = outlive.Machine("resources.taken", S, data=list[str], start=S.READ, exits=[S.DONE])
+    with pytest.raises(DefinitionError, match=r"use_other uses resources.own_pool as 'pool', and another function"):
+        made.stream(S.READ, source=read_other, process=handle, flush=use_other, then=S.DONE)
