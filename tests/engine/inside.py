@@ -180,7 +180,7 @@ async def go_silent(store: Any, worker_id: str) -> None:
         with closing(apsw.Connection(str(store._path))) as connection:
             connection.execute("UPDATE outlive_workers SET expires_at = ? WHERE id = ?", (store.now(), worker_id))
     elif isinstance(store, PostgresStore):
-        session = await store._pool(store._shared).take()
+        session = await store.pools.shared.take()
         ended = "UPDATE place.workers SET expires_at = $2 WHERE id = $1"
         await session.connection.execute(ended, worker_id, store.now())
         session.connection.terminate()

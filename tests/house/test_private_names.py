@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOOR = "engine/inside.py"
-REACHES_MAX = 115
+REACHES_MAX = 77
 """Lower it when you have made it fewer."""
 
 REACH = re.compile(r"\.(_[a-z]\w*)")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.connection import Session
 from outlive.testing.proxy import Proxy
 
 T = TypeVar("T")
@@ -61,11 +62,16 @@ async def is_waiting_for_lock(connection: Any) -> bool:
     )
 
 
+async def writer_session(store: PostgresStore) -> Session:
+    """The connection that commits; it is free again at once."""
+    session = await store.pools.writer.take()
+    store.pools.writer.give(session)
+    return session
+
+
 async def count_statements(store: PostgresStore, verb: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:
     """What a verb answers, and the statements that its commit connection sends meanwhile."""
     sent: list[str] = []
-    assert store._writer is not None
-    session = await store._writer.take()
+    session = await writer_session(store)
     session.connection.add_query_logger(lambda record: sent.append(record.query))
-    store._writer.give(session)
     return await verb(), sent

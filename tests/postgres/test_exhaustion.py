@@ -181,15 +181,14 @@ async def test_a_pool_without_a_connection_gets_one_that_another_can_spare(
     async with opened(few) as store:
         assert isinstance(store, PostgresStore)
         await (await store.begin()).rollback()
-        steps = store._steps
-        assert steps is not None
+        steps = store.pools.steps
 
         async def is_idle() -> bool:
-            return bool(steps._free)
+            return bool(steps.free)
 
         await until(is_idle)
         postgres_server.execute("ALTER ROLE few CONNECTION LIMIT 2")
 
         assert await in_time(store.find_run("nobody")) is None
 
-        assert not steps._free
+        assert not steps.free

@@ -10,18 +10,10 @@ import pytest
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.address import PostgresAddress
-from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_last_word, is_lost, is_useless, translate
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.testing.conformance.builders import begin, new_tree, stepped
-
-
-async def writer_session(store: PostgresStore) -> Session:
-    """The connection that commits; it is free again at once."""
-    assert store._writer is not None
-    session = await store._writer.take()
-    store._writer.give(session)
-    return session
+from tests.postgres.support import writer_session
 
 
 async def test_server_that_became_a_replica_is_left(store: PostgresStore) -> None:

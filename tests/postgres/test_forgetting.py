@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from outlive._store.contract import Change, Forgotten, Outcome
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.address import parse_address
 from outlive.testing.conformance.builders import Writer, begin, stepped
 from outlive.testing.conformance.forgetting import snapshot
 from tests.postgres.support import connected, in_time, until
@@ -38,7 +39,7 @@ async def test_writer_that_pauses_between_looking_and_writing_finds_no_hole(
     that event and the one that stands in its way: that one has to wait, and comes too late."""
     tree = await begin(store)
     late = tree.twin(other)
-    async with connected(postgres_url) as raw, stalling(raw, store._address.schema):
+    async with connected(postgres_url) as raw, stalling(raw, parse_address(postgres_url).schema):
         await raw.execute(f"SELECT pg_advisory_lock({LOCK})")
         paused = asyncio.create_task(other.commit([guarded(late.change(stepped(store, "late")))]))
         await is_waiting(raw, 1)

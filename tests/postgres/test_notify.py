@@ -109,12 +109,11 @@ async def test_behind_a_pooler_nobody_listens(open_store: Opener, postgres_url: 
     await tree.step()
     await send(store, message(store, "run-1"))
 
-    assert store._shared is not None
-    session = await store._shared.take()
+    session = await store.pools.shared.take()
     assert await session.connection.fetchval("SELECT count(*) FROM pg_prepared_statements") == 0
     assert await session.connection.fetchval("SELECT current_setting('statement_timeout')") == "0"
     assert await session.connection.fetchval("SELECT count(*) FROM pg_listening_channels()") == 0
-    store._shared.give(session)
+    store.pools.shared.give(session)
     async with connected(postgres_url) as connection:
         listeners = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'outlive listener'"
         assert await connection.fetchval(listeners + " AND datname = current_database()") == 0

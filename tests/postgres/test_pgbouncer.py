@@ -65,8 +65,7 @@ async def test_connections_change_hands(pgbouncer: PgBouncer, pgbouncer_url: str
     store = PostgresStore(pgbouncer_url, clock=ManualClock())
     await store.open()
     user = await asyncpg.connect(pgbouncer.url(postgres_place), statement_cache_size=0)
-    assert store._writer is not None
-    async with store._writer.session(is_write=False) as session:
+    async with store.pools.writer.session(is_write=False) as session:
         before = await session.connection.fetchval("SELECT pg_backend_pid()")
         async with user.transaction():  # PgBouncer gives it the connection that was let go of last.
             assert await user.fetchval("SELECT pg_backend_pid()") == before

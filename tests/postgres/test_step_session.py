@@ -108,11 +108,23 @@ async def test_transaction_that_ends_after_the_store_was_closed_leaves_no_connec
 
 
 async def test_transaction_comes_after_every_commit_that_was_asked_for_before(store: PostgresStore) -> None:
-    """Also after one that has not been sent yet."""
-    tree = await begin(store)
-    commit = asyncio.ensure_future(store.commit([tree.change(stepped(store))]))
-    flush = asyncio.ensure_future(store._flush(None))
+    """Also after one that has not been sent yet: here the connection of the commits is taken."""
+    tree, other = await begin(store, "run-1"), await begin(store, "run-2")
+    transaction = await store.begin()
+    session = await store.pools.writer.take()
+    first = asyncio.ensure_future(store.commit([tree.change(stepped(store))]))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(transaction.commit([other.change(stepped(store))]))
+    await in_time(transaction_would_have_ended(store))
+    assert not second.done()
 
-    await in_time(flush)
+    store.pools.writer.give(session)
+    await in_time(second)
 
-    assert commit.done()
+    assert first.done()
+
+
+async def transaction_would_have_ended(store: PostgresStore) -> None:
+    """More round trips to the server than a commit takes."""
+    for _ in range(10):
+        await store.find_run("run-1")

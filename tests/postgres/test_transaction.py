@@ -122,12 +122,12 @@ async def test_trigger_that_speaks_at_the_end_is_the_steps_own_error(ledger: Pos
     assert len(await ledger.read_journal(tree.journal)) == 1
 
 
-async def test_step_that_ended_its_transaction_after_all_is_told(ledger: PostgresStore) -> None:
-    """Nobody can read every statement; but the journal must not say that its rows commit with it."""
+async def test_step_that_has_ended_its_transaction_fails(ledger: PostgresStore) -> None:
+    """The handle cannot read every statement: it takes the dollars of these names for quotes. But the journal must not
+    say that the rows of the step commit with it."""
     tree = await begin(ledger)
     transaction = await ledger.begin()
-    assert transaction._session is not None
-    await transaction._session.run("COMMIT")
+    await transaction.handle.execute("SELECT 1 AS a$b$; COMMIT; SELECT 1 AS c$b$")
 
     with pytest.raises(TransactionOverError, match="has ended it"):
         await transaction.commit([tree.change(stepped(ledger))])

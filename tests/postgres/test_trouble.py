@@ -6,16 +6,19 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+import weakref
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
 from outlive._store.contract import CLOSE_SECONDS, Outcome
 from outlive._store.postgres import PostgresStore, listen
 from outlive._store.postgres import beat as beats
-from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.connection import connect
+from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
@@ -34,6 +37,8 @@ from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
 from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, through, until
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -87,8 +92,7 @@ async def test_commit_without_a_connection_has_not_happened(proxy: Proxy, far: P
 
 
 async def _is_closed(store: PostgresStore) -> bool:
-    assert store._writer is not None
-    return all(not session.is_open for session in store._writer._free)
+    return all(not session.is_open for session in store.pools.writer.free)
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
@@ -346,16 +350,25 @@ async def test_more_verbs_than_connections_wait_for_their_turn(store: PostgresSt
     assert all(run is not None for run in runs)
 
 
-async def test_store_keeps_nothing_of_verbs_that_have_ended(store: PostgresStore) -> None:
+async def test_store_keeps_nothing_of_verbs_that_have_ended(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that lives for years does not grow with every commit."""
+    verbs: list[weakref.ref[asyncio.Task[Any]]] = []
+
+    def own_verb(work: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
+        task = own_task(work, name=name)
+        verbs.append(weakref.ref(task))
+        return task
+
+    monkeypatch.setattr("outlive._store.postgres.store.own_task", own_verb)
     tree = await begin(store)
     await tree.step()
     assert await store.append_checkpoint("run-1", (1, 1, 1, b"", None))
     await asyncio.sleep(0)
 
-    assert not store._verbs
-    assert not store._commits
-    assert not store._appending
+    assert len(verbs) == 3
+    assert [verb() for verb in verbs] == [None] * 3
 
 
 async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, postgres_url: str) -> None:
@@ -371,26 +384,34 @@ async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, p
     await get_run(store, "run-1")
 
 
-async def test_a_beat_is_quiet_when_the_interpreter_ends_first(store: PostgresStore) -> None:
+class EndedThreads(ThreadPoolExecutor):
+    """Threads of a pool in an interpreter that may be ending: then it takes no more work."""
+
+    is_ended = False
+    refused: ClassVar[list[partial[Any]]] = []
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        if not self.is_ended:
+            return super().submit(fn, *args, **kwargs)
+        self.refused.append(partial(fn, *args, **kwargs))
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+
+async def test_a_beat_is_quiet_when_the_interpreter_ends_first(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Python ends the threads of pools before ours: what a keeper does then is no error that anybody should see."""
+    monkeypatch.setattr("outlive._store.postgres.beat.ThreadPoolExecutor", EndedThreads)
     await hire(store, "worker-a")
     beat = store.open_beat("worker-a")
     assert await asyncio.to_thread(beat.renew, lease_seconds=30)
-    assert isinstance(beat, PostgresBeat)
-    assert beat._thread is not None
-    session, loop = beat._session, beat._loop
-    assert session is not None
-    assert loop is not None
-    beat._thread._shutdown = True  # As `concurrent.futures.thread._worker` does.
+    monkeypatch.setattr(EndedThreads, "is_ended", True)
 
     with pytest.raises(StoreUnavailableError):
         await asyncio.to_thread(beat.renew, lease_seconds=30)
+    EndedThreads.refused.clear()
     await asyncio.to_thread(beat.close)
 
-    def clean_up() -> None:
-        # What the end of the process does.
-        session.connection.terminate()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
-
-    await asyncio.to_thread(clean_up)
+    (close,) = EndedThreads.refused
+    await asyncio.to_thread(close)  # The end of the process does what is left.
+    close.args[0].close()

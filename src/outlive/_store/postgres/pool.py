@@ -48,7 +48,8 @@ class Pool:
         self._address = address
         self._kept = kept
         self._settings = settings
-        self._free: list[Session] = []
+        self.free: list[Session] = []
+        """Sessions that no caller has; one that the server has ended is noticed when it is taken."""
         self._taken: set[Session] = set()
         self._slots = asyncio.Semaphore(size)
         self._pause = BACKOFF_FIRST_SECONDS
@@ -87,15 +88,15 @@ class Pool:
 
     def close_idle(self) -> int:
         """Close what is free and can be done without; how many that are."""
-        spared, self._free = self._free[self._kept :], self._free[: self._kept]
+        spared, self.free = self.free[self._kept :], self.free[: self._kept]
         for session in spared:
             session.connection.terminate()
             self.pids.discard(session.pid)
         return len(spared)
 
     def _pop(self) -> Session | None:
-        while self._free:
-            session = self._free.pop()
+        while self.free:
+            session = self.free.pop()
             if session.is_open:
                 return session
             self.pids.discard(session.pid)
@@ -107,7 +108,7 @@ class Pool:
             self.drop(session)
             return
         self._taken.discard(session)
-        self._free.append(session)
+        self.free.append(session)
         self._slots.release()
 
     def drop(self, session: Session) -> None:
@@ -176,7 +177,7 @@ class Pool:
         """Close everything. What is still in use is cut off: a step that was given up may have it,
         and would keep what its transaction has locked for as long as it likes. So is what cannot be closed in time."""
         self._is_closed = True
-        free, self._free = self._free, []
+        free, self.free = self.free, []
         closing = asyncio.gather(*(_close(session, seconds) for session in free))
         if self._resetting:
             await asyncio.wait(self._resetting, timeout=max(0.0, seconds))

@@ -13,7 +13,7 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -59,6 +59,17 @@ TRANSACTION_SECONDS_MAX = 30.0
 T = TypeVar("T")
 
 
+class Pools(NamedTuple):
+    """The connections of an open store, by what they are for."""
+
+    writer: Pool
+    """One connection, over which commits go one after the other."""
+    shared: Pool
+    """For all other verbs."""
+    steps: Pool
+    """For steps that write in a transaction of their own."""
+
+
 class PostgresStore:
     """A store in one schema of a PostgreSQL database; any number of processes on any number of machines may share it.
 
@@ -91,9 +102,7 @@ class PostgresStore:
         self._commits: set[asyncio.Task[Any]] = set()
         self._appending: dict[asyncio.Task[bool], str] = {}
         """Checkpoints on their way, and whose they are."""
-        self._writer: Pool | None = None
-        self._shared: Pool | None = None
-        self._steps: Pool | None = None
+        self._pools: Pools | None = None
         self._listener: Listener | None = None
         self._process = 0
 
@@ -102,7 +111,7 @@ class PostgresStore:
     async def open(self) -> None:
         """See `Store`."""
         self._check_process()
-        if self._writer is not None:
+        if self._pools is not None:
             return
         self._process = os.getpid()
         writer = Pool(self._address, size=1)
@@ -113,19 +122,18 @@ class PostgresStore:
         except BaseException:
             await writer.close()
             raise
-        self._writer = writer
-        self._shared = Pool(self._address, size=SHARED_SESSIONS_MAX)
+        shared = Pool(self._address, size=SHARED_SESSIONS_MAX)
         steps_max = POOLED_STEP_SESSIONS_MAX if self._address.pgbouncer else STEP_SESSIONS_MAX
-        self._steps = Pool(self._address, size=steps_max, settings=USER_SETTINGS, kept=0)
-        pools = [self._writer, self._shared, self._steps]
+        steps = Pool(self._address, size=steps_max, settings=USER_SETTINGS, kept=0)
+        self._pools = pools = Pools(writer, shared, steps)
         for pool in pools:
             pool.others = [other for other in pools if other is not pool]
         self._listener = Listener(self._address, is_own=self._is_own)
 
     async def close(self) -> None:
         """See `Store`."""
-        pools = [pool for pool in (self._writer, self._shared, self._steps) if pool is not None]
-        if not pools or self._process != os.getpid():
+        pools = self._pools
+        if pools is None or self._process != os.getpid():
             return
         listener, self._listener = self._listener, None
         if listener is not None:
@@ -134,7 +142,7 @@ class PostgresStore:
         closed_at = loop.time() + CLOSE_SECONDS
         if self._verbs:
             await asyncio.wait(self._verbs, timeout=CLOSE_SECONDS)
-        self._writer = self._shared = self._steps = None
+        self._pools = None
         await asyncio.gather(*(pool.close(seconds=closed_at - loop.time()) for pool in pools))
         for verb in self._verbs:
             verb.cancel()  # It waits for a connection.
@@ -144,8 +152,7 @@ class PostgresStore:
         return self._time.now()
 
     def _is_own(self, pid: int) -> bool:
-        pools = (self._writer, self._shared, self._steps)
-        return any(pool is not None and pid in pool.pids for pool in pools)
+        return self._pools is not None and any(pid in pool.pids for pool in self._pools)
 
     def _check_process(self) -> None:
         if self._process and self._process != os.getpid():
@@ -166,24 +173,33 @@ class PostgresStore:
         if not task.cancelled():
             task.exception()  # Its caller may have given up.
 
-    def _pool(self, pool: Pool | None) -> Pool:
+    @property
+    def pools(self) -> Pools:
+        """Its connections.
+
+        Raises:
+            StoreError: it is not open, or was opened by another process.
+        """
+        return self._check_open()
+
+    def _check_open(self) -> Pools:
         self._check_process()
-        if pool is None:
+        if self._pools is None:
             raise StoreError(f"{self._address} is not open")
-        return pool
+        return self._pools
 
     async def _write(self, verb: Verb[T], *arguments: Any) -> T:
-        return await asyncio.shield(self._spawn(self._pool(self._shared).do(verb, *arguments, is_write=True)))
+        return await asyncio.shield(self._spawn(self.pools.shared.do(verb, *arguments, is_write=True)))
 
     async def _read(self, verb: Verb[T], *arguments: Any) -> T:
-        shared = self._pool(self._shared)
+        shared = self.pools.shared
         return await asyncio.shield(self._spawn(shared.do_repeatable(verb, *arguments, is_write=False)))
 
     # -- Writing -------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """See `Store`."""
-        writer = self._pool(self._writer)
+        writer = self.pools.writer
         if not changes:
             return []
         task = self._spawn(writer.do(commit.commit, changes, self._writing, is_write=True))
@@ -193,19 +209,19 @@ class PostgresStore:
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""
         transaction = PostgresTransaction(
-            self._address, self._pool(self._steps), self._writing, flush=self._flush, end=self._end_backend
+            self._address, self.pools.steps, self._writing, flush=self._flush, end=self._end_backend
         )
         return await transaction.begin(seconds_max=seconds_max)
 
     async def _flush(self, seconds_max: float | None) -> bool:
         """Wait until every commit that was asked for before has been answered; False if that takes too long."""
-        self._pool(self._writer)
+        self._check_open()
         return not self._commits or not (await asyncio.wait(self._commits, timeout=seconds_max))[1]
 
     def _end_backend(self, pid: int) -> None:
         """Let the server end a session that is lost to us, and may be in the middle of a statement."""
-        if self._shared is not None and not self._address.pgbouncer:
-            self._spawn(self._shared.do_repeatable(_end_backend, pid, is_write=False))
+        if self._pools is not None and not self._address.pgbouncer:
+            self._spawn(self._pools.shared.do_repeatable(_end_backend, pid, is_write=False))
 
     async def request_start(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""
@@ -221,12 +237,12 @@ class PostgresStore:
         """See `Store`."""
         if blobs:
             # What is there already is left as it is, so putting it there twice does no harm.
-            shared = self._pool(self._shared)
+            shared = self.pools.shared
             await asyncio.shield(self._spawn(shared.do_repeatable(commit.put_blobs, blobs, is_write=True)))
 
     async def change_cell(self, name: str, change: CellChange[T]) -> T:
         """See `Store`."""
-        self._pool(self._shared)
+        self._check_open()
         answer: asyncio.Future[T] = self._cells.add(name, change)
         if not self._cells.is_busy:
             self._cells.is_busy = True
@@ -235,7 +251,7 @@ class PostgresStore:
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""
-        appending = self._spawn(checkpoints.append_checkpoint(self._pool(self._shared), run_id, row))
+        appending = self._spawn(checkpoints.append_checkpoint(self.pools.shared, run_id, row))
         self._appending[appending] = run_id
         appending.add_done_callback(self._appending.pop)
         return await asyncio.shield(appending)
