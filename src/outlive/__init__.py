@@ -24,6 +24,7 @@ from outlive._define.in_run import current_run, current_step, now, random, sleep
 from outlive._define.logger import get_logger
 from outlive._define.map import Tolerance, map
 from outlive._define.resources import Resource, resource, use
+from outlive._define.run_step import run_step
 from outlive._define.saga import SagaBlock, saga
 from outlive._define.step import Step, step
 from outlive._define.talking import cancel, signal
@@ -133,6 +134,7 @@ __all__ = [
     "publish",
     "random",
     "resource",
+    "run_step",
     "saga",
     "signal",
     "sleep_until",

@@ -346,7 +346,7 @@ async def retried_everywhere() -> int:
 
 async def test_a_policy_survives_a_crash_at_every_commit() -> None:
     """No attempt is lost and none is made twice for the journal, wherever the worker dies."""
-    await crash_everywhere(retried_everywhere)
+    await crash_everywhere(retried_everywhere, max_points=5)
 
 
 # -- Mistakes ----------------------------------------------------------------------------------------------------------

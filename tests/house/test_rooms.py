@@ -84,6 +84,7 @@ CONTRACT_MODULES = {
         "plain",
         "registry",
         "resources",
+        "run_step",
         "saga",
         "step",
         "talking",

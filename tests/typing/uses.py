@@ -141,6 +141,10 @@ async def refund(*, order_id: str) -> str:
     assert_type(answer.form, RefundForm | None)
     assert_type(await outlive.map(reserve, [Order("o-1")]), list[Hold])
     await outlive.map(reserve, ["o-1"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(await outlive.run_step(reserve.fn, Order("o-1")), Any)
+    assert_type(await outlive.run_step(release, Hold(Order("o-1")), name="release"), None)
+    assert_type(await outlive.run_step(lambda: Hold(Order("o-1")), name="hold", retry=outlive.Retry()), Hold)
+    await outlive.run_step(release, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
     child = await outlive.start(checkout, Order("o-1"))
     await outlive.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     return (await child.result()).order.id

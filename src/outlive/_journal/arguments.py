@@ -7,6 +7,7 @@ replay see, and report, that the code now asks with other arguments.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -145,8 +146,16 @@ def _codec_of(annotation: Any, what: str) -> ValueCodec:
         raise UnstorableTypeError(what, error.type_name, error.reason) from error.__cause__
 
 
+def plain_function(fn: Any) -> Any:
+    """The function that a partial, or an object that can be called, calls in the end."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return fn if inspect.isroutine(fn) or isinstance(fn, type) else type(fn).__call__
+
+
 def _resolve_hints(fn: Callable[..., Any]) -> dict[str, Any]:
     """The annotations as types; a name that cannot be resolved counts as no annotation."""
+    fn = plain_function(fn)
     try:
         return typing.get_type_hints(fn, include_extras=True)
     except Exception:  # One bad name (imported for type checkers only) spoils the call for all of them.

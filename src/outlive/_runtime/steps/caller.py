@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
 from functools import partial
+from types import CoroutineType
 from typing import Any, assert_never
 
 from outlive._define.in_run import CURRENT_STEP
@@ -126,9 +127,12 @@ class StepCaller:
     async def _on_thread(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
         while True:
             try:
-                return await self.threads.run(partial(self._if_held, attempt, fn))
+                result = await self.threads.run(partial(self._if_held, attempt, fn))
             except _NotHeld:
                 await self._lease.until_held()
+            else:
+                # Such as `lambda: fetch(url)`, which looks like a plain function and only calls an async one.
+                return await result if type(result) is CoroutineType else result
 
     def _if_held(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
         if not self._lease.is_held:

@@ -1,0 +1,132 @@
+"""`outlive.run_step`: any function as a step, where it is called and without a decorator.
+
+A decorated step is found again by its name in a registry. This one need not be: the workflow code that calls it runs
+again in every replay and makes the same closure, partial or bound method once more. Only its name has to be the same,
+as the journal knows the call by it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, TypeVarTuple, overload
+from weakref import WeakKeyDictionary
+
+from outlive._define.step import Step
+from outlive._define.workflow import Workflow
+from outlive._journal.arguments import Signature, plain_function
+from outlive._model import Retry, given
+from outlive._model.policy import check_retry
+from outlive._replay import ask
+from outlive._replay.command import StepOptions, StepSpec
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
+
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+
+_WHERE = "outlive.run_step"
+
+
+@overload
+async def run_step(
+    fn: Callable[[*Ts], Coroutine[Any, Any, R]],
+    /,
+    *args: *Ts,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: given.Span | None = None,
+    raises: tuple[type[BaseException], ...] = (),
+) -> R: ...
+@overload
+async def run_step(
+    fn: Callable[[*Ts], R],
+    /,
+    *args: *Ts,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: given.Span | None = None,
+    raises: tuple[type[BaseException], ...] = (),
+) -> R: ...
+async def run_step(
+    fn: Callable[..., Any],
+    /,
+    *args: object,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: given.Span | None = None,
+    raises: tuple[type[BaseException], ...] = (),
+) -> Any:
+    """Call a function as a step: a closure, a method, a partial, a lambda, async or not (then on a thread).
+
+    Its result is in the journal, typed by the annotation of the function, and a replay does not call it again. So it
+    must not change anything that the workflow holds. Outside of a run this is a plain call.
+
+    Args:
+        fn: the function. Its own keyword arguments are given with `functools.partial`.
+        name: what the journal calls it: its qualified name unless given. A lambda needs one.
+        retry: when failed attempts are tried again; unless given as the workflow or the engine says.
+        timeout: seconds that one attempt may take.
+        raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
+    """
+    own_name = _name_of(fn, name)
+    where = f"{_WHERE} {own_name}"
+    policy, classes = check_retry(where, retry), given.exceptions(where, "raises", raises)
+    options = StepOptions(retry=policy, timeout_seconds=given.some_seconds(where, "timeout", timeout))
+    execution = ask.current_execution()
+    if execution is None:
+        returned = fn(*args)
+        return await returned if inspect.isawaitable(returned) else returned
+    spec = StepSpec(
+        name=own_name,
+        fn=fn,
+        signature=_signature_of(fn, own_name),
+        is_async=_is_async(fn),
+        options=options,
+        registered=(*classes, *(policy.on if policy else ())),
+    )
+    return await ask.run_step(execution, spec, options, args, {})
+
+
+def _name_of(fn: object, name: object) -> str:
+    """The name of a function in the journal.
+
+    Raises:
+        InvalidArgumentError: it cannot be a step, or has no name.
+    """
+    if isinstance(fn, Step | Workflow):
+        kind = "step" if isinstance(fn, Step) else "workflow"
+        raise ArgumentTypeError(_WHERE, "fn", fn, f"it is a {kind} already; call it: await {fn.name}(...)")
+    given.function(_WHERE, "fn", fn, like="fetch_rates")
+    if name is not None:
+        return given.label(_WHERE, name, like="rates")
+    plain = plain_function(fn)
+    own = str(getattr(plain, "__qualname__", type(fn).__qualname__)).replace("<locals>.", "")
+    if "<lambda>" in own:
+        wanted = "a lambda has no name that a journal can have; give one, for example name='rates'"
+        raise InvalidArgumentError(_WHERE, "name", None, wanted)
+    return given.label(_WHERE, own.removesuffix(".__call__"), like="rates")
+
+
+def _is_async(fn: Any) -> bool:
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(plain_function(fn))
+
+
+_SIGNATURES: WeakKeyDictionary[Any, tuple[str, Signature]] = WeakKeyDictionary()
+"""Of plain functions, with the name that is in their messages: a loop that calls one should not read it every time."""
+
+
+def _signature_of(fn: Any, name: str) -> Signature:
+    if not inspect.isfunction(fn):
+        return _read_signature(fn, name)
+    known = _SIGNATURES.get(fn)
+    if known is None or known[0] != name:
+        known = _SIGNATURES[fn] = (name, _read_signature(fn, name))
+    return known[1]
+
+
+def _read_signature(fn: Any, name: str) -> Signature:
+    try:
+        return Signature(fn, name)
+    except ValueError:  # Something built in that says nothing of itself.
+        wanted = f"its arguments are not known; call it in a function, for example run_step(lambda: ..., name={name!r})"
+        raise ArgumentTypeError(_WHERE, "fn", fn, wanted) from None
