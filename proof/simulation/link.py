@@ -18,7 +18,18 @@ from proof.simulation.weather import Fate, Trip, Weather
 from proof.simulation.world import World
 
 PLACE = "the simulated store"
-WRITES = frozenset({"commit", "change_cell", "claim_runs", "deliver", "register_worker", "retire_worker", "put_blobs"})
+WRITES = frozenset(
+    {
+        "change_cell",
+        "claim_runs",
+        "commit",
+        "deliver",
+        "put_blobs",
+        "register_worker",
+        "retire_worker",
+        "watch_ends",
+    }
+)
 READS = frozenset(
     {
         "find_mail",

@@ -91,9 +91,9 @@ async def test_what_became_of_a_signal_is_the_same_in_every_replay(tmp_path: Pat
     """An unknown run, an ended run, a payload of another type: each is an error of its own, and a fact."""
     async with TestEngine() as engine:
         await (await engine.start(talked_to, 0, id="talked-0")).result()
-        unknown_run = await engine.start(talker, "nobody", [1])
+        unknown_run = await engine.start(talker, "missing", [1])
         ended = await engine.start(talker, "talked-0", [1])
-        assert "RunNotFoundError: no run has id 'nobody'" in await unknown_run.result()
+        assert "RunNotFoundError: no run has id 'missing'" in await unknown_run.result()
         assert "RunFinishedError: run 'talked-0' has ended (succeeded)" in await ended.result()
         for number, run in enumerate((unknown_run, ended)):
             await run.export(tmp_path / f"{number}.jsonl")
@@ -134,7 +134,7 @@ async def test_a_workflow_cancels_another_run(engine: outlive.Engine) -> None:
     assert "asked" == await in_time((await engine.start(stopper, "talked-1")).result())
 
 
-@pytest.mark.parametrize(("run_id", "heard"), [("nobody", "RunNotFoundError"), ("talked-0", "RunFinishedError")])
+@pytest.mark.parametrize(("run_id", "heard"), [("missing", "RunNotFoundError"), ("talked-0", "RunFinishedError")])
 async def test_cancelling_what_cannot_be_cancelled_is_an_error_in_the_workflow(run_id: str, heard: str) -> None:
     """The run is unknown, or has ended otherwise."""
     async with TestEngine() as engine:

@@ -31,7 +31,7 @@ class MessageKind(enum.Enum):
     SKIP = "skip"
     """A step in flight is not to be called again; `name` is its call, `payload` its result."""
     ENDED = "ended"
-    """A run that this one started detached has ended."""
+    """A run that this one started detached, or watches, has ended."""
     DECISION = "decision"
     """A person decided on an approval; `name` is the call of the request."""
 
@@ -52,12 +52,40 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a detached run ended."""
+    """How another run ended."""
 
     run_id: str
     status: RunStatus
     result: Payload | None = None
     failure: Failure | None = None
+    workflow: str = ""
+    """Of that run, with its version: they say of which type the result is. Empty if its starter knows."""
+    version: int = 0
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True):
+    """A tree that wants to hear of the end of a root run of another tree."""
+
+    run_id: str
+    """The run whose end is waited for."""
+    watcher: str
+    """The root run of the tree that waits."""
+    key: str
+    """Of the message about the end."""
+
+    def message(self, run: Run, *, at: int) -> Message:
+        """The message about the end of that run."""
+        return Message(run_id=self.watcher, kind=MessageKind.ENDED, at=at, key=self.key, ended=ended_of(run))
+
+
+def ended_of(run: Run) -> Ended:
+    """How a run ended, by its row."""
+    return Ended(run.id, run.status, result=run.result, failure=run.failure, workflow=run.workflow, version=run.version)
+
+
+def has_final_end(run: Run) -> bool:
+    """Whether a run has ended and its id does not go on: then those who watch it hear of its end."""
+    return run.status.is_terminal and run.status is not RunStatus.CONTINUED
 
 
 class Delivery(enum.Enum):

@@ -40,6 +40,7 @@ from outlive._store.change import (
     Message,
     MessageKind,
     Outcome,
+    Watch,
 )
 from outlive._store.checkpoints import CheckpointTable
 from outlive._store.examine import Examiner
@@ -66,6 +67,7 @@ __all__ = [
     "Outcome",
     "Store",
     "Transaction",
+    "Watch",
     "WorkerInfo",
 ]
 
@@ -279,6 +281,16 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
         wakes a parked run). With `start`, that tree is created first unless its id is taken.
         A message to an ended run, to an unknown run, with a key seen before, or beyond `inbox_messages_max` waiting
         messages is not stored, and the answer says so; messages are judged one by one, in order.
+        """
+
+    async def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
+        """Keep watches of root runs that have not ended; all runs that they name, as they are after that.
+
+        The change that ends such a run puts an ENDED message with the key of the watch into the inbox of the watcher,
+        however full that is, and wakes it as every message does; then the watch is gone. A run that ends as CONTINUED
+        goes on under its id, and so does the watch. A second watch of a run by the same watcher takes the place of the
+        first. A watch of a run that has ended, of a child or of an unknown run is not kept: the caller sees in the
+        answer which it is, with unknown runs left out.
         """
 
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
-from outlive._store.contract import Inbound, ItemResult, WorkerInfo
+from outlive._store.contract import Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
 from outlive._store.streams import Growth, StreamChunk, StreamState
 
@@ -28,16 +28,20 @@ class MemoryState:
         self.workers: dict[str, WorkerInfo] = {}
         self.retired: set[str] = set()
         self.checkpoints: dict[str, dict[int, CheckpointRow]] = {}
+        self.watches: dict[str, dict[str, Watch]] = {}
+        """By the run that is watched, and by the watcher."""
         self.messages = 0
         self.tables = Tables()
 
     def save(self, journals: Iterable[int]) -> Callable[[], None]:
         """A way back to how things are now, if no other trees than these and new ones change meanwhile."""
         lists = (dict(self.trees), dict(self.active), dict(self.runs), dict(self.blobs), self.messages)
+        watches = {run_id: dict(watchers) for run_id, watchers in self.watches.items()}
         trees = [(tree, tree.copy()) for journal in journals if (tree := self.trees.get(journal)) is not None]
 
         def go_back() -> None:
             self.trees, self.active, self.runs, self.blobs, self.messages = lists
+            self.watches = watches
             for tree, before in trees:
                 vars(tree).update(vars(before))
 

@@ -19,7 +19,7 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter, RunStatus
 from outlive._model.payload import Blob
-from outlive._store.change import judge
+from outlive._store.change import has_final_end, judge
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
@@ -34,6 +34,7 @@ from outlive._store.contract import (
     Message,
     MessageKind,
     Outcome,
+    Watch,
     WorkerInfo,
 )
 from outlive._store.memory.examine import MemoryExaminer
@@ -99,7 +100,16 @@ class MemoryStore:
                 return Outcome.CONFLICT, change.journal
         for message in change.messages:
             self._deliver(message, inbox_messages_max=NO_LIMIT)
+        if self._state.watches:
+            self._send_ends(change)
         return Outcome.COMMITTED, tree.journal
+
+    def _send_ends(self, change: Change) -> None:
+        """Send the end of a tree to those who watch it."""
+        for run in change.runs:
+            if run.number == 0 and has_final_end(run):
+                for watch in self._state.watches.pop(run.id, {}).values():
+                    self._deliver(watch.message(run, at=self.now()), inbox_messages_max=NO_LIMIT)
 
     def _find_writable(self, change: Change) -> Tree | None:
         """The tree that the change may write to, a new one if it creates it; None if it conflicts."""
@@ -352,6 +362,15 @@ class MemoryStore:
         return [worker for worker in workers if worker.is_live or worker.runs]
 
     # -- Reading ---------------------------------------------------------------------------------------------
+
+    async def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
+        """Judge and keep one watch after the other."""
+        runs = await self.find_runs([watch.run_id for watch in watches])
+        for watch in watches:
+            run = runs.get(watch.run_id)
+            if run is not None and run.number == 0 and not run.status.is_terminal:
+                self._state.watches.setdefault(run.id, {})[watch.watcher] = watch
+        return runs
 
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
         """Ids rise, and a dictionary keeps its order."""

@@ -84,7 +84,9 @@ async def commit(session: Session, changes: Sequence[Change], writing: Writing) 
             known |= dict(zip(open_, outcomes, strict=True))
     open_ = [index for index in range(len(changes)) if index not in known]
     if open_:
-        outcomes = await _again(lambda: _commit_one_by_one(session, [changes[index] for index in open_], writing))
+        outcomes = await retry_deadlocks(
+            lambda: _commit_one_by_one(session, [changes[index] for index in open_], writing)
+        )
         known |= dict(zip(open_, outcomes, strict=True))
     return [known[index] for index in range(len(changes))]
 
@@ -92,9 +94,9 @@ async def commit(session: Session, changes: Sequence[Change], writing: Writing) 
 async def _commit_at_once(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
     rows = plan_rows(changes)
     if rows is not None:
-        await _again(lambda: session.put("commit_rows", *rows))
+        await retry_deadlocks(lambda: session.put("commit_rows", *rows))
         return [(Outcome.COMMITTED, change.journal) for change in changes]
-    return await _again(lambda: write_at_once(session, changes, writing))
+    return await retry_deadlocks(lambda: write_at_once(session, changes, writing))
 
 
 async def write_at_once(session: Session, changes: Sequence[Change], writing: Writing) -> Outcomes:
@@ -119,7 +121,7 @@ async def _write(session: Session, batch: Batch, writing: Writing) -> tuple[list
     return lost, deliveries
 
 
-async def _again(write: Callable[[], Awaitable[T]]) -> T:
+async def retry_deadlocks(write: Callable[[], Awaitable[T]]) -> T:
     """Do something once more when the server chose it to make way for others."""
     for _ in range(DEADLOCK_TRIES_MAX - 1):
         try:
@@ -212,17 +214,17 @@ async def deliver(
 ) -> list[Delivery]:
     """Put messages into the inbox, after the tree that they may need; one statement as a rule."""
     if start is not None and (start.starts or start.messages):
-        return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
+        return await retry_deadlocks(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
     batch = Batch(() if start is None else await writing.reserve(session, 1))
     if start is not None:
         batch.add(start)
     batch.post(messages, messages_max=messages_max)
     try:
-        _, deliveries = await _again(lambda: _write(session, batch, writing))
+        _, deliveries = await retry_deadlocks(lambda: _write(session, batch, writing))
     except Conflict:
         # The tree cannot be created like this, or a run was born between our looking and our writing and has got the
         # same message from another sender; now it is there to be locked. Or it was only asked for.
-        return await _again(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
+        return await retry_deadlocks(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
     return [Delivery(delivery) for delivery in deliveries or ()]
 
 
@@ -252,7 +254,7 @@ async def start_requested(session: Session, writing: Writing, run_ids: Iterable[
     if session.is_in_transaction:
         await _start(session, writing, wanted)
     else:
-        await _again(lambda: _start_alone(session, writing, wanted))
+        await retry_deadlocks(lambda: _start_alone(session, writing, wanted))
     return True
 
 

@@ -32,6 +32,7 @@ from outlive._store.contract import (
     ItemResult,
     Message,
     Outcome,
+    Watch,
     WorkerInfo,
 )
 from outlive._store.postgres import checkpoints, claim, commit, read, requests, streams
@@ -45,6 +46,7 @@ from outlive._store.postgres.migrate import open_database
 from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
+from outlive._store.postgres.watches import watch_ends
 from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
 from outlive._tasks import own_task
@@ -265,7 +267,7 @@ class PostgresStore:
 
     async def append_streams(self, appends: Sequence[StreamAppend], *, limits: StreamLimits) -> list[Appended]:
         """See `StreamTable`. May be repeated: each append has a mark."""
-        shared = self._pool(self._shared)
+        shared = self.pools.shared
         verb = shared.do_repeatable(streams.append_streams, appends, limits, self._writing.rings_channel, is_write=True)
         return await asyncio.shield(self._spawn(verb))
 
@@ -274,6 +276,14 @@ class PostgresStore:
     ) -> list[Delivery]:
         """See `Store`."""
         return await self._write(commit.deliver, messages, start, inbox_messages_max, self._writing)
+
+    async def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
+        """See `Store`."""
+        # Keeping a watch twice does no harm.
+        shared = self.pools.shared
+        return await asyncio.shield(
+            self._spawn(shared.do_repeatable(watch_ends, watches, self._writing, is_write=True))
+        )
 
     async def claim_runs(
         self,

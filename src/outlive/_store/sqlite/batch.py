@@ -18,12 +18,14 @@ import apsw
 from msgspec.structs import replace
 
 from outlive._model import Run
+from outlive._store.change import has_final_end
 from outlive._store.contract import Change, Forgotten, Message, Outcome
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.inbox import NO_LIMIT, inherit, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
 from outlive._store.sqlite.rows import birth_of, decode_strings, state_of
 from outlive._store.sqlite.streams import put_lines
+from outlive._store.sqlite.watches import send_ends
 from outlive._store.streams import StreamLines
 from outlive._store.tables.journal_rows import Conflict, JournalRows
 from outlive._store.tables.order import all_of, can_write_at_once
@@ -149,6 +151,8 @@ class Batch:
         self._put("put_items", self._items)
         if self._messages:
             put_messages(self._session, self._messages, inbox_messages_max=NO_LIMIT)
+        if ended := {run.id: run for run in self._roots.values() if has_final_end(run)}:
+            send_ends(self._session, ended)
         for journal, forgotten in self._forgotten:
             self._forget(journal, forgotten)
         self._wake_for_mail()

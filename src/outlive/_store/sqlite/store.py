@@ -26,6 +26,7 @@ from outlive._store.contract import (
     ItemResult,
     Message,
     Outcome,
+    Watch,
     WorkerInfo,
 )
 from outlive._store.sqlite import read
@@ -41,6 +42,7 @@ from outlive._store.sqlite.migrate import open_database
 from outlive._store.sqlite.streams import APPEND_STREAMS, read_stream
 from outlive._store.sqlite.thread import Reader
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
+from outlive._store.sqlite.watches import WATCH_ENDS
 from outlive._store.sqlite.writer import Writer, WriteVerb
 from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
@@ -193,6 +195,10 @@ class SqliteStore:
     def follow(self, ring: Callable[[str], None]) -> bool:
         """See `StreamTable`. SQLite tells no process what another one wrote."""
         return False
+
+    async def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
+        """See `Store`."""
+        return await self.write(WATCH_ENDS, watches)
 
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Store`. Never rings: SQLite tells no process what another one wrote, and looking is one short query."""

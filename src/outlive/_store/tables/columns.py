@@ -59,6 +59,9 @@ WORDS = {
     "ended": _statuses(status for status in STORED if status.is_terminal),
     "alive": _statuses(status for status in STORED if not status.is_terminal),
     "stored": _statuses(STORED),
+    "final": "ARRAY[{}]".format(
+        listed((each.value for each in STORED if each.is_terminal and each is not RunStatus.CONTINUED), "'{}'")
+    ),
     "run_names": listed(RUN_COLUMNS),
     "child_names": listed(CHILD_COLUMNS),
     "run_columns": listed(RUN_COLUMNS, "run.{}"),

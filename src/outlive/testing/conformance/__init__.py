@@ -31,6 +31,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     inbox        messages: accepted, refused, once
     mail         messages between trees, starting by message, mail of a worker
     waits        what makes a run due, parked runs, no lost wake-up
+    watches      trees that wait for the end of others
     claims       one owner for each run, take-over, zombies
     orphans      how many, and how soon
     workers      sessions and leases
@@ -74,6 +75,7 @@ FACETS = (
     "successors",
     "transactions",
     "waits",
+    "watches",
     "workers",
 )
 

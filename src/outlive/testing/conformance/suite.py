@@ -23,6 +23,7 @@ from outlive.testing.conformance.streams import StreamsConformance
 from outlive.testing.conformance.successors import SuccessorsConformance
 from outlive.testing.conformance.transactions import TransactionsConformance
 from outlive.testing.conformance.waits import WaitsConformance
+from outlive.testing.conformance.watches import WatchesConformance
 from outlive.testing.conformance.workers import WorkersConformance
 
 
@@ -41,6 +42,7 @@ class LocalStoreConformance(
     InboxConformance,
     MailConformance,
     WaitsConformance,
+    WatchesConformance,
     ClaimsConformance,
     OrphansConformance,
     WorkersConformance,

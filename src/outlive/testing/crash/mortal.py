@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from outlive._journal.codec import Row
-from outlive._store.contract import CellChange, Change, Claims, Message, Outcome, Store, Transaction, WorkerInfo
+from outlive._store.contract import CellChange, Change, Claims, Message, Outcome, Store, Transaction, Watch, WorkerInfo
 from outlive.testing.crash.journal import event_of, title
 from outlive.testing.watched_store import LIFE, SYNC_VERBS
 
@@ -86,6 +86,11 @@ class MortalStore:
         """See `Store`."""
         what = "delivery of " + ", ".join(f"{it.kind.value} {it.name}".strip() for it in messages)
         return await self._write(partial(self.inner.deliver, messages, **options), what)
+
+    async def watch_ends(self, watches: Sequence[Watch]) -> Any:
+        """See `Store`."""
+        what = "watch of " + ", ".join(watch.run_id for watch in watches)
+        return await self._write(partial(self.inner.watch_ends, watches), what)
 
     async def change_cell(self, name: str, change: CellChange[Any]) -> Any:
         """See `CellStore`."""

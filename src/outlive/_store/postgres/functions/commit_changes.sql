@@ -42,8 +42,15 @@ DECLARE
     v_is_due boolean := false;
     v_is_new_due boolean;
     v_has_rest boolean := p_rest IS NOT NULL;
+    v_has_end boolean := coalesce(p_root_status && {final}, false);
+    v_ends jsonb;
 BEGIN
-    IF v_has_rest AND p_rest ?| '{messages,renames,successors}' THEN
+    IF (v_has_rest AND p_rest ?| '{messages,renames,successors}') OR (v_has_end AND EXISTS (
+        SELECT
+        FROM {schema}.runs AS run
+        JOIN {schema}.watches AS watch ON watch.run_id = run.id
+        WHERE run.key = ANY (p_root_key)
+    )) THEN
         -- All trees that this call touches are locked together: one after the other would be in another order than that
         -- of a call which goes the other way. A run that we wait for may give its id to another one meanwhile; then that
         -- one is locked too.
@@ -62,6 +69,13 @@ BEGIN
                 SELECT run.journal
                 FROM {schema}.runs AS run
                 WHERE run.id IN (SELECT value ->> 'run_id' FROM jsonb_array_elements(p_rest -> 'messages'))
+                UNION ALL
+                SELECT watcher.journal
+                FROM unnest(p_root_key, p_root_status) AS new (key, status)
+                JOIN {schema}.runs AS run ON run.key = new.key
+                JOIN {schema}.watches AS watch ON watch.run_id = run.id
+                JOIN {schema}.runs AS watcher ON watcher.id = watch.watcher
+                WHERE new.status = ANY ({final})
             ) AS tree (key);
             EXIT WHEN v_found IS NULL OR v_found <@ v_locked;
             PERFORM FROM {schema}.runs WHERE key = ANY (v_found) ORDER BY key FOR NO KEY UPDATE;
@@ -111,6 +125,10 @@ BEGIN
         GET DIAGNOSTICS v_count = ROW_COUNT;
         IF v_count <> cardinality(p_root_key) THEN
             RAISE EXCEPTION USING ERRCODE = '{conflict}', MESSAGE = 'a root run is gone';
+        END IF;
+        IF v_has_end THEN
+            -- Before the renames: a watch names a run by its id.
+            v_ends := {take_watches}(p_root_key, v_now);
         END IF;
         -- An owned run is its owner's to look after; one that is released may be due for others.
         IF p_channel IS NOT NULL AND '' = ANY (p_root_owner) THEN
@@ -269,6 +287,10 @@ BEGIN
         IF p_rest ? 'rings' THEN
             PERFORM pg_notify(p_rest ->> 'rings_channel', value) FROM jsonb_array_elements_text(p_rest -> 'rings');
         END IF;
+    END IF;
+    IF v_ends IS NOT NULL THEN
+        PERFORM {put_messages}(v_now, v_ends, 4611686018427387904, NULL, NULL, NULL);
+        v_is_due := true;
     END IF;
 
     IF v_is_due AND p_channel IS NOT NULL THEN
