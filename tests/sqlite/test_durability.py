@@ -13,12 +13,13 @@ import pytest
 
 from outlive._journal.checkpoint import CheckpointBody, seal_checkpoint
 from outlive._store.sqlite import SqliteStore, writer
-from outlive._store.sqlite.connection import LockWait, Role, connect
+from outlive._store.sqlite.connection import LockWait, Role, Session, connect
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, claim, hire, message, send, stepped
 from outlive.testing.conformance.cells import add
 from outlive.testing.conformance.transactions import begin_noting
 from tests.sqlite.disk import WatchedDisk
+from tests.sqlite.threads import in_writer
 
 
 @pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
@@ -85,8 +86,7 @@ async def test_every_verb_is_synced_before_it_is_answered(
 async def test_connection_that_was_made_again_waits_for_the_disk_too(on_disk: SqliteStore, disk: WatchedDisk) -> None:
     """After an I/O error the writer goes on with another connection."""
     tree = await begin(on_disk)
-    assert on_disk._writer is not None
-    on_disk._writer.session.close()
+    await in_writer(on_disk, Session.close)
     disk.log.clear()
 
     await tree.step()

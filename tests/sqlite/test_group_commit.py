@@ -34,8 +34,9 @@ from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
 
 
 @contextmanager
-def writer_held(store: SqliteStore) -> Iterator[list[int]]:
-    """Keep the writer busy while jobs are queued; then a list with one entry for each transaction since."""
+def writer_held(store: SqliteStore, *, trace: apsw.ExecTracer | None = None) -> Iterator[list[int]]:
+    """Keep the writer busy while jobs are queued; then a list with one entry for each transaction since. `trace` is
+    called for each of their statements."""
     began, gate, commits = threading.Event(), threading.Event(), list[int]()
 
     def count() -> bool:
@@ -47,6 +48,7 @@ def writer_held(store: SqliteStore) -> Iterator[list[int]]:
         began.set()
         gate.wait()
         session.connection.set_commit_hook(count)
+        session.connection.set_exec_trace(trace)
         return arguments
 
     store.write(WriteVerb(wait), None)
@@ -84,10 +86,9 @@ async def test_rows_alone_need_no_transaction_around_them(store: SqliteStore) ->
         statements.append(text)
         return True
 
-    with writer_held(store):
+    with writer_held(store, trace=trace):
         jobs = asyncio.gather(*(tree.step("a", "b") for tree in trees))
         await asyncio.sleep(0)
-        writing(store).set_exec_trace(trace)
 
     await jobs
 
@@ -251,11 +252,11 @@ async def test_batch_of_any_size_is_written(store: SqliteStore) -> None:
 
 
 async def test_wal_is_moved_into_the_file_and_does_not_grow_for_ever(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The writer makes checkpoints, and nobody else does."""
+    """The writer makes checkpoints, and no other connection does."""
     monkeypatch.setattr("outlive._store.sqlite.writer.CHECKPOINT_PAGES", 10)
-    wal = store._path.with_name("outlive.db-wal")
+    wal = path.with_name("outlive.db-wal")
     tree = await begin(store)
     sizes = []
     for _ in range(100):
@@ -264,25 +265,19 @@ async def test_wal_is_moved_into_the_file_and_does_not_grow_for_ever(
         sizes.append(wal.stat().st_size)
 
     assert max(sizes) < 60 * 4_200
-    assert store._path.stat().st_size > 4 * 4_096
+    assert path.stat().st_size > 4 * 4_096
 
 
-async def test_sole_user_leaves_one_file_behind(store: SqliteStore) -> None:
+async def test_sole_user_leaves_one_file_behind(store: SqliteStore, path: Path) -> None:
     """What is closed can be copied as it is."""
     await begin(store)
 
     await store.close()
 
-    assert not store._path.with_name("outlive.db-wal").exists()
-    connection = apsw.Connection(f"file:{store._path}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    assert not path.with_name("outlive.db-wal").exists()
+    connection = apsw.Connection(f"file:{path}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     assert connection.execute("SELECT id FROM outlive_runs").fetchall() == [("run-1",)]
     connection.close()
-
-
-def writing(store: SqliteStore) -> apsw.Connection:
-    """The connection of the writer."""
-    assert store._writer is not None
-    return store._writer.session.connection
 
 
 async def twin(store: SqliteStore, run_id: str, journal: int) -> Writer:

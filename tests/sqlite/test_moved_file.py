@@ -10,8 +10,10 @@ import pytest
 
 from outlive._model import RunFilter
 from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite.connection import Session
 from outlive.errors import StoreError, StoreMovedError
 from outlive.testing.conformance.builders import begin, blob, claim, hire, message, send, stepped
+from tests.sqlite.threads import in_reader
 
 Open = Callable[[], Awaitable[SqliteStore]]
 
@@ -119,9 +121,12 @@ async def test_a_file_that_comes_back_is_used_again(store: SqliteStore, path: Pa
 async def test_a_new_connection_does_not_take_another_file_for_the_old_one(store: SqliteStore, path: Path) -> None:
     """A store whose connection was lost opens the file that it had, and no other one of the same name."""
     await begin(store, "run-1")
-    replace(path)
-    assert store._reader is not None
-    store._reader.session.close()  # As after an I/O error.
 
+    def lose_connection(session: Session) -> None:
+        replace(path)
+        session.close()  # As after an I/O error.
+
+    with pytest.raises(StoreMovedError):
+        await in_reader(store, lose_connection)
     with pytest.raises(StoreMovedError):
         await store.find_run("run-1")

@@ -7,6 +7,7 @@ import pytest
 
 from outlive._store.sqlite import SqliteStore, read
 from outlive.testing.conformance.builders import begin
+from tests.sqlite.threads import in_reader
 
 LENGTHS = (3, 1, 5, 2)
 
@@ -34,8 +35,7 @@ async def test_journals_are_whole_however_many_events_are_read_at_once(
     wanted = await journals_of(store)
     monkeypatch.setattr(read, "READ_ROWS_MAX", page)
     if is_big:
-        assert store._reader is not None
-        store._reader.session.connection.limit(apsw.SQLITE_LIMIT_LENGTH, 300)
+        await in_reader(store, lambda session: session.connection.limit(apsw.SQLITE_LIMIT_LENGTH, 300))
 
     found = await store.read_journals(list(wanted))
 

@@ -23,12 +23,6 @@ PATIENCE_SECONDS = 20
 T = TypeVar("T")
 
 
-def writer_of(store: SqliteStore) -> Writer:
-    """The thread that writes."""
-    assert store._writer is not None
-    return store._writer
-
-
 async def in_time(wanted: Awaitable[T]) -> T:
     """The outcome of something that must happen."""
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -44,18 +38,17 @@ async def leave_pages(store: SqliteStore, count: int) -> None:
     await on_writer(store, limit)
 
 
-def refuse_once(monkeypatch: pytest.MonkeyPatch, store: SqliteStore, statement: str, error: apsw.Error) -> None:
+def refuse_once(monkeypatch: pytest.MonkeyPatch, statement: str, error: apsw.Error) -> None:
     """Let the next statement of this kind fail, as a broken disk would."""
-    writer = writer_of(store)
-    sound: Callable[..., None] = writer.bound
+    sound: Callable[..., None] = Writer.bound
     faults = [error]
 
-    def bound(text: str, values: Sequence[Value] = ()) -> None:
+    def bound(writer: Writer, text: str, values: Sequence[Value] = ()) -> None:
         if text == statement and faults:
             raise Refused(faults.pop(), is_committing=text != BEGIN_WRITE)
-        sound(text, values)
+        sound(writer, text, values)
 
-    monkeypatch.setattr(writer, "bound", bound)
+    monkeypatch.setattr(Writer, "bound", bound)
 
 
 async def test_full_disk_ends_the_transaction(store: SqliteStore) -> None:
@@ -100,7 +93,7 @@ async def test_commit_whose_outcome_is_unknown_is_told_to_everybody(
     """The step and whoever was committed with it have to look."""
     tree, other = await begin(store), await begin(store, "other")
     step = await begin_noting(store, "mine")
-    refuse_once(monkeypatch, store, COMMIT, apsw.IOError("disk I/O error"))
+    refuse_once(monkeypatch, COMMIT, apsw.IOError("disk I/O error"))
 
     companion = asyncio.ensure_future(other.step())
     await asyncio.sleep(0)
@@ -118,7 +111,7 @@ async def test_full_disk_at_the_commit_leaves_nothing(store: SqliteStore, monkey
     tree = await begin(store)
     await write_note(tree, None)
     step = await begin_noting(store, "never")
-    refuse_once(monkeypatch, store, COMMIT, apsw.FullError("database or disk is full"))
+    refuse_once(monkeypatch, COMMIT, apsw.FullError("database or disk is full"))
 
     with pytest.raises(StoreUnavailableError, match="make room"):
         await step.commit([tree.change(stepped(store))])
@@ -165,7 +158,7 @@ async def test_full_disk_while_companions_are_written_is_told_to_everybody(store
 
 async def test_transaction_that_cannot_begin_is_refused(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the others that wait for one get theirs."""
-    refuse_once(monkeypatch, store, BEGIN_WRITE, apsw.BusyError("database is locked"))
+    refuse_once(monkeypatch, BEGIN_WRITE, apsw.BusyError("database is locked"))
 
     with pytest.raises(StoreUnavailableError, match="another process"):
         await store.begin()
@@ -180,7 +173,7 @@ async def test_transaction_that_waited_for_another_one_and_cannot_begin_is_refus
     first = await store.begin()
     second = asyncio.ensure_future(store.begin())
     await asyncio.sleep(0)
-    refuse_once(monkeypatch, store, BEGIN_WRITE, apsw.BusyError("database is locked"))
+    refuse_once(monkeypatch, BEGIN_WRITE, apsw.BusyError("database is locked"))
 
     await first.rollback()
 
