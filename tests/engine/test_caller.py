@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from outlive._model import Limits
+from outlive._replay.command import StepOptions
 from outlive._runtime import lease_deadline
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.steps.caller import StepCaller
@@ -63,9 +64,9 @@ class Scene:
         step = SimpleNamespace(
             name="press", fn=fn, is_async=is_async, kind=None, signature=signature, resources=resources
         )
-        options = SimpleNamespace(timeout_seconds=timeout)
+        options = StepOptions(timeout_seconds=timeout)
         command = SimpleNamespace(step=step, options=options, arguments=b"", call="press")
-        return SimpleNamespace(command=command, given={}, has_begun=False, is_timed_out=False)
+        return SimpleNamespace(command=command, given={}, has_begun=False, is_timed_out=False, beat=lambda: None)
 
     async def until_begun(self, doing: Any) -> Any:
         """What comes of it when the lease is held again; nothing begins before."""

@@ -210,7 +210,7 @@ async def test_outside_of_a_run_it_is_a_plain_call() -> None:
     """In a test, and in another step: nothing is journaled, and a plain function is called where it is."""
     assert Rate("EUR", 100) == await outlive.run_step(fetch_rate, "EUR")
     assert 3 == await outlive.run_step(lambda: 3, name="three")
-    assert threading.get_ident() == await outlive.run_step(threading.get_ident, name="ident")
+    assert threading.get_ident() == await outlive.run_step(lambda: threading.current_thread().ident, name="ident")
     async with TestEngine() as engine:
         run = await engine.start(with_inner_step)
         assert "inner" == await run.result()
@@ -225,6 +225,25 @@ async def calls_run_step() -> str:
 @outlive.workflow
 async def with_inner_step() -> str:
     return await calls_run_step()
+
+
+@outlive.resource
+async def run_step_bank() -> Bank:
+    return Bank(42)
+
+
+@outlive.workflow
+async def with_resource() -> Rate:
+    async def ask(currency: str, own: Bank = outlive.use(run_step_bank)) -> Rate:
+        return await own.rate(currency)
+
+    return await outlive.run_step(ask, "EUR")
+
+
+async def test_a_function_may_use_resources() -> None:
+    """Not given by the caller, and no part of the call."""
+    async with TestEngine() as engine:
+        assert Rate("EUR", 42) == await (await engine.start(with_resource)).result()
 
 
 async def _yields() -> Any:

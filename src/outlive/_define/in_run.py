@@ -215,7 +215,8 @@ class StepContext:
         return self._source.is_cancelled
 
     def heartbeat(self, progress: Any = None) -> None:
-        """Save how far the step came; the next attempt finds it in `last_progress`. Cheap, from any thread."""
+        """Say that the step is alive, and save how far it came; the next attempt finds that in `last_progress`. Cheap,
+        from any thread."""
         self._source.heartbeat(progress)
 
 

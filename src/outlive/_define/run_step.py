@@ -8,10 +8,12 @@ as the journal knows the call by it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar, TypeVarTuple, overload
 from weakref import WeakKeyDictionary
 
+from outlive._define.plain import call_plainly
+from outlive._define.resources import call, uses_of, wanted_in
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature, plain_function
@@ -35,6 +37,7 @@ async def run_step(
     name: str | None = None,
     retry: Retry | None = None,
     timeout: given.Span | None = None,
+    heartbeat_timeout: given.Span | None = None,
     raises: tuple[type[BaseException], ...] = (),
 ) -> R: ...
 @overload
@@ -45,6 +48,7 @@ async def run_step(
     name: str | None = None,
     retry: Retry | None = None,
     timeout: given.Span | None = None,
+    heartbeat_timeout: given.Span | None = None,
     raises: tuple[type[BaseException], ...] = (),
 ) -> R: ...
 async def run_step(
@@ -54,6 +58,7 @@ async def run_step(
     name: str | None = None,
     retry: Retry | None = None,
     timeout: given.Span | None = None,
+    heartbeat_timeout: given.Span | None = None,
     raises: tuple[type[BaseException], ...] = (),
 ) -> Any:
     """Call a function as a step: a closure, a method, a partial, a lambda, async or not (then on a thread).
@@ -66,24 +71,30 @@ async def run_step(
         name: what the journal calls it: its qualified name unless given. A lambda needs one.
         retry: when failed attempts are tried again; unless given as the workflow or the engine says.
         timeout: seconds that one attempt may take.
+        heartbeat_timeout: seconds after which an attempt fails that has not called `current_step().heartbeat()`.
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
     """
     own_name = _name_of(fn, name)
     where = f"{_WHERE} {own_name}"
     policy, classes = check_retry(where, retry), given.exceptions(where, "raises", raises)
-    options = StepOptions(retry=policy, timeout_seconds=given.some_seconds(where, "timeout", timeout))
-    execution = ask.current_execution()
-    if execution is None:
-        returned = fn(*args)
-        return await returned if inspect.isawaitable(returned) else returned
+    options = StepOptions(
+        retry=policy,
+        timeout_seconds=given.some_seconds(where, "timeout", timeout),
+        heartbeat_seconds=given.some_seconds(where, "heartbeat_timeout", heartbeat_timeout),
+    )
+    uses = uses_of(where, fn)
     spec = StepSpec(
         name=own_name,
         fn=fn,
-        signature=_signature_of(fn, own_name),
+        signature=_signature_of(fn, own_name, uses),
         is_async=_is_async(fn),
         options=options,
         registered=(*classes, *(policy.on if policy else ())),
+        resources=wanted_in(uses),
     )
+    execution = ask.current_execution()
+    if execution is None:
+        return await call(call_plainly, spec, args, {})
     return await ask.run_step(execution, spec, options, args, {})
 
 
@@ -115,18 +126,18 @@ _SIGNATURES: WeakKeyDictionary[Any, tuple[str, Signature]] = WeakKeyDictionary()
 """Of plain functions, with the name that is in their messages: a loop that calls one should not read it every time."""
 
 
-def _signature_of(fn: Any, name: str) -> Signature:
+def _signature_of(fn: Any, name: str, uses: Collection[str]) -> Signature:
     if not inspect.isfunction(fn):
-        return _read_signature(fn, name)
+        return _read_signature(fn, name, uses)
     known = _SIGNATURES.get(fn)
     if known is None or known[0] != name:
-        known = _SIGNATURES[fn] = (name, _read_signature(fn, name))
+        known = _SIGNATURES[fn] = (name, _read_signature(fn, name, uses))
     return known[1]
 
 
-def _read_signature(fn: Any, name: str) -> Signature:
+def _read_signature(fn: Any, name: str, uses: Collection[str]) -> Signature:
     try:
-        return Signature(fn, name)
+        return Signature(fn, name, without=uses)
     except ValueError:  # Something built in that says nothing of itself.
         wanted = f"its arguments are not known; call it in a function, for example run_step(lambda: ..., name={name!r})"
         raise ArgumentTypeError(_WHERE, "fn", fn, wanted) from None

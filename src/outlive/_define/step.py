@@ -91,6 +91,7 @@ class Step(Generic[P, R]):
         *,
         retry: Retry | None = None,
         timeout: given.Span | None = None,
+        heartbeat_timeout: given.Span | None = None,
         undo: Step[[R], Any] | None = None,
         breaker: Breaker | None = None,
         limit: RateLimit | None = None,
@@ -102,9 +103,9 @@ class Step(Generic[P, R]):
             self._options,
             guard=_guard(self.name, breaker, limit, cost, own=self._options.guard),
             retry=check_retry(where, retry) or self._options.retry,
-            timeout_seconds=self._options.timeout_seconds
-            if timeout is None
-            else given.seconds(where, "timeout", timeout),
+            timeout_seconds=given.some_seconds(where, "timeout", timeout) or self._options.timeout_seconds,
+            heartbeat_seconds=given.some_seconds(where, "heartbeat_timeout", heartbeat_timeout)
+            or self._options.heartbeat_seconds,
             undo=self._options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
         )
         return Step(self.spec, changed)
@@ -119,6 +120,7 @@ class _Options(TypedDict, total=False):
     name: str | None
     retry: Retry | None
     timeout: given.Span | None
+    heartbeat_timeout: given.Span | None
     raises: tuple[type[BaseException], ...]
     breaker: Breaker | None
     limit: RateLimit | None
@@ -164,6 +166,7 @@ def step(
     name: str | None = None,
     retry: Retry | None = None,
     timeout: given.Span | None = None,
+    heartbeat_timeout: given.Span | None = None,
     raises: tuple[type[BaseException], ...] = (),
     undo: Step[..., Any] | Callable[[Any], Any] | None = None,
     once: bool = False,
@@ -180,6 +183,7 @@ def step(
         retry: when failed attempts are tried again; unless given as the workflow says (`@outlive.workflow(retry=...)`),
             else as the engine says, else not at all.
         timeout: seconds that one attempt may take.
+        heartbeat_timeout: seconds after which an attempt fails that has not called `current_step().heartbeat()`.
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
         undo: takes the effect back if the saga around a call fails: a step, or a plain function, which then becomes
             the step `<name>.undo`; it is called with the result of the step.
@@ -205,9 +209,12 @@ def step(
         policy = check_retry(where, retry)
         classes = given.exceptions(where, "raises", raises)
         seconds = given.some_seconds(where, "timeout", timeout)
+        silent = given.some_seconds(where, "heartbeat_timeout", heartbeat_timeout)
         undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
         guard = _guard(own_name, breaker, limit, cost)
-        options = StepOptions(retry=policy, timeout_seconds=seconds, undo=undoing, guard=guard)
+        options = StepOptions(
+            retry=policy, timeout_seconds=seconds, heartbeat_seconds=silent, undo=undoing, guard=guard
+        )
         spec = StepSpec(
             name=own_name,
             fn=fn,

@@ -58,6 +58,8 @@ class StepOptions(msgspec.Struct, frozen=True, gc=False):
     retry: Retry | None = None
     """None for that of the workflow or of the engine, and without one of those for a single attempt."""
     timeout_seconds: float | None = None
+    heartbeat_seconds: float | None = None
+    """For how long an attempt may give no sign of life."""
     undo: StepSpec | None = None
     """The step that takes its effect back, with the options it is to be called with."""
     parks: bool = False

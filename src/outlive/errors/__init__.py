@@ -69,6 +69,7 @@ from outlive.errors.run import (
 from outlive.errors.step import (
     UNDO_FAILED,
     CircuitOpenError,
+    HeartbeatTimeoutError,
     ProcessDiedError,
     RateLimitedError,
     ResourceError,
@@ -125,6 +126,7 @@ __all__ = [
     "EngineClosedError",
     "EngineForkedError",
     "FormatTooNewError",
+    "HeartbeatTimeoutError",
     "HistoryFormatError",
     "HistoryTooLongError",
     "InboxFullError",

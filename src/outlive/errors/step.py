@@ -42,6 +42,14 @@ class StepTimeoutError(OutliveError, TimeoutError):
         super().__init__(f"step {step} did not end within its timeout of {seconds:g} s")
 
 
+class HeartbeatTimeoutError(StepTimeoutError):
+    """One attempt of a step gave no sign of life for as long as its `heartbeat_timeout`."""
+
+    def __init__(self, step: str, seconds: float) -> None:
+        self.step, self.seconds = step, seconds
+        OutliveError.__init__(self, f"step {step} has not called heartbeat() for {seconds:g} s")
+
+
 class SagaClosedError(OutliveError, RuntimeError):
     """Something that can be undone was asked for in a saga that rolls back, or is over."""
 

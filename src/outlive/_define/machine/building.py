@@ -65,6 +65,7 @@ class StateBuilder:
         finish: Callable[[list[Any], Any], Any] | None = None,
         retry: Retry | None = None,
         timeout: given.Span | None = None,
+        heartbeat_timeout: given.Span | None = None,
         undo: StepSpec | None = None,
         raises: tuple[type[BaseException], ...] = (),
         kind: StepKind | None = None,
@@ -96,6 +97,7 @@ class StateBuilder:
             options=StepOptions(
                 retry=policy,
                 timeout_seconds=given.some_seconds(name, "timeout", timeout),
+                heartbeat_seconds=given.some_seconds(name, "heartbeat_timeout", heartbeat_timeout),
                 undo=undo,
                 guard=_guard_given(name, guard, count),
             ),

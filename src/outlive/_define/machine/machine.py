@@ -182,6 +182,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         to: Collection[S] | None = None,
         retry: Retry | None = None,
         timeout: given.Span | None = None,
+        heartbeat_timeout: given.Span | None = None,
         undo: Step[..., Any] | Callable[..., Any] | None = None,
         raises: tuple[type[BaseException], ...] = (),
         once: bool = False,
@@ -197,6 +198,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             to: where it may go; read from `-> Literal[S.A, S.B]` unless given.
             retry: when failed attempts are tried again.
             timeout: seconds that one attempt may take.
+            heartbeat_timeout: seconds after which an attempt fails that has not called `current_step().heartbeat()`.
             undo: takes its effect back if the machine fails later on: called with the data as this state left it.
             raises: exception classes that are kept as themselves.
             once: call it at most once; after a crash the machine fails with `StepInterrupted`.
@@ -212,6 +214,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         kind = StepKind.ONCE if once else StepKind.TRANSACTION if transaction else None
         guard = guard_of(where, breaker, limit, cost)
         options: dict[str, Any] = {"retry": retry, "timeout": timeout, "raises": raises, "guard": guard}
+        options["heartbeat_timeout"] = heartbeat_timeout
         return self._defining(state, lambda builder, fn: StepState(builder, fn, to, undo=undo, kind=kind, **options))
 
     def router(self, state: S, *, to: Collection[S] | None = None) -> Callable[[F], F]:

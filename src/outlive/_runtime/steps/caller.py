@@ -22,7 +22,8 @@ from outlive._runtime.environment import Environment
 from outlive._runtime.failures import StepRaised
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.steps.context import in_context
-from outlive._runtime.steps.process_child import Job, Progressed, Published
+from outlive._runtime.steps.heartbeats import HeartbeatWatch
+from outlive._runtime.steps.process_child import Beat, Job, Progressed, Report
 from outlive._runtime.steps.processes import ProcessLane
 from outlive._runtime.steps.threads import ThreadLane
 from outlive._runtime.steps.transactions import TransactionSteps
@@ -30,7 +31,7 @@ from outlive._runtime.steps.unstorable import check_size, encode_result
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.step_reports import StepReports
-from outlive.errors import StepInterrupted, StepTimeoutError
+from outlive.errors import HeartbeatTimeoutError, StepInterrupted, StepTimeoutError
 
 
 class _NotHeld(BaseException):
@@ -49,6 +50,7 @@ class StepCaller:
         reports: StepReports,
     ) -> None:
         clock, limits = environment.clock, environment.limits
+        self._clock = clock
         self.threads = ThreadLane(clock, threads_max=limits.threads_max)
         self.processes = ProcessLane(clock, counters=environment.counters, processes_max=limits.processes_max)
         self.transactions = TransactionSteps(committer, lease, seconds_max=limits.transaction_seconds_max)
@@ -74,7 +76,8 @@ class StepCaller:
         context = contextvars.Context()
         context.run(CURRENT_STEP.set, attempt)
         attempt.has_begun = attempt.has_begun or step.is_async
-        if command.options.timeout_seconds is not None:
+        options = command.options
+        if options.timeout_seconds is not None or options.heartbeat_seconds is not None:
             call = self._call_in_time(attempt, partial(step.fn, *args, **kwargs))
         elif step.is_async:
             call = step.fn(*args, **kwargs)
@@ -97,27 +100,35 @@ class StepCaller:
             await self._lease.until_held()
 
     def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
-        """Call a function, on a thread if it is a plain one, for as long as its timeout allows."""
-        return self._in_time(attempt, fn if attempt.command.step.is_async else partial(self._on_thread, attempt, fn))
+        """Call a function, on a thread if it is a plain one, for as long as its timeouts allow."""
+        if not attempt.command.step.is_async:
+            return self._in_time(attempt, partial(self._on_thread, attempt, fn))
+        attempt.beat()
+        return self._in_time(attempt, fn)
 
     async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
-        step, seconds = attempt.command.step, attempt.command.options.timeout_seconds
-        timeout = asyncio.timeout(seconds)
+        options = attempt.command.options
+        timeout, watch = asyncio.timeout(options.timeout_seconds), None
         try:
             async with timeout:
-                result = await start()
+                if options.heartbeat_seconds is not None:
+                    watch = HeartbeatWatch(self._clock, attempt, timeout, options.heartbeat_seconds)
+                try:
+                    result = await start()
+                finally:
+                    if watch is not None:
+                        watch.stop()
             if timeout.expired():
                 raise TimeoutError(f"it swallowed its cancellation and returned {type(result).__qualname__} too late")
             return result
         except Exception as error:  # What it raises after its timeout comes too late as well.
-            if seconds is None or not timeout.expired() or isinstance(error, UnstorableResultError):
+            if not timeout.expired() or isinstance(error, UnstorableResultError):
                 raise
             attempt.is_timed_out = True
-            late = StepTimeoutError(step.name, seconds)
-            if step.kind is StepKind.ONCE and attempt.has_begun:
+            late, reason = _late(attempt, was_silent=watch is not None and watch.was_silent)
+            if attempt.command.step.kind is StepKind.ONCE and attempt.has_begun:
                 # It may have had its effect, just as after a crash, so the workflow gets the same exception.
-                reason = f"did not end within its timeout of {seconds:g} s"
-                raise StepInterrupted(step.name, reason, attempt.idempotency_key) from late
+                raise StepInterrupted(attempt.command.step.name, reason, attempt.idempotency_key) from late
             raise late from error
 
     # -- The lease -------------------------------------------------------------------------------------------
@@ -138,6 +149,7 @@ class StepCaller:
         if not self._lease.is_held:
             raise _NotHeld
         attempt.has_begun = True
+        attempt.beat()
         return fn()
 
     # -- Kinds of steps --------------------------------------------------------------------------------------
@@ -176,11 +188,13 @@ class StepCaller:
             idempotency_key=attempt.idempotency_key,
             progress=command.progress,
             progress_bytes_max=self._progress_bytes_max,
+            must_beat=command.options.heartbeat_seconds is not None,
         )
         # Waiting for a process, and for it to begin, is not the step's time.
         async with self.processes.borrow(command.step.name) as process:
             await self._lease.until_held()
             attempt.has_begun = True
+            attempt.beat()
             try:
                 result: bytes = await self._in_time(
                     attempt, partial(process.run, job, partial(self._on_report, live, attempt))
@@ -192,9 +206,22 @@ class StepCaller:
             check_size(command, result, live.payloads.packer)
             return result
 
-    def _on_report(self, live: LiveTree, attempt: Attempt, message: Progressed | Published) -> None:
+    def _on_report(self, live: LiveTree, attempt: Attempt, message: Report) -> None:
         if isinstance(message, Progressed):
+            attempt.beat()
             self._reports.progressed(live, attempt, message.progress)
+        elif isinstance(message, Beat):
+            attempt.beat()
         else:
             fields: dict[str, Any] = TAGGED.decode(message.fields, f"what step {attempt.command.call} publishes")
             self._reports.published(live, attempt, fields)
+
+
+def _late(attempt: Attempt, *, was_silent: bool) -> tuple[StepTimeoutError, str]:
+    """What an attempt fails with that has taken too long or was silent for too long, and what that is, in words."""
+    step, options = attempt.command.step, attempt.command.options
+    if was_silent:
+        seconds = options.heartbeat_seconds or 0.0
+        return HeartbeatTimeoutError(step.name, seconds), f"has not called heartbeat() for {seconds:g} s"
+    seconds = options.timeout_seconds or 0.0
+    return StepTimeoutError(step.name, seconds), f"did not end within its timeout of {seconds:g} s"

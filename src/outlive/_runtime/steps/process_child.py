@@ -55,6 +55,8 @@ class Job(msgspec.Struct, frozen=True):
     idempotency_key: str
     progress: bytes | None
     progress_bytes_max: int
+    must_beat: bool = False
+    """Whether heartbeats without progress are sent too."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -65,6 +67,10 @@ class Progressed(msgspec.Struct, frozen=True, tag=True):
     """The step gave this to `heartbeat`."""
 
     progress: bytes
+
+
+class Beat(msgspec.Struct, frozen=True, tag=True):
+    """The step called `heartbeat` without progress."""
 
 
 class Published(msgspec.Struct, frozen=True, tag=True):
@@ -89,7 +95,9 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     """It returned, and what it returned cannot be stored."""
 
 
-Message = Ready | Progressed | Published | Returned | Raised
+Report = Progressed | Beat | Published
+"""What a step says before it ends."""
+Message = Ready | Report | Returned | Raised
 
 encode = msgspec.msgpack.Encoder().encode
 decode_message = msgspec.msgpack.Decoder(Message).decode
@@ -158,7 +166,12 @@ class JobStep:
 
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""
-        if progress is not None and not self.is_over:
+        if self.is_over:
+            return
+        if progress is None:
+            if self._job.must_beat:
+                self._wire.send(Beat())
+        else:
             self._wire.send(Progressed(self._encode(progress, f"the progress of step {self._job.call}")))
 
     def publish(self, fields: dict[str, Any]) -> None:

@@ -24,12 +24,14 @@ from outlive._runtime.clock import Clock
 from outlive._runtime.failures import StepRaised
 from outlive._runtime.steps.process_child import (
     ARE_YOU_THERE,
+    Beat,
     Job,
     Message,
     Progressed,
     Published,
     Raised,
     Ready,
+    Report,
     Returned,
     decode_message,
     encode,
@@ -124,7 +126,7 @@ class ProcessLane:
         process.kill()
 
 
-Report = Callable[[Progressed | Published], None]
+OnReport = Callable[[Report], None]
 
 
 class StepProcess:
@@ -136,7 +138,7 @@ class StepProcess:
         self._process: SpawnProcess | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._answer: asyncio.Future[Returned | Raised] | None = None
-        self._report: Report = _ignore
+        self._report: OnReport = _ignore
         self._is_wanted = True
         self._has_begun = False
 
@@ -160,7 +162,7 @@ class StepProcess:
         finally:
             late.cancel()
 
-    async def run(self, job: Job, report: Report) -> bytes:
+    async def run(self, job: Job, report: OnReport) -> bytes:
         """The encoded result of a step; `report` is called with its progress and what it publishes.
 
         Raises:
@@ -196,7 +198,7 @@ class StepProcess:
             case Ready():
                 if not self._ready.done():
                     self._ready.set_result(None)
-            case Progressed() | Published():
+            case Progressed() | Beat() | Published():
                 self._report(message)
             case Returned() | Raised():
                 if self._answer is not None and not self._answer.done():
@@ -240,7 +242,7 @@ class StepProcess:
             connection.send_bytes(job)
             del job
             message: Message = Progressed(b"")
-            while isinstance(message, Progressed | Published):
+            while isinstance(message, Report):
                 message = decode_message(_receive(process, connection))
                 self._post(self._on_message, message)
 
@@ -299,5 +301,5 @@ def _how_it_ended(code: int | None) -> str:
     return f"was killed by {name}{hint}"
 
 
-def _ignore(message: Progressed | Published) -> None:
+def _ignore(message: Report) -> None:
     """No job runs: there is no attempt to report to."""

@@ -35,6 +35,7 @@ class Attempt:
         "_publish",
         "_run",
         "_save",
+        "beat_at",
         "began_at",
         "command",
         "engine",
@@ -76,6 +77,8 @@ class Attempt:
         """Resources that its function gets by keyword."""
         self.began_at = 0
         """When it began, if its policy counts the time since the first attempt."""
+        self.beat_at = 0
+        """When its function was called or gave its last heartbeat, if it must give some; 0 before it is called."""
         self.has_begun = False
         """Whether its function was called, or may have been; false while it waits for a slot or a thread."""
         self.is_wanted = True
@@ -160,8 +163,14 @@ class Attempt:
         """See `StepSource`."""
         return self._now()
 
+    def beat(self) -> None:
+        """The step gives a sign of life; from any thread."""
+        if self.command.options.heartbeat_seconds is not None:
+            self.beat_at = self._now()
+
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""
+        self.beat()
         if progress is not None and self.is_wanted:
             what = f"the progress of step {self.command.call}"
             data = TAGGED.encode(progress, what)
