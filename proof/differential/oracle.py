@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from outlive._journal.codec import Row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._journal.fold import Fold
-from outlive._model import Run, RunFilter, RunStatus
+from outlive._model import Run, RunFilter, RunStatus, Wait, WaitKind
 from outlive._store.contract import (
     Change,
     Claim,
@@ -268,11 +268,10 @@ class Oracle:
 
     # -- Reading -------------------------------------------------------------------------------------------
 
-    def list_runs(self, wanted: RunFilter, limit: int, before: tuple[int, str] | None) -> list[Run]:
-        """Newest first."""
+    def list_runs(self, wanted: RunFilter) -> list[Run]:
+        """All of them, newest first."""
         runs = sorted((run for _, run in self.world.each_run()), key=lambda run: (run.created_at, run.id))
-        runs = [run for run in reversed(runs) if passes(run, wanted)]
-        return [run for run in runs if before is None or (run.created_at, run.id) < before][:limit]
+        return [run for run in reversed(runs) if passes(run, wanted)]
 
     def read_items(self, run_id: str, after: int, limit: int) -> list[ItemResult]:
         """By index."""
@@ -291,6 +290,22 @@ def passes(run: Run, wanted: RunFilter) -> bool:
         return False
     if any(run.tags.get(name) != value for name, value in wanted.tags.items()):
         return False
+    if wanted.since_at is not None and run.created_at < wanted.since_at:
+        return False
+    if wanted.until_at is not None and run.created_at >= wanted.until_at:
+        return False
+    if run.id[: len(wanted.id_prefix or "")] != (wanted.id_prefix or ""):
+        return False
+    if wanted.error is not None and (run.failure is None or wanted.error not in _names_of(run.failure.type)):
+        return False
+    if wanted.waiting_for is not None and Wait(WaitKind.SIGNAL, wanted.waiting_for) not in run.waits:
+        return False
     asked = [(wanted.workflow, run.workflow), (wanted.root_id, run.root_id)]
     asked += [(wanted.parent_id, run.parent_id or ""), (wanted.owner, run.owner)]
     return all(wish is None or wish == fact for wish, fact in asked)
+
+
+def _names_of(error: str) -> list[str]:
+    """What the class of an exception may be called: `Broken` and `app.Broken`."""
+    parts = error.split(".")
+    return [".".join(parts[start:]) for start in range(len(parts))]

@@ -75,6 +75,7 @@ def definitions_of(operation: Operation) -> list[str]:
 def filter_of(operation: Operation) -> RunFilter:
     """What a list asks for."""
     _, by_workflow, by_root, by_parent, by_owner, roots_only = operation.numbers
+    finds = operation.finds
     return RunFilter(
         statuses=operation.statuses,
         workflow=WORKFLOW if by_workflow else None,
@@ -83,6 +84,11 @@ def filter_of(operation: Operation) -> RunFilter:
         owner=operation.worker if by_owner else None,
         roots_only=bool(roots_only),
         tags=operation.tags,
+        since_at=int(finds["since_at"]) if "since_at" in finds else None,
+        until_at=int(finds["until_at"]) if "until_at" in finds else None,
+        id_prefix=finds.get("id_prefix"),
+        error=finds.get("error"),
+        waiting_for=finds.get("waiting_for"),
     )
 
 

@@ -162,17 +162,20 @@ class Player:
         await self.store.clear_checkpoints(plan.operation.ids[0])
 
     async def _list(self, plan: Plan) -> Any:
-        return await self._pages(filter_of(plan.operation), plan.operation.numbers[0], PAGES_MAX)
+        wanted, limit = filter_of(plan.operation), plan.operation.numbers[0]
+        pages = await self._pages(wanted, limit, PAGES_MAX, oldest_first="oldest" in plan.operation.finds)
+        return pages, await self.store.count_runs(wanted, limit=limit)
 
-    async def _pages(self, wanted: RunFilter, limit: int, most: int) -> Any:
+    async def _pages(self, wanted: RunFilter, limit: int, most: int, *, oldest_first: bool = False) -> Any:
         pages: list[Any] = []
-        before: tuple[int, str] | None = None
+        place: tuple[int, str] | None = None
         while len(pages) < most:
-            page = await self.store.list_runs(wanted, limit=limit, before=before)
+            side = {"after" if oldest_first else "before": place}
+            page = await self.store.list_runs(wanted, limit=limit, oldest_first=oldest_first, **side)
             pages.append([told_run(run) for run in page])
             if len(page) < limit:
                 break
-            before = page[-1].created_at, page[-1].id
+            place = page[-1].created_at, page[-1].id
         return pages
 
     async def _read(self, plan: Plan) -> Any:

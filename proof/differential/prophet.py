@@ -66,7 +66,9 @@ class Prophet:
             case "clear":
                 return oracle.shelf.clear(operation.ids[0])
             case "list":
-                return self._pages(filter_of(operation), operation.numbers[0], PAGES_MAX)
+                wanted, limit = filter_of(operation), operation.numbers[0]
+                pages = self._pages(wanted, limit, PAGES_MAX, oldest_first="oldest" in operation.finds)
+                return pages, min(len(self._oracle.list_runs(wanted)), limit)
             case "read":
                 return self._read(plan)
             case verb:
@@ -101,8 +103,10 @@ class Prophet:
         except SurprisedError as error:
             return error
 
-    def _pages(self, wanted: RunFilter, limit: int, most: int) -> Any:
-        runs = self._oracle.list_runs(wanted, 10_000, None)
+    def _pages(self, wanted: RunFilter, limit: int, most: int, *, oldest_first: bool = False) -> Any:
+        runs = self._oracle.list_runs(wanted)
+        if oldest_first:
+            runs.reverse()
         pages = [runs[start : start + limit] for start in range(0, len(runs) + 1, limit)][:most]
         return [[told_run(run) for run in page] for page in pages]
 

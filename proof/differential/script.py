@@ -32,6 +32,8 @@ class Author:
 
     def __init__(self, seed: str, oracle: Oracle) -> None:
         self._random = Random(seed)
+        self._random_of_lists = Random(f"{seed} lists")
+        """A list changes nothing, so what it asks for must not change what happens after it."""
         self._oracle = oracle
         self._trees = 0
         self._names = 0
@@ -252,8 +254,22 @@ class Author:
         numbers = (random.choice([1, 2, 5, 100]), *filters)
         return Operation(
             "list", ids=(self._any_id(),), worker=random.choice(["", *WORKERS]), numbers=numbers, statuses=statuses,
-            tags=random.choice(TAGS),
+            tags=random.choice(TAGS), finds=self._finds(),
         )  # fmt: skip
+
+    def _finds(self) -> dict[str, str]:
+        """Some of the filters that are a text or an instant, mostly one that finds something; and the order."""
+        random = self._random_of_lists
+        created = [str(run.created_at) for _, run in self._oracle.world.each_run()] or ["0"]
+        choices = {
+            "id_prefix": ["", "a", "a~", "b", "c.", "z"],
+            "error": ["Broken", "app.Broken", "broken", "Odd"],
+            "waiting_for": ["go", "go", "stop"],
+            "since_at": created,
+            "until_at": created,
+            "oldest": ["yes"],
+        }
+        return {name: random.choice(values) for name, values in choices.items() if random.random() < 0.2}
 
     def _read(self) -> Operation:
         """From the beginning of a journal, or about its end."""

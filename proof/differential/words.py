@@ -120,6 +120,8 @@ class Operation(Part):
     ids: tuple[str, ...] = ()
     statuses: tuple[RunStatus, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
+    finds: dict[str, str] = field(default_factory=dict)
+    """Of a list: other filters by their names, and `oldest` for the other order."""
     turns: tuple[Turn, ...] = ()
     """Made at the same time: of different cells, or such that their order does not matter."""
     marks: tuple[Mark, ...] = ()

@@ -32,6 +32,7 @@ WRITES = frozenset(
 )
 READS = frozenset(
     {
+        "count_runs",
         "find_mail",
         "find_run",
         "find_runs",

@@ -60,12 +60,10 @@ class ForgetsChildrenOnLists(Defective):
     async def list_runs(
         self,
         filter: RunFilter,  # noqa: A002 (the contract's name)
-        *,
-        limit: int = 100,
-        before: tuple[int, str] | None = None,
+        **options: Any,
     ) -> list[Run]:
         wanted = replace(filter, roots_only=True) if filter.statuses else filter
-        return await super().list_runs(wanted, limit=limit, before=before)
+        return await super().list_runs(wanted, **options)
 
 
 class RevivesTheDead(Defective):

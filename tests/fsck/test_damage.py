@@ -166,6 +166,10 @@ OTHERS = {
                                      "checkpoint 4: checksum does not match"),
     "a tag of nobody": ("INSERT INTO {tags} (name, value, created_at, run_key) VALUES ('a', 'b', 1, 100000)",
                         Kind.DATABASE, "found by the tag 'a'"),
+    "a wait of nobody": ("INSERT INTO {waits} (name, created_at, run_key) VALUES ('a', 1, 100000)", Kind.DATABASE,
+                         "is found by waiting for 'a', which it does not"),
+    "a wait that finds nobody": ("DELETE FROM {waits} WHERE name = 'never'", Kind.DATABASE,
+                                 "waits for 'never', and is not found by it"),
 }  # fmt: skip
 
 

@@ -168,7 +168,7 @@ class PostgresWorld(World):
     """A database that is put back as it was: much faster than to copy it."""
 
     kind = "postgres"
-    _tables = ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "checkpoints")
+    _tables = ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "waits", "checkpoints")
 
     def __init__(self, database: str, server: PostgresServer) -> None:
         self._server, self._database = server, database
@@ -201,7 +201,7 @@ class PostgresWorld(World):
 
 
 def _filled(statement: str, name: Callable[[str], str]) -> str:
-    for table in ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "checkpoints"):
+    for table in ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "waits", "checkpoints"):
         statement = statement.replace(f"{{{table}}}", name(table))
     return statement
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from typing import Any
 
 import pytest
@@ -111,8 +112,11 @@ async def test_two_releases_with_other_functions_share_a_schema(
 
 
 def test_migrations_are_literal() -> None:
-    """Nothing is filled in, and they hold no functions: what was released never changes."""
+    """Nothing is filled in, and they hold no functions but those of triggers and indexes, which belong to a table: what
+    was released never changes."""
+    functions = []
     for file in query.migrations():
         text = file.read_text("utf-8")
         assert "{" not in text
-        assert "CREATE FUNCTION" not in text
+        functions += re.findall(r"CREATE FUNCTION (\w+)", text)
+    assert functions == ["wait_names", "index_waits", "error_in"]

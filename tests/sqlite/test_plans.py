@@ -10,10 +10,11 @@ import pytest
 
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.query import SQL, bulk, sql
+from outlive._store.tables.searching import SOURCES
 from outlive.testing.conformance.builders import DEFINITION
 
-LARGE = ("runs", "events", "inbox", "inbox_keys", "items", "blobs", "tags", "workers", "checkpoints")
-ALIASES = ("run", "root", "next", "prior", "last", "mail", "seen", "tagged", "worker")
+LARGE = ("runs", "events", "inbox", "inbox_keys", "items", "blobs", "tags", "waits", "workers", "checkpoints")
+ALIASES = ("run", "root", "next", "prior", "last", "mail", "seen", "tagged", "wait", "waiting", "worker")
 SCANS = [["SCAN", name] for name in (*(f"outlive_{name}" for name in LARGE), *ALIASES)]
 SMALL = {
     # Sessions are few, and are looked at as a whole.
@@ -21,9 +22,15 @@ SMALL = {
     "prune_workers": ["SCAN outlive_workers"],
     # `outlive fsck --repair` only, which has looked at everything before.
     "delete_tags": ["SCAN outlive_tags"],
+    # `outlive fsck` only, which looks at everything.
+    "find_lost_waits": ["SCAN waiting", "SCAN run"],
 }
-PARTS = {"as_bytes", "connect", "wanted", "read_identity", "read_version"}
-NAMES = sorted(file.stem for file in SQL.glob("*.sql") if file.stem not in PARTS)
+SEARCHES = {"list_runs", "list_found_runs", "count_found_runs", "measure_found_runs"}
+PARTS = {"as_bytes", "connect", "wanted", "wanted_groups", "groups", "group_runs", "read_identity", "read_version"}
+NAMES = sorted(file.stem for file in SQL.glob("*.sql") if file.stem not in {*PARTS, *SEARCHES, *SOURCES})
+NAMES += [f"list_runs/{order}" for order in ("ASC", "DESC")]
+NAMES += [f"list_found_runs/{source}/{order}" for source in SOURCES for order in ("ASC", "DESC")]
+NAMES += [f"{verb}_found_runs/{source}" for source in SOURCES for verb in ("count", "measure")]
 
 
 @pytest.mark.parametrize("name", NAMES)

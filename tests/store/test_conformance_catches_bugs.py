@@ -338,11 +338,9 @@ class ListsOldestFirst(Defective):
     async def list_runs(
         self,
         filter: RunFilter,  # noqa: A002 (the contract's name)
-        *,
-        limit: int = 100,
-        before: tuple[int, str] | None = None,
+        **options: Any,
     ) -> list[Run]:
-        return (await super().list_runs(filter, limit=limit, before=before))[::-1]
+        return (await super().list_runs(filter, **options))[::-1]
 
 
 def test_sound_store_passes() -> None:

@@ -20,3 +20,9 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     cause: Failure | None = None
     notes: tuple[str, ...] = ()
     traceback: str = ""
+
+    @property
+    def error(self) -> str:
+        """The type of what went wrong: of a `StepFailed` that of the exception that the step raised."""
+        name = self.attributes.get("type_name") if self.type == "outlive.errors.StepFailed" else None
+        return name if isinstance(name, str) else self.type

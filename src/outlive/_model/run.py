@@ -8,7 +8,7 @@ import msgspec
 
 from outlive._model.failure import Failure
 from outlive._model.payload import Payload
-from outlive._model.wait import Wait
+from outlive._model.wait import Wait, WaitKind
 
 
 class RunStatus(enum.Enum):
@@ -103,3 +103,27 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     roots_only: bool = False
     owner: str | None = None
     tags: dict[str, str] = {}
+    since_at: int | None = None
+    """Created at this instant or later."""
+    until_at: int | None = None
+    """Created before this instant."""
+    id_prefix: str | None = None
+    """What its id begins with."""
+    error: str | None = None
+    """What it failed with: see `has_error`."""
+    waiting_for: str | None = None
+    """What it waits for: see `waits_for`."""
+
+
+def has_error(run: Run, name: str) -> bool:
+    """Whether the run failed with an exception of a class of this name, given with as much of its module as one likes:
+    `CardDeclined`, `errors.CardDeclined`, `shop.errors.CardDeclined`."""
+    return run.failure is not None and f".{run.failure.error}".endswith(f".{name}")
+
+
+_NAMED_WAITS = (WaitKind.SIGNAL, WaitKind.APPROVAL, WaitKind.CHILD)
+
+
+def waits_for(run: Run, name: str) -> bool:
+    """Whether the tree of this root waits for a signal, an approval or another run of this name."""
+    return any(wait.name == name and wait.kind in _NAMED_WAITS for wait in run.waits)

@@ -323,13 +323,18 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
         *,
         limit: int = 100,
         before: tuple[int, str] | None = None,
+        after: tuple[int, str] | None = None,
+        oldest_first: bool = False,
     ) -> list[Run]:
-        """Runs that pass the filter, newest first by `(created_at, id)` descending; at most `limit` (up to
-        `PAGE_SIZE_MAX`).
+        """Runs that pass the filter, newest first by `(created_at, id)` descending, or the other way round
+        (`oldest_first`); at most `limit` (up to `PAGE_SIZE_MAX`).
 
-        `before`, the `(created_at, id)` of a run, keeps only runs that come after it: give the last run of a page, get
-        the next page.
+        `before`, the `(created_at, id)` of a run, keeps only older runs, and `after` only newer ones: give the last run
+        of a page, get the next page; give the first one and turn the order round, get the page before it.
         """
+
+    async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the filter is what it is)
+        """How many runs pass the filter; `limit` if that many or more do. No run beyond these is looked at."""
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """Item results of a batch run with index > `after`, by index ascending."""

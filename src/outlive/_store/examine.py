@@ -44,6 +44,13 @@ def row_of(run: Run, **columns: Any) -> RunRow:
     return RunRow(run=run, **columns)
 
 
+def fault_of_wait(key: int, name: str, *, is_stray: bool) -> str:
+    """What is wrong with the index of what runs wait for."""
+    if is_stray:
+        return f"run row {key} is found by waiting for {name!r}, which it does not"
+    return f"run row {key} waits for {name!r}, and is not found by it"
+
+
 class MailRow(msgspec.Struct, frozen=True, kw_only=True):
     """A message that waits, without what it says."""
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from outlive._define.registry import Registry
@@ -23,7 +22,7 @@ from outlive._journal.history import blobs_of, write_history
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
-from outlive._model import Limits, Run, RunFilter, RunStatus, WaitKind, check_run_id, given, known_run_id
+from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access, OwnWorker
@@ -31,6 +30,7 @@ from outlive.client.approval import Approvals
 from outlive.client.birth import birth
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
+from outlive.client.finding import Finder
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.recovery import Incomplete, find_incomplete
@@ -81,6 +81,8 @@ class Client:
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
         self.approvals = Approvals(access, inbox=self._inbox, new_id=ids.new_id)
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
+        finder = Finder(access)
+        self.list, self.count = finder.list, finder.count
         self.info = access.info
 
     def close(self) -> None:
@@ -116,39 +118,6 @@ class Client:
         given.whole("engine.recovery", "limit", limit, most=PAGE_SIZE_MAX)
         _cursor("engine.recovery", before)
         return await find_incomplete(self.access.store, limit=limit, before=before, shown=self._shown.run)
-
-    async def list(
-        self,
-        *,
-        status: RunStatus | str | None = None,
-        workflow: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        roots_only: bool = False,
-        limit: int = 100,
-        before: Run | None = None,
-    ) -> list[Run]:
-        """Runs that fit, newest first."""
-        where = "engine.list"
-        wanted = RunFilter(
-            statuses=() if status is None else (_status(status),),
-            workflow=None if workflow is None else given.text(where, "workflow", workflow, like="order"),
-            tags=given.tags(where, tags),
-            roots_only=given.flag(where, "roots_only", roots_only),
-        )
-        count = given.whole(where, "limit", limit, most=PAGE_SIZE_MAX)
-        cursor = _cursor(where, before)
-        if wanted.statuses == (RunStatus.DAMAGED,):
-            return await self._damaged(msgspec.structs.replace(wanted, statuses=()), limit=count, cursor=cursor)
-        return await self.access.store.list_runs(wanted, limit=count, before=cursor)
-
-    async def _damaged(self, wanted: RunFilter, *, limit: int, cursor: tuple[int, str] | None) -> builtins.list[Run]:
-        """Runs whose rows cannot be read. No row says so of itself, so all that fit are looked at."""
-        store = self.access.store
-        found: builtins.list[Run] = []
-        while len(found) < limit and (page := await store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=cursor)):
-            found += [run for run in page if run.status is RunStatus.DAMAGED]
-            cursor = page[-1].created_at, page[-1].id
-        return found[:limit]
 
     async def published(self, run_id: str) -> dict[str, Any]:
         """What a run shows of itself. See `RunHandle.published`."""
@@ -351,12 +320,6 @@ class Client:
         )
         # The skip first: if only one of the two finds room in the inbox, the run must not go on without it.
         await self._inbox.deliver(skip, then=resumption)
-
-
-def _status(status: RunStatus | str) -> RunStatus:
-    if isinstance(status, RunStatus):
-        return status
-    return RunStatus(given.one_of("engine.list", "status", status, [each.value for each in RunStatus]))
 
 
 def _cursor(where: str, before: Run | None) -> tuple[int, str] | None:

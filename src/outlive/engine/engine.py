@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Never, Self, TypeVar, TypeVarTuple
+from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack
 
 from msgspec import UNSET
 
@@ -27,7 +27,7 @@ from outlive._journal.event import AnyEvent
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
-from outlive._model import Limits, Recovery, Retry, Run, RunStatus, given, known_run_id
+from outlive._model import Limits, Recovery, Retry, Run, given, known_run_id
 from outlive._model.approval import Approval
 from outlive._model.policy import check_retry
 from outlive._replay.ask import current_execution
@@ -44,6 +44,7 @@ from outlive.client.batch import Batch
 from outlive.client.batches import Batches
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
+from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
 from outlive.client.recovery import Incomplete
 from outlive.client.set_aside import SetAside
@@ -519,19 +520,24 @@ class Engine:
         return await self._verbs.recovery(limit=limit, before=before)
 
     async def list(
-        self,
-        *,
-        status: RunStatus | str | None = None,
-        workflow: str | None = None,
-        tags: dict[str, str] | None = None,
-        roots_only: bool = False,
-        limit: int = 100,
-        before: Run | None = None,
-    ) -> list[Run]:
-        """Runs that fit, newest first; `before`, the last run of a page, gives the next one."""
-        return await self._verbs.list(
-            status=status, workflow=workflow, tags=tags, roots_only=roots_only, limit=limit, before=before
-        )
+        self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
+    ) -> Page[Run]:
+        """A page of the runs that fit, newest first; it is a list.
+
+        Args:
+            order: `created_at` for oldest first.
+            limit: how many runs a page holds, up to 1,000.
+            after: `page.next` or `page.previous` of another page with the same filters and order.
+            status, workflow, tags, id_prefix, since, until, waiting_for, error, roots_only: what to narrow by. Several
+                statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal or
+                of an approval, or the id of another run.
+        """
+        return await self._verbs.list(order=order, limit=limit, after=after, **filters)
+
+    async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
+        """How many runs fit, with the filters of `list`. Counting ends at `limit`: then `count.at_least` is true, and
+        `str(count)` ends with a plus: `10,000+`."""
+        return await self._verbs.count(limit=limit, **filters)
 
 
 def _worker_name(name: object) -> str:

@@ -28,6 +28,7 @@ from outlive._model.approval import Approval
 from outlive._replay.ask import current_execution
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
+from outlive.client.finding import Finder
 from outlive.client.handle import RunHandle
 from outlive.client.starting import OnConflict
 from outlive.engine.health import Health
@@ -89,7 +90,7 @@ class Bridge:
             return SyncRunHandle[Any](self, thing)
         if isinstance(thing, AsyncIterator):
             return self._each(thing)
-        if isinstance(thing, list):
+        if type(thing) is list:
             return [self.blocking(each) for each in thing]
         return Blocking(self, thing) if _has_async(type(thing)) else thing
 
@@ -240,7 +241,8 @@ class SyncEngine(Blocking):
         history = _Verb(Client.history)
         export = _Verb(Client.export)
         recovery = _Verb(Client.recovery)
-        list = _Verb(Client.list)
+        list = _Verb(Finder.list)
+        count = _Verb(Finder.count)
 
 
 class _Host:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
+from outlive._model.run import has_error, waits_for
 from outlive._store.contract import Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
 from outlive._store.streams import Growth, StreamChunk, StreamState
 
-Cursor = tuple[int, str] | None
-"""Where a page of runs begins."""
+Place = tuple[int, str]
+"""A place in a list of runs: `(created_at, id)`."""
 
 
 class MemoryState:
@@ -96,8 +97,9 @@ class Stream:
         self.state = growth.state
 
 
-def is_wanted(run: Run, wanted: RunFilter, before: Cursor) -> bool:
-    """Whether the run has everything that the filter asks for."""
+def is_wanted(run: Run, wanted: RunFilter, before: Place | None = None, after: Place | None = None) -> bool:
+    """Whether the run has everything that the filter asks for, between two places of the list."""
+    place = run.created_at, run.id
     return (
         (not wanted.statuses or run.status in wanted.statuses)
         and wanted.workflow in (None, run.workflow)
@@ -105,6 +107,12 @@ def is_wanted(run: Run, wanted: RunFilter, before: Cursor) -> bool:
         and wanted.root_id in (None, run.root_id)
         and wanted.parent_id in (None, run.parent_id)
         and not (wanted.roots_only and run.number)
-        and wanted.tags.items() <= run.tags.items()
-        and (before is None or (run.created_at, run.id) < before)
+        and (not wanted.tags or wanted.tags.items() <= run.tags.items())
+        and (before is None or place < before)
+        and (after is None or place > after)
+        and (wanted.since_at is None or run.created_at >= wanted.since_at)
+        and (wanted.until_at is None or run.created_at < wanted.until_at)
+        and (not wanted.id_prefix or run.id.startswith(wanted.id_prefix))
+        and (wanted.error is None or has_error(run, wanted.error))
+        and (wanted.waiting_for is None or waits_for(run, wanted.waiting_for))
     )

@@ -38,7 +38,7 @@ from outlive._store.contract import (
     WorkerInfo,
 )
 from outlive._store.memory.examine import MemoryExaminer
-from outlive._store.memory.state import Cursor, MemoryState, Stream, Tree, is_wanted
+from outlive._store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
 from outlive._store.streams import (
     CHUNKS_READ_MAX,
@@ -403,10 +403,23 @@ class MemoryStore:
         """Those that are there."""
         return {id: self._state.runs[id] for id in run_ids if id in self._state.runs}
 
-    async def list_runs(self, filter: RunFilter, *, limit: int = 100, before: Cursor = None) -> list[Run]:  # noqa: A002
+    async def list_runs(
+        self,
+        filter: RunFilter,  # noqa: A002
+        *,
+        limit: int = 100,
+        before: Place | None = None,
+        after: Place | None = None,
+        oldest_first: bool = False,
+    ) -> list[Run]:
         """All runs are looked at."""
-        found = [run for run in self._state.runs.values() if is_wanted(run, filter, before)]
-        return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)[: min(limit, PAGE_SIZE_MAX)]
+        found = [run for run in self._state.runs.values() if is_wanted(run, filter, before, after)]
+        ordered = sorted(found, key=lambda run: (run.created_at, run.id), reverse=not oldest_first)
+        return ordered[: min(limit, PAGE_SIZE_MAX)]
+
+    async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002
+        """All runs are looked at."""
+        return min(sum(is_wanted(run, filter) for run in self._state.runs.values()), limit)
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """All items of the tree are looked at."""

@@ -7,7 +7,7 @@ the session is a timeout on our side. How connections are kept few, and what hap
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ from outlive._store.postgres.fault import (
     sqlstate_of,
     translate_connect,
 )
-from outlive._store.postgres.query import statements
+from outlive._store.postgres.query import search_statement, statements
 from outlive._store.tables.journal_rows import Conflict
 
 CONNECT_SECONDS = 5.0
@@ -127,6 +127,11 @@ class Session:
     async def fetch(self, name: str, *values: Any) -> list[asyncpg.Record]:
         """Run the statement in the file of this name; its rows."""
         return await self.connection.fetch(self.sql[name], *values, timeout=PATIENCE_SECONDS)
+
+    async def search(self, name: str, values: Mapping[str, Any]) -> list[asyncpg.Record]:
+        """The same for a statement that lists or counts runs, with values by name."""
+        statement, names = search_statement(self.address.schema, name)
+        return await self.connection.fetch(statement, *map(values.__getitem__, names), timeout=PATIENCE_SECONDS)
 
     async def run(self, statement: str) -> None:
         """Run a statement without parameters, such as BEGIN."""

@@ -21,6 +21,7 @@ from outlive._store.examine import (
     StreamRows,
     TreeBuilder,
     TreeRows,
+    fault_of_wait,
     row_of,
 )
 from outlive._store.postgres.checkpoints import list_checkpoints
@@ -50,7 +51,7 @@ class PostgresExaminer:
 
     async def check_database(self) -> list[str]:
         """See `Examiner`. A server looks after its files itself."""
-        return await self._read(_find_strays)
+        return await self._read(_check_database)
 
     async def list_journals(self, *, after: int = HANDLE_MIN, limit: int) -> list[int]:
         """See `Examiner`."""
@@ -72,13 +73,13 @@ class PostgresExaminer:
             return False
 
 
-async def _find_strays(session: Session) -> list[str]:
+async def _check_database(session: Session) -> list[str]:
     strays = await session.fetch("find_stray_tags", FAULTS_MAX)
     lost = await session.fetch("find_stray_chunks", FAULTS_MAX)
+    waits = await session.fetch("find_lost_waits", FAULTS_MAX)
     faults = [f"items of a stream hang on the key {stream}, which is no stream's" for (stream,) in lost]
-    return faults + [
-        f"run row {key} is found by the tag {from_text(name)!r}, which is not its own" for key, name in strays
-    ]
+    faults += [f"run row {key} is found by the tag {from_text(name)!r}, which is not its own" for key, name in strays]
+    return faults + [fault_of_wait(key, name, is_stray=is_stray) for key, name, is_stray in waits]
 
 
 async def _list_journals(session: Session, after: int, limit: int) -> list[int]:

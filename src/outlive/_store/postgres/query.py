@@ -16,6 +16,7 @@ from pathlib import Path
 
 from outlive._store.streams import CHUNK_BYTES_MAX
 from outlive._store.tables.columns import CHILD_COLUMNS, RUN, RUN_COLUMNS, STATE_COLUMNS, WORDS, listed
+from outlive._store.tables.searching import AT
 
 SQL = Path(__file__).with_name("sql")
 FUNCTIONS = Path(__file__).with_name("functions")
@@ -28,6 +29,8 @@ EVENT_COLUMNS = ("journal", "seq", "after", "format", "crc", "is_last", "body")
 BLOB_COLUMNS = ("journal", "message", "id", "data")
 
 _WORD = re.compile(r"\{(\w+)\}")
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+"""A parameter with a name; two colons are a cast."""
 
 
 def quoted(name: str) -> str:
@@ -81,8 +84,27 @@ def _filled(text: str, words: dict[str, str]) -> str:
 def statements(schema: str) -> dict[str, str]:
     """Every statement by the name of its file, without comments, for this schema."""
     words = _words(schema)
-    words["wanted"] = _filled(_text(SQL / "wanted.sql"), words)
     return {path.stem: _filled(_text(path), words) for path in sorted(SQL.glob("*.sql"))}
+
+
+@cache
+def search_statement(schema: str, name: str) -> tuple[str, tuple[str, ...]]:
+    """A statement that lists or counts runs, and the names of its parameters in order. It has a name like
+    `list_found_runs/runs_with_tag/DESC`: the file, what finds the runs, and their order."""
+    file, *parts = name.split("/")
+    words = {part: _text(SQL / f"{part}.sql") for part in ("wanted", "wanted_groups", "groups", "runs_of_group")}
+    for part in parts:
+        is_order = part in ("ASC", "DESC")
+        source = {} if is_order else {"source": _text(SQL / f"{part}.sql"), "at": AT.get(part, "run.created_at")}
+        words |= source or {"direction": part}
+    names: dict[str, str] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return names.setdefault(match[1], f"${len(names) + 1}")
+
+    # The name of the schema comes last: it may look like a parameter.
+    text = _PARAMETER.sub(number, _filled(_text(SQL / f"{file}.sql"), words))
+    return _filled(text, _words(schema)), tuple(names)
 
 
 def _text(path: Path) -> str:

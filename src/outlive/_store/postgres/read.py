@@ -1,20 +1,19 @@
-"""The verbs that only read; each answers from one statement, and so from one snapshot."""
+"""The verbs that only read; what each answers is from one statement, and so from one snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from outlive._journal.codec import Row
-from outlive._model import Run, RunFilter
+from outlive._model import Run
 from outlive._store.contract import Inbound, ItemResult
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.rows import tags_to_json, to_inbound, to_run, to_text
+from outlive._store.postgres.rows import to_inbound, to_run, to_text
 from outlive._store.tables.rows import to_item
+from outlive._store.tables.searching import SIZE_MAX, Search, Source, sources_of
 
 NO_LIMIT = 2**62
-
-Cursor = tuple[int, str] | None
-"""Where a page of runs begins."""
 
 
 async def read_journal(session: Session, journal: int, after: int, limit: int | None) -> list[Row]:
@@ -37,32 +36,47 @@ async def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     return {run.id: run for run in runs}
 
 
-async def list_runs(session: Session, wanted: RunFilter, limit: int, before: Cursor) -> list[Run]:
+async def list_runs(session: Session, search: Search) -> list[Run]:
     """Runs that pass a filter, by the index that fits best."""
-    values = [
-        None if before is None else before[0],
-        None if before is None else to_text(before[1]),
-        limit,
-        [status.value for status in wanted.statuses] or None,
-        *(
-            None if name is None else to_text(name)
-            for name in (wanted.workflow, wanted.root_id, wanted.parent_id, wanted.owner)
-        ),
-        wanted.roots_only,
-        tags_to_json(wanted.tags),
-    ]
-    if wanted.root_id is not None:
-        name = "list_runs_of_root"
-    elif wanted.parent_id is not None:
-        name = "list_runs_of_parent"
-    elif wanted.owner:
-        name = "list_runs_of_owner"
-    elif wanted.tags:
-        name = "list_runs_with_tag"
-        values += map(to_text, next(iter(wanted.tags.items())))
-    else:
-        name = "list_runs"
-    return [to_run(tuple(row)) for row in await session.fetch(name, *values)]
+    values = _values(search)
+    source = await _choose(session, search, values)
+    rows = await session.search(source.list_statement(search), values | source.values(to_text))
+    return [to_run(tuple(row)) for row in rows]
+
+
+async def count_runs(session: Session, search: Search) -> int:
+    """How many runs pass a filter, up to the limit of the search."""
+    values = _values(search)
+    source = await _choose(session, search, values)
+    return await _number(session, source.count_statement, values | source.values(to_text))
+
+
+async def _choose(session: Session, search: Search, values: dict[str, Any]) -> Source:
+    """The shortest of the indexes that find the runs of a search."""
+    first, *others = sources_of(search.filter)
+    if not others:
+        return first
+    sizes = {
+        source: await _number(session, source.measure_statement, values | source.values(to_text) | {"limit": SIZE_MAX})
+        for source in (first, *others)
+    }
+    return min(sizes, key=lambda source: sizes[source])
+
+
+async def _number(session: Session, statement: str, values: dict[str, Any]) -> int:
+    ((count,),) = await session.search(statement, values)
+    assert isinstance(count, int)
+    return count
+
+
+def _values(search: Search) -> dict[str, Any]:
+    wanted = search.filter
+    return search.values(to_text) | {
+        "statuses": [status.value for status in wanted.statuses] or None,
+        "roots_only": wanted.roots_only,
+        # In JSON, which escapes what PostgreSQL cannot hold. No name has a NUL.
+        "waiting_for": wanted.waiting_for and wanted.waiting_for.replace("\0", "\1"),
+    }
 
 
 async def read_inbox(session: Session, journals: Sequence[int]) -> dict[int, list[Inbound]]:

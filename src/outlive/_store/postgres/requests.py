@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from outlive._model import Run, RunFilter
+from outlive._model import Run
 from outlive._store.contract import Change, Outcome
 from outlive._store.postgres import read
 from outlive._store.postgres.commit import Writing, start_requested
@@ -27,6 +27,7 @@ from outlive._store.postgres.connection import Session
 from outlive._store.postgres.query import statements
 from outlive._store.postgres.rows import to_text
 from outlive._store.tables.rows import to_json
+from outlive._store.tables.searching import Search
 from outlive.errors import ConfigurationError
 
 _PARAMETER = re.compile(r"\$(\d)")
@@ -67,13 +68,21 @@ async def find_runs(session: Session, run_ids: Sequence[str], writing: Writing) 
     return found
 
 
-async def list_runs(
-    session: Session, wanted: RunFilter, limit: int, before: read.Cursor, writing: Writing
-) -> list[Run]:
+async def list_runs(session: Session, search: Search, writing: Writing) -> list[Run]:
     """Runs that pass a filter, also those that were only asked for."""
+    await _start_all(session, writing)
+    return await read.list_runs(session, search)
+
+
+async def count_runs(session: Session, search: Search, writing: Writing) -> int:
+    """How many runs pass a filter, also of those that were only asked for."""
+    await _start_all(session, writing)
+    return await read.count_runs(session, search)
+
+
+async def _start_all(session: Session, writing: Writing) -> None:
     while await start_requested(session, writing):
         pass
-    return await read.list_runs(session, wanted, limit, before)
 
 
 async def _run(connection: Any, statement: str, values: tuple[Any, ...]) -> Any:

@@ -29,11 +29,6 @@ def from_text(text: str) -> str:
     return text.replace("\1b", "\0").replace("\1a", "\1") if "\1" in text else text
 
 
-def tags_to_json(tags: dict[str, str]) -> str | None:
-    """Tags, or NULL for none."""
-    return rows.tags_to_json(tags, to_text)
-
-
 def state_of(run: Run) -> tuple[Any, ...]:
     """The columns that can change while a run lives, in the order of STATE_COLUMNS."""
     return rows.state_of(run, to_text)

@@ -49,6 +49,7 @@ from outlive._store.postgres.transaction import PostgresTransaction
 from outlive._store.postgres.watches import watch_ends
 from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
+from outlive._store.tables.searching import Place, Search
 from outlive._tasks import own_task
 from outlive.errors import StoreError
 
@@ -374,10 +375,18 @@ class PostgresStore:
         filter: RunFilter,  # noqa: A002 (the contract's name)
         *,
         limit: int = 100,
-        before: tuple[int, str] | None = None,
+        before: Place | None = None,
+        after: Place | None = None,
+        oldest_first: bool = False,
     ) -> list[Run]:
         """See `Store`."""
-        return await self._read(requests.list_runs, filter, min(limit, PAGE_SIZE_MAX), before, self._writing)
+        most = min(limit, PAGE_SIZE_MAX)
+        search = Search(filter=filter, limit=most, before=before, after=after, oldest_first=oldest_first)
+        return await self._read(requests.list_runs, search, self._writing)
+
+    async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
+        """See `Store`."""
+        return await self._read(requests.count_runs, Search(filter=filter, limit=limit), self._writing)
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

@@ -17,6 +17,7 @@ from outlive._store.examine import (
     StreamRows,
     TreeBuilder,
     TreeRows,
+    fault_of_wait,
     row_of,
 )
 from outlive._store.sqlite.checkpoints import list_checkpoints
@@ -77,10 +78,12 @@ def _check_database(session: Session, _: None) -> list[str]:
         try:
             strays: list[Any] = session.execute("find_stray_tags", FAULTS_MAX).fetchall()
             lost: list[Any] = session.execute("find_stray_chunks", FAULTS_MAX).fetchall()
+            waits: list[Any] = session.execute("find_lost_waits", FAULTS_MAX).fetchall()
         except apsw.Error as error:
-            return [*faults, f"the tags or the streams cannot be read: {error}"]
+            return [*faults, f"the tags, the waits or the streams cannot be read: {error}"]
     faults += [f"items of a stream hang on the key {stream}, which is no stream's" for (stream,) in lost]
-    return faults + [f"run row {key} is found by the tag {_text(name)!r}, which is not its own" for key, name in strays]
+    faults += [f"run row {key} is found by the tag {_text(name)!r}, which is not its own" for key, name in strays]
+    return faults + [fault_of_wait(key, _text(name), is_stray=bool(is_stray)) for key, name, is_stray in waits]
 
 
 def _list_journals(session: Session, argument: tuple[int, int]) -> list[int]:

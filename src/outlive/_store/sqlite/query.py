@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from outlive._store.tables.columns import CHILD_COLUMNS, RUN_COLUMNS, STATE_COLUMNS, WORDS, listed
+from outlive._store.tables.searching import AT
 
 SQL = Path(__file__).with_name("sql")
 SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -44,10 +45,16 @@ _ROW = re.compile(r"VALUES (\([?, ]+\))")
 @cache
 def sql(name: str) -> str:
     """The statement in the file of this name, without its comments. What stands in braces is filled in: columns,
-    statuses, or another file."""
-    lines = (line.partition("--")[0].strip() for line in (SQL / f"{name}.sql").read_text("utf-8").splitlines())
+    statuses, or another file. A list of runs has a name like `list_found_runs/runs_with_tag/DESC`: what finds them, and
+    their order, are filled in too."""
+    file, *parts = name.split("/")
+    lines = (line.partition("--")[0].strip() for line in (SQL / f"{file}.sql").read_text("utf-8").splitlines())
     text = " ".join(line for line in lines if line)
-    return _WORD.sub(lambda match: _WORDS.get(match[1]) or sql(match[1]), text)
+    words = dict(_WORDS)
+    for part in parts:
+        is_order = part in ("ASC", "DESC")
+        words |= {"direction": part} if is_order else {"source": sql(part), "at": AT.get(part, "run.created_at")}
+    return _WORD.sub(lambda match: words.get(match[1]) or sql(match[1]), text)
 
 
 def as_bytes(name: str) -> str:

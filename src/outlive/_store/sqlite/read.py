@@ -10,11 +10,12 @@ from typing import Any
 import apsw
 
 from outlive._journal.codec import Row
-from outlive._model import Run, RunFilter
+from outlive._model import Run
 from outlive._store.contract import Inbound, ItemResult
 from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.query import Value
+from outlive._store.sqlite.query import Value, sql
 from outlive._store.sqlite.rows import (
+    AS_IT_IS,
     decode_events,
     decode_items,
     decode_mail,
@@ -24,6 +25,7 @@ from outlive._store.sqlite.rows import (
     decode_runs,
 )
 from outlive._store.tables.rows import to_json, to_json_or_null
+from outlive._store.tables.searching import GROUPS, SIZE_MAX, Search, Source, sources_of
 
 READ_ROWS_MAX = 20_000
 """Events that are read at once."""
@@ -96,43 +98,52 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     return {run.id: run for _, run in rows}
 
 
-Cursor = tuple[int, str] | None
-"""Where a page of runs begins."""
-
-
-def list_runs(session: Session, argument: tuple[RunFilter, int, Cursor]) -> list[Run]:
-    """Runs that pass a filter: the newest keys by the index that fits best, then their rows."""
-    wanted, limit, before = argument
+def list_runs(session: Session, search: Search) -> list[Run]:
+    """Runs that pass a filter: the first keys by the index that fits best, then their rows."""
     with session.snapshot():
-        newest = sorted(_find_newest(session, wanted, limit, before), reverse=True)[:limit]
-        keys = [key for _, _, key in newest]
+        found = _find_first(session, search)
+        first = sorted(found, reverse=not search.oldest_first)[: search.limit]
+        keys = [key for _, _, key in first]
         runs = dict(decode_runs(session.fetch_json("get_runs", to_json(keys), "[]")))
     return [runs[key] for key in keys]
 
 
-def _find_newest(session: Session, wanted: RunFilter, limit: int, before: Cursor) -> list[tuple[int, str, int]]:
-    values: dict[str, Value] = {
-        "before": None if before is None else before[0],
-        "before_id": None if before is None else before[1],
-        "limit": limit,
-        "statuses": to_json_or_null([status.value for status in wanted.statuses]),
-        "workflow": wanted.workflow,
-        "root_id": wanted.root_id,
-        "parent_id": wanted.parent_id,
-        "owner": wanted.owner,
-        "roots_only": int(wanted.roots_only),
-        "tags": to_json_or_null(wanted.tags),
+def _find_first(session: Session, search: Search) -> list[tuple[int, str, int]]:
+    values = _values(search)
+    source = _choose(session, search, values)
+    text = session.fetch_text(source.list_statement(search), values | source.values(AS_IT_IS))
+    return list(chain.from_iterable(decode_pages(text))) if source.name == GROUPS else decode_page(text)
+
+
+def count_runs(session: Session, search: Search) -> int:
+    """How many runs pass a filter, up to the limit of the search."""
+    values = _values(search)
+    with session.snapshot():
+        source = _choose(session, search, values)
+        return _number(session, source.count_statement, values | source.values(AS_IT_IS))
+
+
+def _choose(session: Session, search: Search, values: dict[str, Value]) -> Source:
+    """The shortest of the indexes that find the runs of a search."""
+    first, *others = sources_of(search.filter)
+    if not others:
+        return first
+    sizes = {
+        source: _number(session, source.measure_statement, values | source.values(AS_IT_IS) | {"limit": SIZE_MAX})
+        for source in (first, *others)
     }
-    if wanted.root_id is not None:
-        return decode_page(session.fetch_text("list_runs_of_root", values))
-    if wanted.parent_id is not None:
-        return decode_page(session.fetch_text("list_runs_of_parent", values))
-    if wanted.owner:
-        return decode_page(session.fetch_text("list_runs_of_owner", values))
-    if wanted.tags:
-        values["tag_name"], values["tag_value"] = next(iter(wanted.tags.items()))
-        return decode_page(session.fetch_text("list_runs_with_tag", values))
-    return list(chain.from_iterable(decode_pages(session.fetch_text("list_runs", values))))
+    return min(sizes, key=lambda source: sizes[source])
+
+
+def _number(session: Session, statement: str, values: dict[str, Value]) -> int:
+    ((count,),) = session.connection.execute(sql(statement), values)
+    assert isinstance(count, int)
+    return count
+
+
+def _values(search: Search) -> dict[str, Value]:
+    statuses = to_json_or_null([status.value for status in search.filter.statuses])
+    return search.values(AS_IT_IS) | {"statuses": statuses, "roots_only": int(search.filter.roots_only)}
 
 
 # -- What hangs on runs --------------------------------------------------------------------------------------

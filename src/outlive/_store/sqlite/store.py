@@ -46,6 +46,7 @@ from outlive._store.sqlite.watches import WATCH_ENDS
 from outlive._store.sqlite.writer import Writer, WriteVerb
 from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
+from outlive._store.tables.searching import Place, Search
 from outlive.errors import ConfigurationError, StoreError
 
 A = TypeVar("A")
@@ -277,10 +278,18 @@ class SqliteStore:
         filter: RunFilter,  # noqa: A002 (the contract's name)
         *,
         limit: int = 100,
-        before: tuple[int, str] | None = None,
+        before: Place | None = None,
+        after: Place | None = None,
+        oldest_first: bool = False,
     ) -> list[Run]:
         """See `Store`."""
-        return await self.read(read.list_runs, (filter, min(limit, PAGE_SIZE_MAX), before))
+        most = min(limit, PAGE_SIZE_MAX)
+        search = Search(filter=filter, limit=most, before=before, after=after, oldest_first=oldest_first)
+        return await self.read(read.list_runs, search)
+
+    async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
+        """See `Store`."""
+        return await self.read(read.count_runs, Search(filter=filter, limit=limit))
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

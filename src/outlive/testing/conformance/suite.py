@@ -6,6 +6,7 @@ from outlive.testing.conformance.checkpoint_processes import CheckpointProcesses
 from outlive.testing.conformance.checkpoints import CheckpointsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
 from outlive.testing.conformance.examine import ExamineConformance
+from outlive.testing.conformance.finding import FindingConformance
 from outlive.testing.conformance.forgetting import ForgettingConformance
 from outlive.testing.conformance.inbox import InboxConformance
 from outlive.testing.conformance.items import ItemsConformance
@@ -47,6 +48,7 @@ class LocalStoreConformance(
     OrphansConformance,
     WorkersConformance,
     QueriesConformance,
+    FindingConformance,
     TransactionsConformance,
     MigrationsConformance,
     ExamineConformance,

@@ -1,17 +1,31 @@
--- What every list filters by; included in list_*.sql.
-($1::bigint IS NULL OR (run.created_at, run.id) < ($1::bigint, $2::text COLLATE "C"))
+-- What every list filters by; included in list_runs.sql and its kin.
+run.created_at BETWEEN :low::bigint AND :high::bigint
+AND (:before::bigint IS NULL OR (run.created_at, run.id) < (:before::bigint, :before_id::text COLLATE "C"))
+AND (:after::bigint IS NULL OR (run.created_at, run.id) > (:after::bigint, :after_id::text COLLATE "C"))
 AND (
-    $4::text[] IS NULL OR run.status = ANY ($4::text[])
-    OR (run.status NOT IN {stored} AND 'damaged' = ANY ($4::text[]))
+    :statuses::text[] IS NULL OR run.status = ANY (:statuses::text[])
+    OR (run.status NOT IN {stored} AND 'damaged' = ANY (:statuses::text[]))
 )
-AND ($5::text IS NULL OR run.workflow = $5::text)
-AND ($6::text IS NULL OR run.root_id = $6::text)
-AND ($7::text IS NULL OR run.parent_id = $7::text)
-AND ($8::text IS NULL OR run.owner = $8::text)
-AND (NOT $9::boolean OR run.number = 0)
-AND ($10::text IS NULL OR NOT EXISTS (
-    SELECT FROM json_each_text($10::json) AS wanted
-    -- In the table and not in the row, whose JSON may be damaged: that would fail the whole list.
+AND (:workflow::text IS NULL OR run.workflow = :workflow::text)
+AND (:root_id::text IS NULL OR run.root_id = :root_id::text)
+AND (:parent_id::text IS NULL OR run.parent_id = :parent_id::text)
+AND (:owner::text IS NULL OR run.owner = :owner::text)
+AND (NOT :roots_only::boolean OR run.number = 0)
+AND (:id_prefix::text IS NULL OR starts_with(run.id, :id_prefix::text))
+AND (
+    :error::text IS NULL
+    OR right('.' || {schema}.error_in(run.failure), length(:error::text) + 1) = '.' || :error::text
+)
+-- In the tables and not in the row, whose JSON may be damaged: that would fail the whole list.
+AND (:waiting_for::text IS NULL OR EXISTS (
+    SELECT FROM {schema}.waits AS wait
+    WHERE
+        md5(wait.name) = md5(:waiting_for::text)
+        AND wait.created_at = run.created_at AND wait.run_key = run.key
+        AND wait.name = :waiting_for::text
+))
+AND (:tags::text IS NULL OR NOT EXISTS (
+    SELECT FROM json_each_text(:tags::json) AS wanted
     WHERE NOT EXISTS (
         SELECT FROM {schema}.tags AS tag
         WHERE

@@ -1,5 +1,7 @@
--- What every list filters by; included in list_*.sql.
-(:before IS NULL OR (run.created_at, run.id) < (:before, :before_id))
+-- What every list filters by; included in list_runs.sql and its kin.
+run.created_at BETWEEN :low AND :high
+AND (:before IS NULL OR (run.created_at, run.id) < (:before, :before_id))
+AND (:after IS NULL OR (run.created_at, run.id) > (:after, :after_id))
 AND (
     :statuses IS NULL OR run.status IN (SELECT value FROM json_each(:statuses))
     OR (run.status NOT IN {stored} AND 'damaged' IN (SELECT value FROM json_each(:statuses)))
@@ -9,10 +11,17 @@ AND (:root_id IS NULL OR run.root_id = :root_id)
 AND (:parent_id IS NULL OR run.parent_id = :parent_id)
 AND (:owner IS NULL OR run.owner = :owner)
 AND (NOT :roots_only OR run.number = 0)
+AND (:id_prefix IS NULL OR substr(run.id, 1, length(:id_prefix)) = :id_prefix)
+AND (:error IS NULL OR run.error = :error OR substr(run.error, -length(:error) - 1) = '.' || :error)
+-- In the tables and not in the row, whose JSON may be damaged: that would fail the whole list.
+AND (:waiting_for IS NULL OR EXISTS (
+    SELECT 1
+    FROM outlive_waits AS wait
+    WHERE wait.name = :waiting_for AND wait.created_at = run.created_at AND wait.run_key = run.key
+))
 AND (:tags IS NULL OR NOT EXISTS (
     SELECT 1
     FROM json_each(:tags) AS wanted
-    -- In the table and not in the row, whose JSON may be damaged: that would fail the whole list.
     WHERE NOT EXISTS (
         SELECT 1
         FROM outlive_tags AS tag

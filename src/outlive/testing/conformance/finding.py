@@ -1,0 +1,242 @@
+"""Finding runs: by what they wait for, what they failed with, when they began and how their ids begin; both ways round,
+and counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outlive._journal.event import RunFailed, RunSuspended
+from outlive._model import Failure, RunFilter, RunStatus, Wait, WaitKind
+from outlive._store.contract import Store
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import NONCE, Writer, begin, claim, created, hire, new_tree
+from outlive.testing.conformance.facet import Facet
+from outlive.testing.conformance.queries import list_ids
+
+
+class FindingConformance(Facet):
+    """`list_runs` and `count_runs`."""
+
+    # -- What they wait for ----------------------------------------------------------------------------------
+
+    async def test_runs_are_found_by_what_they_wait_for(self, store: Store) -> None:
+        """By the name of a signal, an approval or another run; a timer and a retry have no name that a user gave."""
+        await suspend(store, "signal", Wait(WaitKind.SIGNAL, "paid"))
+        await suspend(store, "approval", Wait(WaitKind.APPROVAL, "paid"), Wait(WaitKind.TIMER, "@timer"))
+        await suspend(store, "child", Wait(WaitKind.CHILD, "run-7"), Wait(WaitKind.SIGNAL, "paid", run=3))
+        await suspend(store, "other", Wait(WaitKind.SIGNAL, "unpaid"), Wait(WaitKind.RETRY, "paid"))
+
+        assert await list_ids(store, waiting_for="paid") == ["signal", "child", "approval"]
+        assert await list_ids(store, waiting_for="run-7") == ["child"]
+        for name in ("@timer", "pai", "PAID", "", "x" * 5_000):
+            assert await list_ids(store, waiting_for=name) == []
+
+    async def test_a_run_that_goes_on_waits_for_nothing(self, store: Store, clock: ManualClock) -> None:
+        """Claimed, suspended for something else, ended or parked: what it waited for does not find it any more."""
+        await hire(store, "worker-a")
+        for run_id in ("moves", "parks", "ends"):
+            await suspend(store, run_id, Wait(WaitKind.SIGNAL, "go"), wake_at=clock.now())
+        assert await list_ids(store, waiting_for="go") == ["parks", "moves", "ends"]
+
+        await claim(store, "worker-a")
+
+        assert await list_ids(store, waiting_for="go") == []
+
+    async def test_a_run_that_waits_at_once_is_found(self, store: Store) -> None:
+        """Created and suspended in one change, as a worker does; and when it waits for something else later."""
+        tree = await suspend(store, "run-1", Wait(WaitKind.SIGNAL, "a"), Wait(WaitKind.SIGNAL, "b"))
+        assert await list_ids(store, waiting_for="a") == await list_ids(store, waiting_for="b") == ["run-1"]
+
+        await tree.suspend(waits=(Wait(WaitKind.SIGNAL, "b"), Wait(WaitKind.SIGNAL, "c")))
+
+        assert await list_ids(store, waiting_for="a") == []
+        assert await list_ids(store, waiting_for="b") == await list_ids(store, waiting_for="c") == ["run-1"]
+
+    @pytest.mark.parametrize("strange", ["it's", 'a "b"', "\\", "☃", "a' OR 1=1 --", "l" * 3_000])
+    async def test_a_strange_name_is_only_a_name(self, store: Store, strange: str) -> None:
+        """Whatever a user calls a signal."""
+        await suspend(store, "strange", Wait(WaitKind.SIGNAL, strange))
+
+        assert await list_ids(store, waiting_for=strange) == ["strange"]
+
+    # -- What they failed with -------------------------------------------------------------------------------
+
+    async def test_runs_are_found_by_what_they_failed_with(self, store: Store) -> None:
+        """By the name of the exception's class, with as much of its module before it as one likes."""
+        await fail(
+            store, "card", Failure("shop.errors.CardDeclined", 'say "type":"X"', cause=Failure("builtins.OSError"))
+        )
+        await fail(store, "other", Failure("bank.CardDeclined"))
+        await fail(store, "bare", Failure("CardDeclined"))
+        await fail(store, "longer", Failure("shop.NotCardDeclined"))
+        await (await begin(store, "fine")).succeed()
+
+        assert await list_ids(store, error="CardDeclined") == ["other", "card", "bare"]
+        assert await list_ids(store, error="errors.CardDeclined") == ["card"]
+        assert await list_ids(store, error="shop.errors.CardDeclined") == ["card"]
+        for name in ("rs.CardDeclined", "cardDeclined", "X", "OSError", "shop", ""):
+            assert await list_ids(store, error=name) == []
+
+    async def test_a_failed_step_is_found_by_what_it_raised(self, store: Store) -> None:
+        """`StepFailed` only carries an exception whose class the workflow does not know."""
+        attributes = {"step": "charge", "type_name": "shop.CardDeclined"}
+        await fail(store, "run-1", Failure("outlive.errors.StepFailed", "charge", ["charge"], attributes))
+
+        assert (
+            await list_ids(store, error="CardDeclined") == await list_ids(store, error="shop.CardDeclined") == ["run-1"]
+        )
+        assert await list_ids(store, error="StepFailed") == []
+
+    # -- When they began, and how their ids begin ------------------------------------------------------------
+
+    async def test_runs_are_found_by_when_they_were_created(self, store: Store, clock: ManualClock) -> None:
+        """From an instant on, before an instant, or between two; with every other filter."""
+        instants = []
+        for number in range(4):
+            instants.append(clock.now())
+            await begin(store, f"run-{number}", tags={"a": "b"}, notify="parent")
+            clock.advance(seconds=1)
+        _, first, second, third = instants
+
+        for fields in ({}, {"tags": {"a": "b"}}, {"workflow": "greet"}, {"parent_id": "parent"}, {"id_prefix": "run"}):
+            assert await list_ids(store, since_at=third, **fields) == ["run-3"]
+            assert await list_ids(store, until_at=first, **fields) == ["run-0"]
+            assert await list_ids(store, since_at=first, until_at=third, **fields) == ["run-2", "run-1"]
+            assert await list_ids(store, since_at=second, until_at=second, **fields) == []
+            assert await list_ids(store, until_at=0, **fields) == []
+
+    async def test_runs_are_found_by_how_their_ids_begin(self, store: Store) -> None:
+        """Letter by letter; nothing in it is a wild card."""
+        for run_id in ("order-1", "order-2", "orders", "ord%", "ord_r", "Order-3"):
+            await begin(store, run_id)
+
+        assert await list_ids(store, id_prefix="order-") == ["order-2", "order-1"]
+        assert await list_ids(store, id_prefix="order-1") == ["order-1"]
+        assert await list_ids(store, id_prefix="ord%") == ["ord%"]
+        assert await list_ids(store, id_prefix="ord_") == ["ord_r"]
+        assert await list_ids(store, id_prefix="x\U0001f600") == []
+        assert len(await list_ids(store, id_prefix="")) == 6
+
+    async def test_every_field_narrows(self, store: Store) -> None:
+        """Whichever of the indexes finds the runs, each has to pass the whole filter."""
+        for number in range(8):
+            tags = {"odd": str(number % 2), "half": str(number // 4)}
+            tree = await begin(store, f"{'ab'[number % 2]}-{number}", tags=tags, workflow=f"flow-{number % 4}")
+            if number in (1, 3, 6):
+                await tree.write(failed(store, Failure("shop.Sad")))
+
+        wanted: dict[str, Any] = {"tags": {"odd": "1", "half": "0"}, "error": "Sad"}
+        assert await list_ids(store, **wanted) == ["b-3", "b-1"]
+        assert await list_ids(store, **wanted, workflow="flow-1") == ["b-1"]
+        assert await list_ids(store, **wanted, statuses=(RunStatus.FAILED, RunStatus.PARKED), id_prefix="b-3") == [
+            "b-3"
+        ]
+        assert await list_ids(store, **wanted, statuses=(RunStatus.PENDING,)) == []
+        assert await list_ids(store, statuses=(RunStatus.FAILED,), id_prefix="a") == ["a-6"]
+        assert await count(store, **wanted) == 2
+        assert await count(store, **wanted, workflow="flow-1", id_prefix="b", roots_only=True) == 1
+
+    # -- Order, pages, counts --------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("by", ["", "tags", "parent_id", "root_id", "id_prefix", "error", "waiting_for"])
+    async def test_every_list_can_be_read_both_ways(self, store: Store, clock: ManualClock, by: str) -> None:
+        """Oldest first, and from any run to both sides, whatever finds the runs."""
+        fields: dict[str, Any] = {by: FOUND_BY[by]} if by else {}
+        made = await plant(store, clock, fails=by == "error")
+        if by == "root_id":
+            made = ["run-0"]
+        oldest = [run.id for run in await store.list_runs(RunFilter(**fields), oldest_first=True)]
+        assert oldest == made
+        assert await list_ids(store, **fields) == made[::-1]
+        runs = {run.id: (run.created_at, run.id) for run in await store.list_runs(RunFilter(**fields))}
+        for place, run_id in enumerate(made):
+            newer = await store.list_runs(RunFilter(**fields), after=runs[run_id], oldest_first=True, limit=2)
+            older = await store.list_runs(RunFilter(**fields), before=runs[run_id], limit=2)
+            between = await store.list_runs(RunFilter(**fields), after=runs[made[0]], before=runs[run_id])
+            assert [run.id for run in newer] == made[place + 1 : place + 3]
+            assert [run.id for run in older] == made[:place][::-1][:2]
+            assert [run.id for run in between] == made[1:place][::-1]
+
+    @pytest.mark.parametrize("by", ["", "tags", "parent_id", "root_id", "id_prefix", "error", "waiting_for"])
+    async def test_runs_are_counted_up_to_the_limit(self, store: Store, clock: ManualClock, by: str) -> None:
+        """A count says how many there are, or that there are so many and maybe more."""
+        fields: dict[str, Any] = {by: FOUND_BY[by]} if by else {}
+        made = 1 if by == "root_id" else len(await plant(store, clock, fails=by == "error"))
+        if by == "root_id":
+            await plant(store, clock, fails=by == "error")
+
+        assert await count(store, **fields) == made
+        assert await count(store, limit=made, **fields) == made
+        assert await count(store, limit=1, **fields) == 1
+        assert await count(store, **fields | {"workflow": "unknown"}) == 0
+
+    async def test_runs_are_counted_by_status(self, store: Store) -> None:
+        """Roots and children, of one workflow or of all."""
+        tree = await begin(store, "tree")
+        await tree.spawn(1)
+        await tree.succeed(run=1)
+        await (await begin(store, "done", workflow="other")).succeed()
+
+        assert await count(store) == 3
+        assert await count(store, roots_only=True) == 2
+        assert await count(store, statuses=(RunStatus.SUCCEEDED,)) == 2
+        assert await count(store, statuses=(RunStatus.SUCCEEDED,), roots_only=True) == 1
+        assert await count(store, statuses=(RunStatus.SUCCEEDED, RunStatus.PENDING), workflow="other") == 1
+        assert await count(store, statuses=(RunStatus.PARKED,)) == 0
+
+    async def test_many_ids_that_begin_alike_are_listed_in_order_of_creation(self, store: Store) -> None:
+        """Also when they are more than a store cares to sort."""
+        await store.commit([new_tree(store, f"many-{number:04}") for number in range(2_100)])
+        await begin(store, "few-1")
+
+        page = await store.list_runs(RunFilter(id_prefix="many-"), limit=3)
+        assert [run.id for run in page] == ["many-2099", "many-2098", "many-2097"]
+        assert await count(store, id_prefix="many-", limit=2_050) == 2_050
+        assert await list_ids(store, id_prefix="few-") == ["few-1"]
+
+
+FOUND_BY = {
+    "tags": {"a": "b"},
+    "parent_id": "parent",
+    "root_id": "run-0",
+    "id_prefix": "run-",
+    "error": "Sad",
+    "waiting_for": "go",
+}
+
+
+async def plant(store: Store, clock: ManualClock, *, fails: bool) -> list[str]:
+    """Runs that each of `FOUND_BY` finds, two of each instant, oldest first."""
+    made = []
+    for number in range(6):
+        if number % 2 == 0:
+            clock.advance(seconds=1)
+        tree = await begin(store, f"run-{number}", tags={"a": "b"}, notify="parent")
+        end = failed(store, Failure("shop.Sad"))
+        await tree.write(end if fails else RunSuspended(at=store.now(), waits=(Wait(WaitKind.SIGNAL, "go"),)))
+        made.append(tree.run_id)
+    return made
+
+
+async def count(store: Store, *, limit: int = 1_000, **fields: Any) -> int:
+    """How many runs pass the filter."""
+    return await store.count_runs(RunFilter(**fields), limit=limit)
+
+
+async def suspend(store: Store, run_id: str, *waits: Wait, wake_at: int | None = None) -> Writer:
+    """A tree that was suspended in the change that created it."""
+    tree = Writer(store, run_id)
+    await tree.write(created(store, nonce=NONCE), RunSuspended(at=store.now(), waits=waits, wake_at=wake_at))
+    return tree
+
+
+def failed(store: Store, failure: Failure) -> RunFailed:
+    """The end of a run."""
+    return RunFailed(at=store.now(), failure=failure)
+
+
+async def fail(store: Store, run_id: str, failure: Failure) -> None:
+    """A tree that has failed."""
+    await (await begin(store, run_id)).write(failed(store, failure))

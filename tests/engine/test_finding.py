@@ -1,0 +1,138 @@
+"""Finding runs: filters, pages in both directions, and counts that stop in time."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive._model.instant import instant_of
+from outlive.client.finding import Count, Order, Page
+from outlive.testing import TestEngine
+from tests.engine.support import waits
+
+
+class CardDeclined(Exception):
+    """Not known to the workflow."""
+
+
+@outlive.step(retry=outlive.Retry(attempts=1))
+async def charge_to_find(kind: str) -> None:
+    if kind == "declined":
+        raise CardDeclined("no")
+
+
+@outlive.workflow
+async def order_to_find(kind: str) -> str:
+    await charge_to_find(kind)
+    if kind == "waits":
+        await outlive.wait_for_signal("paid")
+    if kind == "asks":
+        await outlive.wait_for_approval("refund")
+    return kind
+
+
+async def ids(engine: Any, **filters: Any) -> list[str]:
+    """The ids of the first page."""
+    return [run.id for run in await engine.list(**filters)]
+
+
+@pytest.mark.every_store
+async def test_runs_are_found_by_each_filter_and_by_all(engine: Any) -> None:
+    """The call of the guide, on every store."""
+    for kind in ("done", "declined", "waits", "asks"):
+        run = await engine.start(order_to_find, kind, id=f"order-{kind}", tags={"tenant": "a"})
+        await (waits(run) if kind in ("waits", "asks") else asyncio.wait([asyncio.ensure_future(run.result())]))
+
+    assert await ids(engine, status=("failed", "succeeded")) == ["order-declined", "order-done"]
+    assert await ids(engine, error="CardDeclined") == ["order-declined"]
+    assert await ids(engine, waiting_for="paid") == ["order-waits"]
+    assert await ids(engine, waiting_for="refund", id_prefix="order-", tags={"tenant": "a"}) == ["order-asks"]
+    since = instant_of((await engine.get("order-declined").info()).created_at)
+    wanted = {"workflow": "order_to_find", "status": ("failed", "parked"), "tags": {"tenant": "a"}, "since": since}
+    assert await ids(engine, **wanted, until=since + timedelta(hours=1), error="CardDeclined") == ["order-declined"]
+    assert await ids(engine, until=since, order="created_at") == ["order-done"]
+    assert await engine.count(workflow="order_to_find") == 4
+    assert await engine.count(status="waiting", tags={"tenant": "a"}) == 2
+
+
+async def test_pages_go_on_and_back() -> None:
+    """By cursors that know their side; each page is a list. [FB-C4]"""
+    async with TestEngine() as engine:
+        for number in range(7):
+            await engine.start(order_to_find, "done", id=f"run-{number}")
+        orders: tuple[tuple[Order, range], ...] = (("created_at", range(7)), ("-created_at", range(6, -1, -1)))
+        for order, runs in orders:
+            made = [f"run-{number}" for number in runs]
+            pages = [await engine.list(order=order, limit=3)]
+            while (after := pages[-1].next) is not None:
+                pages.append(await engine.list(order=order, limit=3, after=after))
+            assert [[run.id for run in page] for page in pages] == [made[:3], made[3:6], made[6:]]
+            assert pages[0].previous is None
+            page, back = pages[-1], [pages[-1]]
+            while (before := page.previous) is not None:
+                page = await engine.list(order=order, limit=3, after=before)
+                back.append(page)
+            assert back == pages[::-1]
+            assert page.next is not None
+            assert isinstance(page, list)
+            assert isinstance(page, Page)
+
+
+async def test_a_run_that_comes_meanwhile_is_on_a_page_of_its_own() -> None:
+    """A cursor is a place and no number: nothing repeats, and nothing is passed over."""
+    async with TestEngine() as engine:
+        for number in range(4):
+            await engine.start(order_to_find, "done", id=f"run-{number}")
+        first = await engine.list(limit=2)
+        await engine.start(order_to_find, "done", id="run-new")
+        second = await engine.list(limit=2, after=first.next)
+        assert [run.id for run in second] == ["run-1", "run-0"]
+        again = await engine.list(limit=2, after=second.previous)
+        assert [run.id for run in again] == ["run-3", "run-2"]
+        newest = await engine.list(limit=2, after=again.previous)
+        assert ([run.id for run in newest], newest.previous) == (["run-new"], None)
+
+
+async def test_a_cursor_of_another_order_is_refused() -> None:
+    """It would give other runs than the page that it came from promised."""
+    async with TestEngine() as engine:
+        for number in range(2):
+            await engine.start(order_to_find, "done", id=f"run-{number}")
+        page = await engine.list(limit=1)
+        with pytest.raises(ValueError, match="give the same order"):
+            await engine.list(limit=1, order="created_at", after=page.next)
+
+
+async def test_a_filter_that_does_not_exist_is_named() -> None:
+    """With the one that was meant."""
+    async with TestEngine() as engine:
+        with pytest.raises(TypeError, match="no filter 'stauts'; did you mean 'status'"):
+            await engine.list(stauts="failed")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="no filter 'x'; it knows status, workflow"):
+            await engine.count(x=1)  # type: ignore[call-arg]
+
+
+async def test_a_count_stops_at_its_limit_and_says_so() -> None:
+    """An answer that is cheap, and true."""
+    async with TestEngine() as engine:
+        for number in range(3):
+            await engine.start(order_to_find, "done", id=f"run-{number}")
+        exact, stopped = await engine.count(limit=3), await engine.count(limit=2)
+
+    assert (exact, exact.at_least, str(exact), repr(exact)) == (3, False, "3", "Count(3)")
+    assert (stopped, stopped.at_least, str(stopped), repr(stopped)) == (2, True, "2+", "Count(2, at_least=True)")
+    assert str(Count(10_000, at_least=True)) == "10,000+"
+
+
+def test_sync_code_gets_pages_and_counts() -> None:
+    """The same page, with its cursors."""
+    with TestEngine().sync as engine:
+        for number in range(2):
+            engine.start(order_to_find, "done", id=f"run-{number}").result()
+        page = engine.list(limit=1)
+        assert [run.id for run in engine.list(limit=1, after=page.next)] == ["run-0"]
+        assert engine.count(status="succeeded") == 2
