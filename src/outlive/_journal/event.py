@@ -88,6 +88,27 @@ class RunResumed(Event, frozen=True, tag=True):
     """A person, or new code, lets a parked run go on."""
 
 
+class RunRetried(Event, frozen=True, tag=True):
+    """A person lets a run that had failed, timed out or was cancelled go on: the facts that ended it are taken back.
+
+    It stands behind the end of the tree. One for the root, and one for each child that goes on with it.
+    """
+
+    undone: tuple[int, ...] = ()
+    """For the root: the events that are taken back, ascending. A replay passes over them; the run rows keep them."""
+    rested: int = 0
+    """For the root: how long the tree had ended, in microseconds. Its timers stood still meanwhile."""
+    since: int = 0
+    """For the root: the first event in `undone` whose effect the code had seen. Before it only failed attempts of a step
+    are taken back."""
+    next_number: int = 0
+    """For the root: the number of the next child that the code asks for from `since` on. A child that was taken back
+    keeps its number."""
+    timeout_at: int | None = None
+    """The new deadline of the run."""
+    reason: str = ""
+
+
 class StepSucceeded(Event, frozen=True, tag=True):
     """A step returned; its result will never be computed again."""
 
@@ -297,6 +318,8 @@ class SnapshotTaken(Event, frozen=True, tag=True):
     """Those that no code has taken, oldest first."""
     set_aside: tuple[MessageSetAside, ...] = ()
     """The last messages that the code could not read."""
+    retried: int = 0
+    """The number of the last event that brought the run back after its end, if there is one."""
 
 
 class RunContinued(Event, frozen=True, tag=True):
@@ -336,6 +359,7 @@ AnyEvent = (
     | RunReleased
     | RunParked
     | RunResumed
+    | RunRetried
     | StepSucceeded
     | StepFailed
     | AttemptFailed

@@ -118,6 +118,20 @@ class Fold(msgspec.Struct, eq=False):
     def _resume(self, event: journal.RunResumed) -> Run:
         return self._set(0, event, reason="", attempts=0)
 
+    def _retry(self, event: journal.RunRetried) -> Run:
+        is_root = event.run == 0
+        return self._set(
+            event.run,
+            event,
+            status=RunStatus.PENDING if is_root else RunStatus.RUNNING,
+            wake_at=event.at if is_root else None,
+            finished_at=None,
+            timeout_at=event.timeout_at,
+            reason="",
+            result=None,
+            failure=None,
+        )
+
     def _publish(self, event: journal.RunPublished) -> Run:
         return self._set(event.run, event, published=event.payload)
 
@@ -154,6 +168,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
     journal.RunReleased: Fold._release,
     journal.RunParked: Fold._park,
     journal.RunResumed: Fold._resume,
+    journal.RunRetried: Fold._retry,
     **dict.fromkeys(STATUS, Fold._end),
     journal.RunPublished: Fold._publish,
     journal.SnapshotTaken: Fold._restore,

@@ -74,6 +74,8 @@ class Execution:
         """How many events there were: the seq of the next one."""
         self.base = 0
         """The seq of the last snapshot, if there is one."""
+        self.retried = 0
+        """The number of the last event that brought it back after its end, if there is one."""
         self.forgets = False
         """Whether snapshots are taken of the root run."""
         self.is_parked = False

@@ -78,6 +78,17 @@ def feed(execution: Execution, event: AnyEvent) -> list[Command]:
     return [command for command in commands if isinstance(command, Park)] if execution.is_parked else commands
 
 
+def feed_again(execution: Execution, event: AnyEvent) -> list[Command]:
+    """Take the next event of a journal that is replayed: as `feed`, but what a retry has taken back is passed over."""
+    next_number = execution.ahead.undone.get(execution.events)
+    if next_number is None or not execution.events:
+        return feed(execution, event)
+    # Children that were taken back keep their numbers.
+    execution.next_number = max(execution.next_number, next_number)
+    execution.events += 1
+    return []
+
+
 def _report(execution: Execution, failed: Iterable[asyncio.Task[Any]]) -> None:
     """Log at once that background tasks have failed: if the workflow never looks at them, nothing else would."""
     for task in failed:
@@ -354,6 +365,22 @@ def _on_ended(execution: Execution, event: Ending) -> None:
             call.over.set_result(None)
 
 
+def _on_retried(execution: Execution, event: journal.RunRetried) -> None:
+    """The run goes on: it has a new deadline, and its timers are as far away as they were when it ended."""
+    if event.run == 0:
+        execution.retried = execution.events
+        execution.timers.put_off(event.rested)
+        for asking in [asking for frame in execution.frames.values() for asking in frame.approvals.values()]:
+            if asking.deadline_at is not None:
+                asking.deadline_at += event.rested
+        if execution.created is not None:
+            execution.created = replace(execution.created, timeout_at=event.timeout_at)
+    frame = execution.frames.get(event.run)
+    execution.timers.take(event.run, DEADLINE)
+    if frame is not None and isinstance(frame.task, RunTask) and event.timeout_at is not None:
+        _set_deadline(execution, frame, event.timeout_at, frame.task.home)
+
+
 def _on_snapshot(execution: Execution, event: journal.SnapshotTaken) -> None:
     execution.base = event.events
     execution.ended.clear()
@@ -367,6 +394,7 @@ def _on_snapshot(execution: Execution, event: journal.SnapshotTaken) -> None:
         call.future.set_result(None)
         return
     execution.events = event.events
+    execution.retried = event.retried
     spec = _begin_root(execution, event.created)
     created = msgspec.structs.replace(event.created, published=event.published)
     restore(_start(execution, created, spec, spec.fn()), event, execution)
@@ -408,9 +436,13 @@ def _start(
     frame.tasks.append(frame.task)
     frame.task.add_done_callback(lambda task: main_done(execution, frame), context=context)
     if event.timeout_at is not None:
-        timer = Timer(execution.timers, event.timeout_at, execution.time_out, (frame,), context)
-        execution.timers.add(timer, frame.number, DEADLINE)
+        _set_deadline(execution, frame, event.timeout_at, context)
     return frame
+
+
+def _set_deadline(execution: Execution, frame: Frame, timeout_at: int, context: contextvars.Context) -> None:
+    timer = Timer(execution.timers, timeout_at, execution.time_out, (frame,), context)
+    execution.timers.add(timer, frame.number, DEADLINE)
 
 
 _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
@@ -446,5 +478,6 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     journal.RunReleased: None,
     journal.RunParked: None,
     journal.RunResumed: None,
+    journal.RunRetried: _on_retried,
 }
 assert set(_HANDLERS) == set(get_args(AnyEvent)), "every event kind says what it does to an execution"

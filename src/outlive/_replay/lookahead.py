@@ -1,14 +1,15 @@
 """What an execution must know of a journal before it is fed with it: how far the run has come already.
 
-Everything else of a replay follows from one event after the other. Two things ask for more. Code that reaches a mark
+Everything else of a replay follows from one event after the other. Three things ask for more. Code that reaches a mark
 (`outlive.patched`) which the journal does not have must know whether it walks where older code has been before, and
 takes the old way, or whether it is the first one here. And code that takes a message must know whether the run has set
-it aside, which the journal says behind the message (see `set_aside`).
+it aside, which the journal says behind the message (see `set_aside`). And what a retry has taken back (`RunRetried.undone`) must
+not reach the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from outlive._journal.event import (
     AnyEvent,
@@ -19,11 +20,12 @@ from outlive._journal.event import (
     RunParked,
     RunReleased,
     RunResumed,
+    RunRetried,
     SignalReceived,
     SnapshotTaken,
 )
 
-_SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed)
+_SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed, RunRetried)
 """At the end of a journal these say who has it, and not how far the code has come. `RunSuspended` does: the code that
 wrote it had come to rest beyond every event before."""
 
@@ -31,18 +33,21 @@ wrote it had come to rest beyond every event before."""
 class Lookahead:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
-    __slots__ = ("last", "passed", "patches", "seen", "set_aside")
+    __slots__ = ("last", "passed", "patches", "seen", "set_aside", "undone")
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
-        self.patches = {(event.run, event.call) for event in events if isinstance(event, PatchTaken)}
-        self.set_aside = {(event.run, event.message): event for event in events if isinstance(event, MessageSetAside)}
+        self.undone = undone_in(events)
+        """What retries have taken back: see `undone_in`."""
+        valid = standing(events, self.undone) if self.undone else events
+        self.patches = {(event.run, event.call) for event in valid if isinstance(event, PatchTaken)}
+        self.set_aside = {(event.run, event.message): event for event in valid if isinstance(event, MessageSetAside)}
         """Messages that the code of their time could not read, by their run and their place in the journal."""
         last = len(events) - 1
         while last >= 0 and isinstance(events[last], _SAYS_NOTHING):
             last -= 1
         if 0 < last < _first_seen(events):
             last = 0
-        first = events[0].events if events and isinstance(events[0], SnapshotTaken) else 0
+        first = first_number(events)
         self.last = first + last
         """The number of the last event that older code may have seen."""
         self.seen = first + _lived_through(events, last)
@@ -52,6 +57,24 @@ class Lookahead:
         self.passed = self.last if is_followed else self.last - 1
         """The number of the last event that has another one behind it, be it only a claim: what older code could read
         there, it has read."""
+
+
+def first_number(events: Sequence[AnyEvent]) -> int:
+    """The number of the first event that a journal still has."""
+    return events[0].events if events and isinstance(events[0], SnapshotTaken) else 0
+
+
+def undone_in(events: Sequence[AnyEvent]) -> dict[int, int]:
+    """The numbers of the events that retries have taken back, each with the number that the next child has at least."""
+    retries = [event for event in events if type(event) is RunRetried and event.undone]
+    return {
+        number: retry.next_number if number >= retry.since else 0 for retry in retries for number in retry.undone
+    }
+
+
+def standing(events: Sequence[AnyEvent], undone: Container[int]) -> list[AnyEvent]:
+    """The events that were not taken back."""
+    return [event for number, event in enumerate(events, first_number(events)) if number not in undone]
 
 
 def _first_seen(events: Sequence[AnyEvent]) -> int:

@@ -97,6 +97,12 @@ class Timers(msgspec.Struct, eq=False):
         for timer in self.by_run.pop(run, {}).values():
             timer.is_cancelled = True
 
+    def put_off(self, time: int) -> None:
+        """Make every timer due later, by so many microseconds."""
+        for timer in self:
+            timer.due_at += time
+        heapq.heapify(self._heap)
+
     def clear(self) -> None:
         """Forget all of them."""
         self.by_run.clear()

@@ -174,6 +174,11 @@ class Change(msgspec.Struct, kw_only=True):
     conflicts if one of its starts is a successor (`successor_of`) that cannot be created: no tree ends without it."""
     messages: list[Message] = []
     """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
+    reopens: bool = False
+    """Whether its tree has ended and goes on with these rows, `after` being the event that ended it. It conflicts if the
+    tree has not ended."""
+    freed_keys: list[str] = []
+    """Keys of messages to this tree that were taken back: the next message with such a key is a new one."""
     forgets: Forgotten | None = None
     """What goes when everything else is written; never what stands at or behind the last snapshot among `rows`. The
     fence holds all the same: a writer whose `after` has gone conflicts, and behind one that stands nothing has gone."""

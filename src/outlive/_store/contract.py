@@ -7,7 +7,7 @@ sentence of a docstring checked by `outlive.testing.conformance` on every backen
 Why writing is safe
 -------------------
 A journal row has the key (journal, seq). A change states the seq after which it appends (`after`), and commits only
-if the journal ends exactly there and its tree has not ended. Taking a run over appends `RunClaimed`, so a former
+if the journal ends exactly there and its tree has not ended (or, for a change that says so, has ended and goes on). Taking a run over appends `RunClaimed`, so a former
 owner, however long it was paused, finds its next seq taken and commits nothing: the compare-and-swap is the fence, and
 no clock takes part in it. Leases only decide who tries.
 
@@ -206,7 +206,8 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
         """Append to journals and change what hangs on them, in one transaction.
 
         Each change commits whole or not at all, and a conflict of one does not touch the others. A change conflicts if
-        its journal does not end at `after`, if its tree has ended, or if the id of a run that it creates is taken. All
+        its journal does not end at `after`, if its tree has ended (one that `reopens` it: if it has not), or if the id
+        of a run that it creates is taken. All
         rows of a change are appended in order without a gap. The answer has, for each change in order, its outcome and
         the handle of its journal (the new one for a created journal).
 

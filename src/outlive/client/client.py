@@ -34,6 +34,7 @@ from outlive.client.finding import Finder
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.recovery import Incomplete, find_incomplete
+from outlive.client.retrying import Retrier
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
 from outlive.client.starting import Commits, Ids, Starter, read_tree
@@ -78,6 +79,7 @@ class Client:
         self._starter = Starter(access, ids=ids, commits=commits)
         self.start = self._starter.start
         """Start a run; its id. See `Engine.start`."""
+        self._retrier = Retrier(access)
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
         self.approvals = Approvals(access, inbox=self._inbox, new_id=ids.new_id)
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
@@ -258,9 +260,7 @@ class Client:
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop. See `Engine.cancel`."""
-        reason = given.text(
-            "engine.cancel", "reason", reason, like="out of stock", least=0, most=given.TEXT_CHARACTERS_MAX
-        )
+        reason = _reason("engine.cancel", reason)
         run = await self.info(run_id)
         if run.status is RunStatus.CANCELLED:
             return
@@ -295,6 +295,11 @@ class Client:
             raise RunNotParkedError(root.id, root.status.value)
         return Message(run_id=root.id, kind=MessageKind.RESUME, at=self.access.store.now())
 
+    async def retry(self, run_id: str, *, reason: str = "") -> None:
+        """Let a run that has ended go on. See `Engine.retry`."""
+        reason = _reason("engine.retry", reason)
+        await self._retrier.retry(run_id, reason=reason)
+
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without a step. See `Engine.skip_step`."""
         if call is not None:
@@ -320,6 +325,10 @@ class Client:
         )
         # The skip first: if only one of the two finds room in the inbox, the run must not go on without it.
         await self._inbox.deliver(skip, then=resumption)
+
+
+def _reason(where: str, reason: str) -> str:
+    return given.text(where, "reason", reason, like="out of stock", least=0, most=given.TEXT_CHARACTERS_MAX)
 
 
 def _cursor(where: str, before: Run | None) -> tuple[int, str] | None:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from outlive._journal.codec import Row, salt_of, seal
-from outlive._journal.event import RunCancelled
+from outlive._journal.codec import Row, open_row, salt_of, seal
+from outlive._journal.event import RunCancelled, RunRetried, SnapshotTaken
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, child_id
 from outlive._store.contract import Change, Ended, Message, MessageKind
 from outlive.client.message_key import key_of_end
-from outlive.errors import UNDO_FAILED
+from outlive.errors import UNDO_FAILED, OutliveError
 
 
 def is_at_rest(root: Run) -> bool:
@@ -51,9 +51,23 @@ def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at
     if root.parent_id is not None:
         # The run that started this tree detached may wait for its end.
         end = Ended(run_id=root.id, status=RunStatus.CANCELLED)
-        key = key_of_end(root.id, root.nonce)
+        key = key_of_end(root.id, root.nonce, retried=_retried_at(rows, root))
         change.messages.append(Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, key=key, ended=end))
     return change
+
+
+def _retried_at(rows: Sequence[Row], root: Run) -> int:
+    """The seq of the event that last brought the run back after its end; 0 if none did."""
+    try:
+        for row in reversed(rows):
+            event = open_row(row, salt=salt_of(root.nonce), run_id=root.id)
+            if isinstance(event, RunRetried) and event.run == 0:
+                return row[0]
+            if isinstance(event, SnapshotTaken):
+                return event.retried
+    except OutliveError:
+        """Damaged, and perhaps parked for that: it can be ended all the same."""
+    return 0
 
 
 def renamed(tree: dict[int, Run], *, name: str) -> list[Run]:

@@ -96,6 +96,10 @@ class RunHandle(Generic[R]):
         """Let it go on after it was parked."""
         await self._client.resume(self.id)
 
+    async def retry(self, *, reason: str = "") -> None:
+        """Let it go on after it has failed, timed out or was cancelled. See `Engine.retry`."""
+        await self._client.retry(self.id, reason=reason)
+
     async def skip_step(self, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let it go on after it was parked, without a step. See `Engine.skip_step`."""
         await self._client.skip_step(self.id, call, result=result)

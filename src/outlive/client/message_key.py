@@ -44,14 +44,14 @@ def key_of_decision(nonce: int, number: int, call: str) -> str:
     return f"@decision/{nonce:016x}/{number}/{call}"
 
 
-def key_of_end(run_id: str, nonce: int, *, generation: int = 0, forgotten: int = 0) -> str:
+def key_of_end(run_id: str, nonce: int, *, generation: int = 0, forgotten: int = 0, retried: int = 0) -> str:
     """One key for every message to a run about the end of one that it started detached: one of them counts.
 
     A generation of the starter that asks again must hear what an earlier one, whose keys it has, has heard; so must one
-    that has put that many events into a snapshot, the message among them. And another run under the same id has an end
-    of its own.
+    that has put that many events into a snapshot, or was retried behind that many, the message among them. And another run under the same id has an end
+    of its own, and so has one that was retried after its end, at that event of its journal.
     """
-    key = f"@ended/{run_id}/{nonce:x}"
+    key = f"@ended/{run_id}/{nonce:x}" + (f"/retried{retried}" if retried else "")
     if forgotten:
         return f"{key}/{generation}/{forgotten}"
     return f"{key}/{generation}" if generation else key

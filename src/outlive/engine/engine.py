@@ -477,6 +477,22 @@ class Engine:
         """
         await self._verbs.resume(run_id)
 
+    async def retry(self, run_id: str, *, reason: str = "") -> None:
+        """Let a run that has failed, timed out or was cancelled go on at what failed; durable when this returns.
+
+        The same run goes on: its id, its completed steps and its history stay. The step that failed is called again
+        with all its attempts; a deadline begins again, and timers are as far away as they were. The code of the
+        workflow must be in this process: a replay finds what failed. A run of a tree is retried with its whole tree.
+
+        Args:
+            reason: for the history.
+
+        Raises:
+            RunNotFoundError. RunNotRetriableError: it has not ended or has succeeded, its saga was rolled back, no step
+            failed and the code would raise the same again, or the code is not here; nothing was changed.
+        """
+        await self._verbs.retry(run_id, reason=reason)
+
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without calling a step that is in flight; the request is durable when this returns.
 

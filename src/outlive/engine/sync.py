@@ -176,6 +176,7 @@ class SyncRunHandle(Blocking, Generic[R]):
         approvals = _Verb(RunHandle.approvals)
         set_aside = _Verb(RunHandle.set_aside)
         resume = _Verb(RunHandle.resume)
+        retry = _Verb(RunHandle.retry)
         skip_step = _Verb(RunHandle.skip_step)
 
 
@@ -237,6 +238,7 @@ class SyncEngine(Blocking):
         set_aside = _Verb(Client.set_aside)
         cancel = _Verb(Client.cancel)
         resume = _Verb(Client.resume)
+        retry = _Verb(Client.retry)
         skip_step = _Verb(Client.skip_step)
         history = _Verb(Client.history)
         export = _Verb(Client.export)

@@ -56,6 +56,14 @@ class RunNotParkedError(OutliveError):
         super().__init__(f"run {run_id!r} is {status}, not parked; there is nothing to resume")
 
 
+class RunNotRetriableError(OutliveError):
+    """This run cannot go on at what failed; `reason` says why."""
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        self.run_id, self.reason = run_id, reason
+        super().__init__(f"run {run_id!r} cannot be retried: {reason}")
+
+
 class RunParkedError(OutliveError):
     """The run is parked: it has stopped with a reason, has no result, and goes on when a person lets it."""
 

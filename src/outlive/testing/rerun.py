@@ -31,7 +31,7 @@ from outlive._journal.value import Stored
 from outlive._model import Payload, RunStatus, child_id
 from outlive._replay.command import Command, EndRun, Park, RunStep, WorkflowSpec
 from outlive._replay.execution import Difference, Execution
-from outlive._replay.feeding import feed
+from outlive._replay.feeding import feed, feed_again
 
 SHOWN_MAX = 400
 _UNMOVED = RunCreated | RunPublished | RunClaimed | RunReleased | RunParked | RunResumed
@@ -76,8 +76,12 @@ class Rerun:
             for place, event in enumerate(events):
                 if place == closed_at and (0 not in self._endings or _is_unmoved(events[:place])):
                     return  # The code never heard of its end.
-                self._check_end(place, event)
                 self._fold.apply(event)
+                if self._execution.events in self._execution.ahead.undone and place:
+                    self._endings.pop(event.run, None)  # If it ended that run, that was taken back.
+                    feed_again(self._execution, event)
+                    continue
+                self._check_end(place, event)
                 self._take(place, feed(self._execution, event))
             self._check_open_end(events)
         finally:

@@ -22,6 +22,7 @@ from outlive._journal.event import (
     RunParked,
     RunReleased,
     RunResumed,
+    RunRetried,
     RunSucceeded,
     RunTimedOut,
     SignalReceived,
@@ -93,6 +94,8 @@ def resumed_by(events: Sequence[AnyEvent], *, has_skip_request: bool) -> str:
     """Who resumes a claimed run: "worker" if it was taken over, "person" if one wants a step skipped, empty if it was
     only suspended. (The request of a person to resume it is an event of its own.)"""
     before, claim = events[-2:] if len(events) > 1 else (None, None)
+    if isinstance(before, RunRetried):
+        return "person"
     if isinstance(before, RunReleased) or (isinstance(claim, RunClaimed) and claim.interrupted):
         return "worker"
     return "person" if isinstance(before, RunParked) and has_skip_request else ""
@@ -146,7 +149,7 @@ def event_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
     return RunTimedOut(at=at, run=command.run)
 
 
-def message_to_starter(root: Run, event: Ending) -> Message | None:
+def message_to_starter(root: Run, event: Ending, *, retried: int = 0) -> Message | None:
     """The message about the end of this tree to the run that started it detached, if there is one."""
     if root.parent_id is None or isinstance(event, RunContinued):
         # The starter waits for the last generation.
@@ -157,7 +160,7 @@ def message_to_starter(root: Run, event: Ending) -> Message | None:
         result=event.result if isinstance(event, RunSucceeded) else None,
         failure=event.failure if isinstance(event, RunFailed) else None,
     )
-    return _end_message(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce))
+    return _end_message(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce, retried=retried))
 
 
 def unsent_end(run: Run, starter_id: str, *, generation: int, forgotten: int, at: int) -> Message | None:

@@ -12,7 +12,7 @@ from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, RunClaimed, RunReleased
 from outlive._model import Run
 from outlive._replay.command import Command, Park, RunStep
-from outlive._replay.feeding import feed
+from outlive._replay.feeding import feed_again
 from outlive._runtime.tree.events import is_new, resumed_by
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.phase import TreePhase
@@ -90,7 +90,7 @@ def _replay(live: LiveTree, events: list[AnyEvent], *, is_skipped: bool) -> Park
 def _feed_all(live: LiveTree, events: list[AnyEvent]) -> Park | None:
     for event in events:
         live.fold.apply(event)
-        for command in feed(live.execution, event):
+        for command in feed_again(live.execution, event):
             if isinstance(command, Park):
                 return command
     return None

@@ -107,6 +107,7 @@ def snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken | RunPark
         published=root.published,
         signals=tuple(SignalReceived(at=at, name=name, payload=each) for name, each in command.signals),
         set_aside=command.set_aside,
+        retried=live.execution.retried,
     )
 
 
@@ -157,7 +158,7 @@ def _end(live: Writing, command: EndRun) -> AnyEvent:
     event = event_of_end(command, at=live.clock.now(), result=result)
     if command.successor is not None:
         _continue_as(live, command.successor, event)
-    message = message_to_starter(run, event) if command.run == 0 else None
+    message = message_to_starter(run, event, retried=live.execution.retried) if command.run == 0 else None
     if message is not None:
         live.open_draft().change.messages.append(message)
     return event

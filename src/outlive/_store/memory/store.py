@@ -126,7 +126,7 @@ class MemoryStore:
                 return None
         if change.journal == 0:
             return tree
-        if tree.rows[-1][0] != change.after or tree.root.status.is_terminal:
+        if tree.rows[-1][0] != change.after or tree.root.status.is_terminal != change.reopens:
             return None
         return tree
 
@@ -159,6 +159,7 @@ class MemoryStore:
             self._put_run(tree, run)
         for message_id in change.consumed:
             tree.inbox.pop(message_id, None)
+        tree.keys.difference_update(change.freed_keys)
         for blob in change.blobs:
             self._state.blobs.setdefault(blob.id, blob.data)
         for item in change.items:

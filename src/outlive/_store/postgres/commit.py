@@ -137,8 +137,8 @@ async def _find_stale(session: Session, changes: Sequence[Change]) -> list[int]:
     tails = await find_tails(session, {change.journal for change in changes if change.journal})
     stale = []
     for index, change in enumerate(changes):
-        if not change.journal:
-            continue
+        if not change.journal or change.reopens:
+            continue  # Whether a tree has ended that is to go on is looked at when it is written.
         if tails.get(change.journal) != change.after:
             stale.append(index)
         else:
@@ -180,6 +180,8 @@ async def _commit_one(session: Session, change: Change, writing: Writing) -> tup
 
 
 async def _write_carefully(session: Session, change: Change, writing: Writing) -> int:
+    if change.reopens:
+        await _reopen(session, change)
     batch = Batch(() if change.journal else await writing.reserve(session, 1))
     batch.add(replace(change, starts=[], messages=[]))
     lost, _ = await _write(session, batch, writing)
@@ -192,6 +194,19 @@ async def _write_carefully(session: Session, change: Change, writing: Writing) -
             raise Conflict("a tree does not end without its successor")
     await put_messages(session, change.messages, writing)
     return journal
+
+
+async def _reopen(session: Session, change: Change) -> None:
+    """Let something follow the event that has ended a tree.
+
+    Raises:
+        Conflict: it has not ended there.
+    """
+    await session.fetch("lock_run", change.journal)
+    if not await session.fetch("reopen_journal", change.journal, change.after):
+        raise Conflict("the tree has not ended there")
+    if change.freed_keys:
+        await session.fetch("free_message_keys", change.journal, [to_text(key) for key in change.freed_keys])
 
 
 async def put_messages(

@@ -5,7 +5,7 @@ Three ways, each for what the one before cannot do:
 1. Nothing but rows (a step ended, and that is all): one statement, which is the transaction.
 2. A batch: a handful of statements for everything.
 3. Carefully: each change is judged first and written in a savepoint of its own. Needed when something
-   conflicts, or when an ended run makes room for another one.
+   conflicts, when an ended run makes room for another one, or when it goes on.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from outlive._store.sqlite.inbox import NO_LIMIT, put_messages
 from outlive._store.sqlite.query import RELEASE_SAVEPOINT, ROLLBACK_TO_SAVEPOINT, SAVEPOINT, Value, bulk
 from outlive._store.sqlite.writer import WriteVerb, each
 from outlive._store.tables.journal_rows import Conflict, plain_rows
+from outlive._store.tables.rows import to_json
 
 Outcomes = list[tuple[Outcome, int]]
 
@@ -58,12 +59,15 @@ def _commit_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
 
 
 def _write_carefully(session: Session, change: Change) -> int:
-    if change.journal and session.fetch("find_tail", change.journal) != (change.after, 0):
+    if change.journal and session.fetch("find_tail", change.journal) != (change.after, int(change.reopens)):
         raise Conflict
+    if change.reopens:
+        session.execute("reopen_journal", change.journal, change.after)
+        session.execute("free_message_keys", change.journal, to_json(change.freed_keys))
     for run in change.renames:
         rename(session, run)
     batch = Batch(session)
-    ((outcome, journal),) = batch.add([replace(change, renames=[], starts=[], messages=[])])
+    ((outcome, journal),) = batch.add([replace(change, reopens=False, renames=[], starts=[], messages=[])])
     if outcome is Outcome.CONFLICT:
         raise Conflict
     batch.write()

@@ -4,6 +4,7 @@ A batch writes the parts of all changes together: what is consumed is gone befor
 tree has mail, renames come before new runs, and messages come last. That is as good as one change after the other,
 unless
 
+* a change reopens a tree that has ended, which is rare;
 * a change consumes mail that was still there when an earlier change released the same tree, and so woke it up;
 * a change renames runs or inherits messages, and another one may touch the same. A tree that ends and goes on as the
   next generation is the usual case, and a busy engine does it all the time: it matters only to others that name a run
@@ -19,7 +20,7 @@ from outlive._store.contract import Change
 
 def can_write_at_once(changes: Sequence[Change]) -> bool:
     """Whether these changes may be written together."""
-    if _consumes_late(changes):
+    if _consumes_late(changes) or any(change.reopens for change in changes):
         return False
     movers = [change for change in all_of(changes) if change.renames or change.successor_of]
     if not movers or (len(changes) == 1 and changes[0] is movers[0] and not changes[0].starts):

@@ -19,6 +19,7 @@ from outlive._journal.event import (
     RunClaimed,
     RunCreated,
     RunFailed,
+    RunRetried,
     RunSucceeded,
     RunTimedOut,
     SignalReceived,
@@ -53,7 +54,8 @@ class Reading:
         self._salt = salt_of(nonce)
         self._expected = 0
         self._epoch = 0
-        self._done: set[int] = set()
+        self._done: dict[int, int] = {}
+        """Calls that have ended, as hashes, each with the event that says so."""
 
     @property
     def is_sound(self) -> bool:
@@ -102,7 +104,7 @@ class Reading:
         if is_first and (not isinstance(event, RunCreated | SnapshotTaken) or event.run):
             self._say(f"the journal begins with {kind}", seq)
             return
-        if not is_first and self.fold.root.status.is_terminal:
+        if not is_first and self.fold.root.status.is_terminal and not isinstance(event, RunRetried):
             self._say(f"{kind} stands after the end of the tree", seq)
             return
         if isinstance(event, RunCreated) and event.run == 0:
@@ -117,7 +119,9 @@ class Reading:
             call = hash((event.run, event.call))
             if call in self._done:
                 self._say(f"step {event.call} has ended before", seq)
-            self._done.add(call)
+            self._done[call] = seq
+        if isinstance(event, RunRetried) and event.undone:
+            self._done = {call: ended for call, ended in self._done.items() if ended not in event.undone}
         try:
             self.fold.apply(event)
             self._note_item(event)

@@ -23,6 +23,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     runs         rows, and commits of many changes
     starts       trees that a change starts, and ended runs that make room
     successors   trees that end and go on as others
+    reopening    trees that go on after their end
     journal      appending: compare-and-swap, nothing left of a loser
     rows         reading: bytes as they were written, every kind of event, damage
     blobs        content-addressed bytes
@@ -67,6 +68,7 @@ FACETS = (
     "orphans",
     "processes",
     "queries",
+    "reopening",
     "requests",
     "rows",
     "runs",

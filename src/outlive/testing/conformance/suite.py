@@ -16,6 +16,7 @@ from outlive.testing.conformance.migrations import MigrationsConformance
 from outlive.testing.conformance.orphans import OrphansConformance
 from outlive.testing.conformance.processes import ProcessesConformance
 from outlive.testing.conformance.queries import QueriesConformance
+from outlive.testing.conformance.reopening import ReopeningConformance
 from outlive.testing.conformance.requests import RequestsConformance
 from outlive.testing.conformance.rows import RowsConformance
 from outlive.testing.conformance.runs import RunsConformance
@@ -33,6 +34,7 @@ class LocalStoreConformance(
     RunsConformance,
     StartsConformance,
     SuccessorsConformance,
+    ReopeningConformance,
     ForgettingConformance,
     JournalConformance,
     RowsConformance,

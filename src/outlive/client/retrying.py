@@ -1,0 +1,173 @@
+"""Bringing a run back that has failed, timed out or was cancelled: the same run goes on at what failed.
+
+The code of the workflow is needed: only a replay can say which failure the workflow gave up for, and what it did only
+because of it (`outlive._replay.taking_back`). What was found is written behind the end of the tree as `RunRetried`, by
+compare-and-swap like every other change, and the run is due at once. Nothing is deleted: the history has the failure,
+the end and the retry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context
+from typing import TypeVar
+
+from outlive._define.batch import BATCH
+from outlive._journal.codec import open_journal, salt_of, seal
+from outlive._journal.event import AnyEvent, Ending, RunCreated, RunRetried, SnapshotTaken
+from outlive._journal.fold import Fold
+from outlive._journal.history import blobs_of
+from outlive._journal.packing import mail_mark, tree_mark
+from outlive._model import Run, RunStatus
+from outlive._replay.command import WorkflowSpec
+from outlive._replay.execution import Execution
+from outlive._replay.taking_back import CannotRetry, Search, TakenBack
+from outlive._store.contract import Change, MessageKind, Outcome
+from outlive.client.access import Access
+from outlive.client.message_key import key_of_cancel, key_of_decision
+from outlive.client.starting import read_tree
+from outlive.errors import OutliveError, RunNotRetriableError, WorkflowNotFoundError
+
+RETRIES_MAX = 100
+_REQUESTS = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP)
+"""Messages that were about the life that has ended."""
+RETRIABLE = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
+T = TypeVar("T")
+
+
+class Retrier:
+    """Brings runs back."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def retry(self, run_id: str, *, reason: str = "") -> None:
+        """Let a run go on after its end. See `Engine.retry`."""
+        store = self._access.store
+        for _ in range(RETRIES_MAX):
+            root = await self._access.root_of(await self._access.info(run_id))
+            _refuse(root)
+            change = await self._change(root, reason)
+            if (await store.commit([change]))[0][0] is Outcome.COMMITTED:
+                self._access.ring()
+                return
+        raise OutliveError(f"run {run_id} could not be retried: it moved on {RETRIES_MAX} times; try again")
+
+    async def _change(self, root: Run, reason: str) -> Change:
+        store = self._access.store
+        rows, tree = await read_tree(store, root)
+        events = open_journal(rows, nonce=root.nonce, run_id=root.id)
+        ids = blobs_of(rows)
+        blobs = await store.get_blobs(sorted(ids)) if ids else {}
+        if not events or 0 not in tree or not isinstance(events[-1], Ending):
+            raise RunNotRetriableError(root.id, "another client has retried it")
+        spec = self._spec(root)
+        taken = await in_callback(lambda: self._search(root, events, blobs))
+        at = store.now()
+        retries = _retries(events, taken, at=at, reason=reason)
+        fold, salt, after = Fold(root.id), salt_of(root.nonce), rows[-1][0]
+        fold.runs = dict(tree)
+        runs = [fold.apply(event) for event in retries]
+        mail = (await store.read_inbox([root.journal])).get(root.journal, [])
+        return Change(
+            journal=root.journal,
+            after=after,
+            rows=[seal(event, salt=salt, seq=seq) for seq, event in enumerate(retries, after + 1)],
+            runs=[run for run in runs if run is not None],
+            consumed=[message.id for message in mail if message.kind in _REQUESTS],
+            reopens=True,
+            freed_keys=[
+                *(key_of_cancel(number, root.nonce) for number in (0, *taken.children)),
+                *(key_of_decision(root.nonce, number, call) for number, call in taken.approvals),
+            ],
+            is_guarded=spec.forgets,
+        )
+
+    def _spec(self, root: Run) -> WorkflowSpec:
+        try:
+            return self._access.registry.workflow(root.workflow, root.version)
+        except WorkflowNotFoundError:
+            reason = (
+                f"workflow {root.definition} is not defined in this process, and a replay has to find what failed; "
+                f"retry it in a process that defines it"
+            )
+            raise RunNotRetriableError(root.id, reason) from None
+
+    def _search(self, root: Run, events: list[AnyEvent], blobs: dict[str, bytes]) -> TakenBack:
+        packer, owners = self._access.packer, (tree_mark(root.nonce), mail_mark(root.id))
+
+        def make() -> Execution:
+            return Execution(
+                root.id,
+                resolve=self._access.registry.workflow,
+                unpack=lambda payload: packer.unpack(payload, blobs, owners=owners),
+                unpack_foreign=lambda payload: packer.unpack(payload, blobs),
+            )
+
+        try:
+            return Search(events, make).run()
+        except CannotRetry as error:
+            raise RunNotRetriableError(root.id, str(error)) from None
+
+
+def _refuse(root: Run) -> None:
+    """Refuse a run that has no end which could be taken back."""
+    if root.status not in RETRIABLE:
+        raise RunNotRetriableError(
+            root.id, f"it is {root.status.value}; only a run that has failed, timed out or was cancelled can be retried"
+        )
+    if root.workflow.startswith(BATCH.name):
+        raise RunNotRetriableError(root.id, "it is a batch, or a chunk of one; start a batch of the items that failed")
+    if "~" in root.id:
+        raise RunNotRetriableError(root.id, f"a later run has its id, {root.id.partition('~')[0]!r}; start a new run")
+
+
+def _retries(events: list[AnyEvent], taken: TakenBack, *, at: int, reason: str) -> list[RunRetried]:
+    """The events that bring a tree back: one for the root, and one for each child that goes on."""
+    spans = _spans(events)
+    retries = [
+        RunRetried(
+            at=at,
+            undone=taken.undone,
+            since=taken.since,
+            rested=max(0, at - events[-1].at),
+            next_number=taken.next_number,
+            timeout_at=_later(at, spans.get(0)),
+            reason=reason,
+        )
+    ]
+    retries += [
+        RunRetried(at=at, run=number, timeout_at=_later(at, spans.get(number))) for number in taken.children
+    ]
+    return retries
+
+
+def _spans(events: list[AnyEvent]) -> dict[int, int]:
+    """How long runs of a tree may take, by number."""
+    spans: dict[int, int] = {}
+    for event in events:
+        begun = event.created if isinstance(event, SnapshotTaken) else event
+        if isinstance(begun, RunCreated | RunRetried) and begun.timeout_at is not None:
+            spans[begun.run] = begun.timeout_at - begun.at
+    return spans
+
+
+def _later(at: int, span: int | None) -> int | None:
+    """A run that may take an hour gets another hour."""
+    return None if span is None else at + span
+
+
+async def in_callback(work: Callable[[], T]) -> T:
+    """Do something in a plain callback of the loop, in an empty context: executions are never fed from inside a task."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def call() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    loop.call_soon(call, context=Context())
+    return await done
