@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
+from tests.golden.retry_stories import RETRY_STORIES
 from tests.golden.stories import STORIES
 from tests.golden.wait_for_stories import WAIT_FOR_STORIES
 
@@ -20,7 +21,8 @@ FOLDER = Path(__file__).parent
 
 def main() -> None:
     """Tell every story that has no file."""
-    for name, tell in (STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES | WAIT_FOR_STORIES).items():
+    stories = STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES | WAIT_FOR_STORIES | RETRY_STORIES
+    for name, tell in stories.items():
         path = FOLDER / f"{name}.jsonl"
         if not path.exists():
             with tempfile.TemporaryDirectory() as folder:

@@ -14,6 +14,7 @@ from outlive.testing import replay
 from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
+from tests.golden.retry_stories import RETRY_STORIES
 from tests.golden.stories import STORIES
 from tests.golden.wait_for_stories import WAIT_FOR_STORIES
 
@@ -37,7 +38,7 @@ def test_golden_histories_hold_every_kind_of_event() -> None:
 
 def test_every_story_has_its_file() -> None:
     """`python -m tests.golden.make` writes those that are missing."""
-    stories = STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES | WAIT_FOR_STORIES
+    stories = STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES | WAIT_FOR_STORIES | RETRY_STORIES
 
     assert set(stories) <= {path.stem for path in FILES}
 

@@ -30,6 +30,7 @@ from outlive._journal.event import (
     RunPublished,
     RunReleased,
     RunResumed,
+    RunRetried,
     RunSucceeded,
     RunSuspended,
     RunTimedOut,
@@ -97,6 +98,9 @@ SAMPLES: dict[str, AnyEvent] = {
         RunReleased(at=AT),
         RunParked(at=AT, reason="the code of order@2 no longer matches the journal at event 3\n  - journal: ..."),
         RunResumed(at=AT),
+        RunRetried(
+            at=AT, undone=(3, 7, 8), since=7, rested=60_000_000, next_number=2, timeout_at=AT + 9, reason="repaired"
+        ),
         StepSucceeded(at=AT, run=1, call="1.2/charge#3", result=json_payload(b"null"), digest=12345, attempt=2),
         StepFailed(at=AT, call="charge", failure=FAILURE, digest=0, attempt=5),
         AttemptFailed(at=AT, call="charge", failure=FAILURE, attempt=1, retry_at=AT + 1_000_000, digest=1),

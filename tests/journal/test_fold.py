@@ -33,6 +33,7 @@ from outlive._journal.event import (
     RunPublished,
     RunReleased,
     RunResumed,
+    RunRetried,
     RunSucceeded,
     RunSuspended,
     RunTimedOut,
@@ -147,6 +148,7 @@ BEFORE: dict[str, tuple[AnyEvent, ...]] = {
     "released": (created(worker="w"), RunReleased(at=20)),
     "declined": (created(worker="w"), RunReleased(at=20, reason="newer", moved_at=5)),
     "parked": (created(worker="w"), RunParked(at=20, reason="why")),
+    "cancelled": (created(worker="w"), RunCancelled(at=20, reason="no")),
 }
 PENDING, RUNNING, WAITING, PARKED = RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PARKED
 
@@ -173,6 +175,7 @@ TABLE: dict[tuple[str, str], Change] = {
     ("running", "parked"): Change(RunParked(at=30, reason="broken"), (PARKED, "", None, (), 0, "broken")),
     ("taken over", "parked"): Change(RunParked(at=30, reason="broken"), (PARKED, "", None, (), 1, "broken")),
     ("taken over", "resumed"): Change(RunResumed(at=30), (RUNNING, "v", 20, (), 0, "")),
+    ("cancelled", "retried"): Change(RunRetried(at=30, undone=(1,), timeout_at=90), (PENDING, "", 30, (), 0, "")),
     ("taken over", "step succeeded"): Change(StepSucceeded(at=30, call="a", result=ONE), (RUNNING, "v", 20, (), 0, "")),
     ("taken over", "step failed"): Change(StepFailed(at=30, call="a", failure=FAILURE), (RUNNING, "v", 20, (), 0, "")),
     ("taken over", "attempt failed"): Change(
@@ -265,6 +268,19 @@ def test_every_kind_of_event_is_in_these_tables() -> None:
     seen = {type(event) for event in QUIET} | {type(change.event) for change in TABLE.values()} | {RunCreated}
 
     assert seen == set(KINDS)
+
+
+def test_a_retried_run_has_no_end() -> None:
+    """Neither have its children; a deadline is the new one."""
+    rows = fold(created(worker="w", timeout_at=50), child(), RunFailed(at=20, run=1, failure=FAILURE))
+    rows.apply(RunFailed(at=20, failure=FAILURE))
+
+    for event in (RunRetried(at=30, timeout_at=70), RunRetried(at=30, run=1)):
+        rows.apply(event)
+
+    for run, status in ((rows.root, PENDING), (rows.runs[1], RUNNING)):
+        assert (run.status, run.finished_at, run.failure, run.result) == (status, None, None, None)
+    assert (rows.root.timeout_at, rows.runs[1].timeout_at) == (70, None)
 
 
 def test_the_claim_is_the_fence() -> None:

@@ -99,8 +99,8 @@ class RunRetried(Event, frozen=True, tag=True):
     rested: int = 0
     """For the root: how long the tree had ended, in microseconds. Its timers stood still meanwhile."""
     since: int = 0
-    """For the root: the first event in `undone` whose effect the code had seen. Before it only failed attempts of a step
-    are taken back."""
+    """For the root: the first event in `undone` whose effect the code had seen. What is taken back before it are only
+    attempts of a step."""
     next_number: int = 0
     """For the root: the number of the next child that the code asks for from `since` on. A child that was taken back
     keeps its number."""

@@ -3,8 +3,8 @@
 Everything else of a replay follows from one event after the other. Three things ask for more. Code that reaches a mark
 (`outlive.patched`) which the journal does not have must know whether it walks where older code has been before, and
 takes the old way, or whether it is the first one here. And code that takes a message must know whether the run has set
-it aside, which the journal says behind the message (see `set_aside`). And what a retry has taken back (`RunRetried.undone`) must
-not reach the code.
+it aside, which the journal says behind the message (see `set_aside`). And what a retry has taken back
+(`RunRetried.undone`) must not reach the code.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ def first_number(events: Sequence[AnyEvent]) -> int:
 def undone_in(events: Sequence[AnyEvent]) -> dict[int, int]:
     """The numbers of the events that retries have taken back, each with the number that the next child has at least."""
     retries = [event for event in events if type(event) is RunRetried and event.undone]
-    return {
-        number: retry.next_number if number >= retry.since else 0 for retry in retries for number in retry.undone
-    }
+    return {number: retry.next_number if number >= retry.since else 0 for retry in retries for number in retry.undone}
 
 
 def standing(events: Sequence[AnyEvent], undone: Container[int]) -> list[AnyEvent]:

@@ -39,6 +39,7 @@ TRIALS_MAX = 50
 """Failures that are tried one after the other; after that many, all of them at once."""
 _OF_ATTEMPTS = (journal.AttemptFailed, journal.StepDelayed, journal.StepIntended)
 """What is forgotten of a failed step, so that it is called as if for the first time."""
+_WELL = (RunStatus.SUCCEEDED, RunStatus.CONTINUED)
 _COMPLETED = (journal.StepSucceeded, journal.RunSucceeded, journal.StateLeft)
 _OF_STEPS = (*_OF_ATTEMPTS, journal.StepSucceeded, journal.StepFailed, journal.StepProgressed)
 
@@ -185,7 +186,7 @@ class Search:
                     if isinstance(command, RunStep) and command.options.parks:
                         self._undos.add((command.run, command.call))
             root = execution.frames.get(0)
-            trial.is_open = root is not None and not root.is_closing
+            trial.is_open = root is not None and (root.outcome is None or root.outcome.status in _WELL)
             trial.children = tuple(sorted(number for number in execution.frames if number))
         finally:
             execution.drop()
@@ -204,9 +205,8 @@ class Search:
         undos = [event for event in dropped if isinstance(event, _OF_STEPS) and (event.run, event.call) in self._undos]
         if undos and trial.is_open:
             names = ", ".join(dict.fromkeys(event.call for event in undos))
-            self._trouble = (
-                f"its saga was rolled back ({names}), so what its completed steps did is no longer there; start a new run"
-            )
+            gone = "so what its completed steps did is no longer there; start a new run"
+            self._trouble = f"its saga was rolled back ({names}), {gone}"
             return False
         return trial.is_open and not (is_careful and any(isinstance(event, _COMPLETED) for event in dropped))
 

@@ -175,8 +175,8 @@ class Change(msgspec.Struct, kw_only=True):
     messages: list[Message] = []
     """Messages to other trees, accepted if and only if this change commits; their outcome does not matter."""
     reopens: bool = False
-    """Whether its tree has ended and goes on with these rows, `after` being the event that ended it. It conflicts if the
-    tree has not ended."""
+    """Whether its tree has ended and goes on with these rows, `after` being the event that ended it. It conflicts if
+    the tree has not ended."""
     freed_keys: list[str] = []
     """Keys of messages to this tree that were taken back: the next message with such a key is a new one."""
     forgets: Forgotten | None = None

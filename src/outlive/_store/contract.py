@@ -7,9 +7,9 @@ sentence of a docstring checked by `outlive.testing.conformance` on every backen
 Why writing is safe
 -------------------
 A journal row has the key (journal, seq). A change states the seq after which it appends (`after`), and commits only
-if the journal ends exactly there and its tree has not ended (or, for a change that says so, has ended and goes on). Taking a run over appends `RunClaimed`, so a former
-owner, however long it was paused, finds its next seq taken and commits nothing: the compare-and-swap is the fence, and
-no clock takes part in it. Leases only decide who tries.
+if the journal ends exactly there and its tree has not ended (or has, for a change that `reopens` it). Taking a run over
+appends `RunClaimed`, so a former owner, however long it was paused, finds its next seq taken and commits nothing: the
+compare-and-swap is the fence, and no clock takes part in it. Leases only decide who tries.
 
 Three outcomes, never two
 -------------------------

@@ -48,8 +48,9 @@ def key_of_end(run_id: str, nonce: int, *, generation: int = 0, forgotten: int =
     """One key for every message to a run about the end of one that it started detached: one of them counts.
 
     A generation of the starter that asks again must hear what an earlier one, whose keys it has, has heard; so must one
-    that has put that many events into a snapshot, or was retried behind that many, the message among them. And another run under the same id has an end
-    of its own, and so has one that was retried after its end, at that event of its journal.
+    that has put that many events into a snapshot, or was retried behind that many, the message among them. And another
+    run under the same id has an end of its own, and so has one that was retried after its end, at that event of its
+    journal.
     """
     key = f"@ended/{run_id}/{nonce:x}" + (f"/retried{retried}" if retried else "")
     if forgotten:

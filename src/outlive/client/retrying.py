@@ -137,9 +137,7 @@ def _retries(events: list[AnyEvent], taken: TakenBack, *, at: int, reason: str) 
             reason=reason,
         )
     ]
-    retries += [
-        RunRetried(at=at, run=number, timeout_at=_later(at, spans.get(number))) for number in taken.children
-    ]
+    retries += [RunRetried(at=at, run=number, timeout_at=_later(at, spans.get(number))) for number in taken.children]
     return retries
 
 

@@ -283,7 +283,9 @@ class Claimer:
             now_at, asker = self._clock.now(), live.execution
             runs = await self._store.find_runs(run_ids)
             ends = [
-                unsent_end(run, live.id, generation=asker.generation, forgotten=max(asker.base, asker.retried), at=now_at)
+                unsent_end(
+                    run, live.id, generation=asker.generation, forgotten=max(asker.base, asker.retried), at=now_at
+                )
                 for run in runs.values()
             ]
             messages = [message for message in ends if message is not None]

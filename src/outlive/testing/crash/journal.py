@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -12,14 +13,17 @@ from outlive._journal.event import (
     AnyEvent,
     AttemptFailed,
     RunCreated,
+    RunRetried,
     StepDelayed,
     StepFailed,
     StepIntended,
     StepSucceeded,
 )
 from outlive._model import Run, RunFilter
+from outlive._replay.lookahead import standing, undone_in
 from outlive._store.contract import PAGE_SIZE_MAX, Store
 
+_OF_STEPS = (StepSucceeded, StepFailed, AttemptFailed, StepDelayed, StepIntended)
 _decode = msgspec.json.Decoder(AnyEvent).decode
 
 
@@ -60,6 +64,13 @@ class Settled:
             # It was about to begin, and was not begun.
             key = nonce, event.run, event.call
             self.attempts[key] = self.failed.get(key, 0)
+
+    def take_back(self, calls: Iterable[StepKey]) -> None:
+        """A retry has taken back what was over for these steps."""
+        for key in calls:
+            self.ended.discard(key)
+            self.attempts.pop(key, None)
+            self.failed.pop(key, None)
 
     def add(self, other: Settled) -> None:
         """What others know."""
@@ -115,6 +126,24 @@ def settled_in(journals: Iterable[Journal]) -> Settled:
     """What the steps of these journals have behind them."""
     settled = Settled()
     for journal in journals:
-        for event in journal.events:
+        for event in standing(journal.events, undone_in(journal.events)):
             settled.take(journal.root.nonce, event)
     return settled
+
+
+def taken_back_in(journals: Iterable[Journal]) -> set[StepKey]:
+    """The steps of which a retry of their run has taken something back."""
+    return {
+        (journal.root.nonce, event.run, event.call)
+        for journal in journals
+        for event in journal.events
+        if isinstance(event, _OF_STEPS) and event not in standing(journal.events, undone_in(journal.events))
+    }
+
+
+def retries_in(journals: Iterable[Journal]) -> Counter[int]:
+    """How often the runs of each tree were retried, by its nonce."""
+    retries: Counter[int] = Counter()
+    for journal in journals:
+        retries[journal.root.nonce] = sum(isinstance(it, RunRetried) and not it.run for it in journal.events)
+    return retries

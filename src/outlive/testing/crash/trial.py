@@ -9,7 +9,17 @@ from outlive._journal.history import blobs_of
 from outlive._journal.value import Stored
 from outlive._model import Payload
 from outlive._store.contract import Store
-from outlive.testing.crash.journal import Journal, Settled, StepKey, all_journals, event_of, render, settled_in
+from outlive.testing.crash.journal import (
+    Journal,
+    Settled,
+    StepKey,
+    all_journals,
+    event_of,
+    render,
+    retries_in,
+    settled_in,
+    taken_back_in,
+)
 from outlive.testing.crash.life import Ended, Life, Plan
 from outlive.testing.crash.mortal import Death, Write
 from outlive.testing.crash.place import StoreMaker
@@ -83,14 +93,16 @@ class Trial:
         finally:
             await store.close()
 
-    def _check_begun(self, life: Life) -> None:
+    def _check_begun(self, life: Life, journals: list[Journal]) -> None:
+        self._settled.take_back(taken_back_in(journals))
+        retries = retries_in(journals)
         for (key, attempt), times in Counter(life.begun).items():
             what = f"  step {key[2]}"
             if key in self._settled.ended:
                 self._fail(f"{what} ran again, and its outcome was in the journal")
             if attempt <= self._settled.attempts.get(key, 0):
                 self._fail(f"{what}: attempt {attempt} was made again, and it was in the journal")
-            if times > 1:
+            if times > 1 + retries[key[0]]:
                 self._fail(f"{what}: attempt {attempt} was made {times} times by one process")
 
     async def _check_store(self, store: Store, life: Life) -> None:
@@ -99,7 +111,7 @@ class Trial:
             self._fail("  the store is damaged:\n" + "\n".join(f"    {problem}" for problem in problems))
         journals = await all_journals(store)
         self._now = render(journals)
-        self._check_begun(life)
+        self._check_begun(life, journals)
         forgotten = self._find_forgotten(journals, life)
         blobs = await store.get_blobs(sorted(blobs_of(row for journal in journals for row in journal.rows)))
         asked: set[StepKey] = set()
