@@ -318,17 +318,17 @@ async def back_release(hold: str) -> None:
 
 
 @outlive.workflow
-async def back_trip(books: bool) -> str:
+async def back_trip(room: str) -> str:
     """A saga that fails, with something to undo or nothing."""
     async with outlive.saga():
-        if books:
-            await back_reserve.options(undo=back_release)("room")
+        if room:
+            await back_reserve.options(undo=back_release)(room)
         return await back_ship("guest")
 
 
 async def test_saga_that_was_rolled_back_is_refused(engine: TestEngine) -> None:
     """What its steps did is gone; nothing was changed."""
-    run = await engine.start(back_trip, True)
+    run = await engine.start(back_trip, "room")
     await fail(run)
     world.is_repaired = True
     before = await run.history()
@@ -339,7 +339,7 @@ async def test_saga_that_was_rolled_back_is_refused(engine: TestEngine) -> None:
 
 async def test_saga_with_nothing_to_undo_goes_on(engine: TestEngine) -> None:
     """Its journal is all there."""
-    run = await engine.start(back_trip, False)
+    run = await engine.start(back_trip, "")
     await fail(run)
     world.is_repaired = True
     await run.retry()
@@ -359,7 +359,7 @@ async def test_workflow_that_raised_by_itself_needs_other_code(engine: TestEngin
     """With the same code it would raise again; with repaired code it goes on behind its last step."""
     run = await engine.start(back_buggy)
     await fail(run)
-    with pytest.raises(RunNotRetriableError, match="its workflow raised KeyError: 'x'.*change the code"):
+    with pytest.raises(RunNotRetriableError, match=r"its workflow raised KeyError: 'x'.*change the code"):
         await run.retry()
     world.is_repaired = True
     await run.retry()
@@ -437,7 +437,7 @@ async def test_step_that_is_called_once_is_called_again_for_a_person(engine: Tes
 @outlive.workflow
 async def back_starter() -> str:
     """Waits for a tree of its own."""
-    started = await outlive.start(back_trip, False, detached=True, id="trip")
+    started = await outlive.start(back_trip, "", detached=True, id="trip")
     return await started.result()
 
 

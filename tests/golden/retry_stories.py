@@ -38,9 +38,9 @@ async def wheel(part: str) -> str:
 
 
 @outlive.workflow(name="golden.car")
-async def car() -> tuple[str, str]:
+async def car() -> list[str]:
     """Paints one part while the child fails with another."""
-    return await asyncio.gather(paint("door"), wheel("rim"))
+    return list(await asyncio.gather(paint("door"), wheel("rim")))
 
 
 async def tell_repair(url: str) -> str:

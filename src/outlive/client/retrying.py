@@ -157,7 +157,7 @@ def _later(at: int, span: int | None) -> int | None:
 
 
 async def in_callback(work: Callable[[], T]) -> T:
-    """Do something in a plain callback of the loop, in an empty context: executions are never fed from inside a task."""
+    """Do something in a plain callback of the loop, with an empty context: executions are never fed inside a task."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
