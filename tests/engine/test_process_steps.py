@@ -56,6 +56,7 @@ def tell_process() -> dict[str, object]:
         "key": me.idempotency_key,
         "progress": me.last_progress,
         "cancelled": me.is_cancelled,
+        "headers": me.headers,
     }
 
 
@@ -289,9 +290,10 @@ async def test_step_in_a_process_can_publish_and_knows_the_time(engine: outlive.
 
 async def test_step_in_a_process_knows_itself(engine: outlive.Engine) -> None:
     """And the next step gets the same process."""
-    run = await engine.start(asking_process, id="run-1")
+    run = await engine.start(asking_process, id="run-1", headers={"tenant": "a"})
     first, second = await in_time(run.result())
 
+    assert {"tenant": "a"} == first["headers"]
     assert os.getpid() != first["pid"] == second["pid"]
     assert {"run": "run-1", "name": "tell_process", "attempt": 1, "epoch": 1}.items() <= first.items()
     assert str(first["key"]).startswith("run-1:tell_process:")

@@ -207,6 +207,8 @@ class StepContext:
     """The same for every attempt of this call, on whatever worker; different for every other call."""
     last_progress: Any
     """What an earlier attempt gave to `heartbeat`, or None."""
+    headers: dict[str, str]
+    """What `engine.start(..., headers=...)` gave to that run, or to the run that started it."""
     _source: StepSource = field(repr=False, compare=False)
 
     @property
@@ -242,6 +244,8 @@ class RunContext:
     """The run that started it: its parent in the tree or, if it was started detached, the root of the other tree."""
     root_id: str
     tags: dict[str, str]
+    headers: dict[str, str]
+    """Those it was started with, or those of the run that started it."""
     created_at: datetime
     events: int
     """How long the journal of its tree is, counted from the last snapshot: the same in every replay."""
@@ -264,6 +268,7 @@ def current_run() -> RunContext:
         parent_id=frame.parent_id,
         root_id=execution.root_id,
         tags=dict(frame.tags),
+        headers=dict(execution.headers),
         created_at=instant_of(frame.created_at),
         events=execution.events - execution.base + 1,
         is_replaying=execution.is_replaying,

@@ -43,6 +43,8 @@ class RunCreated(Event, frozen=True, tag=True):
     digest: int = 0
     timeout_at: int | None = None
     tags: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    """What the code that started the tree says of it to all of its runs; those of a child are those of its root."""
     worker: str = ""
     """The worker that created and claimed it in one step; empty when any worker may claim it."""
     notify: str = ""

@@ -95,6 +95,8 @@ class Redaction:
             changed["created"] = self._hide_payloads(event.created, unpack, names, secrets)
             for field, messages in (("signals", event.signals), ("set_aside", event.set_aside)):
                 changed[field] = tuple(self._hide_payloads(each, unpack, names, secrets) for each in messages)
+        if isinstance(event, RunCreated) and event.headers:
+            changed["headers"] = self.hide(event.headers, secrets)
         for field in event.__struct_fields__:
             payload = getattr(event, field)
             if isinstance(payload, Payload):

@@ -35,6 +35,8 @@ KEY_CHARACTERS_MAX = 1_000
 TEXT_CHARACTERS_MAX = 10_000
 """Reasons, comments and titles: what people read."""
 TAGS_MAX = 100
+HEADERS_BYTES_MAX = 8 * 1024
+"""As much as HTTP gives the baggage of a trace."""
 
 LABEL_CHARACTERS_MAX = 128
 
@@ -90,24 +92,38 @@ def texts(where: str, name: str, values: object, *, like: str) -> tuple[str, ...
 
 def tags(where: str, given: object) -> dict[str, str]:
     """A copy of the tags of a run, or of those that are looked for."""
-    wanted = 'give text by name, for example tags={"customer": "ann"}'
+    return {} if given is None else _text_by_name(where, "tags", given, like=("customer", "ann"))
+
+
+def headers(where: str, given: object) -> dict[str, str]:
+    """A copy of the headers of a run: as tags, and not too long, as every run that it starts has them too."""
     if given is None:
         return {}
+    plain = _text_by_name(where, "headers", given, like=("tenant", "a"))
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in plain.items())
+    if size > HEADERS_BYTES_MAX:
+        wanted = f"they have {size:,} bytes, and {HEADERS_BYTES_MAX:,} are the most; give the rest as an argument"
+        raise InvalidArgumentError(where, "headers", given, wanted)
+    return plain
+
+
+def _text_by_name(where: str, what: str, given: object, *, like: tuple[str, str]) -> dict[str, str]:
+    wanted = f'give text by name, for example {what}={{"{like[0]}": "{like[1]}"}}'
     if not isinstance(given, Mapping):
-        raise ArgumentTypeError(where, "tags", given, wanted)
+        raise ArgumentTypeError(where, what, given, wanted)
     if len(given) > TAGS_MAX:
-        raise InvalidArgumentError(where, "tags", given, f"give at most {TAGS_MAX} of them; {wanted}")
+        raise InvalidArgumentError(where, what, given, f"give at most {TAGS_MAX} of them; {wanted}")
     try:
         return {
-            text(where, "tags", name, like="customer"): text(
-                where, "tags", value, like="ann", least=0, most=KEY_CHARACTERS_MAX
+            text(where, what, name, like=like[0]): text(
+                where, what, value, like=like[1], least=0, most=KEY_CHARACTERS_MAX
             )
             for name, value in given.items()
         }
     except ArgumentTypeError as error:
-        raise ArgumentTypeError(where, "tags", given, wanted) from error
+        raise ArgumentTypeError(where, what, given, wanted) from error
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(where, "tags", given, error.wanted.replace("tags=", "tags=...")) from error
+        raise InvalidArgumentError(where, what, given, error.wanted.replace(f"{what}=", f"{what}=...")) from error
 
 
 def one_of(where: str, name: str, value: object, choices: Collection[str]) -> str:

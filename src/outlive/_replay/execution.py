@@ -70,6 +70,8 @@ class Execution:
         self.generation = 0
         self.created: RunCreated | None = None
         """How the root run began."""
+        self.headers: dict[str, str] = {}
+        """Of all runs of the tree."""
         self.events = 0
         """How many events there were: the seq of the next one."""
         self.base = 0

@@ -401,7 +401,7 @@ def _on_snapshot(execution: Execution, event: journal.SnapshotTaken) -> None:
 
 
 def _begin_root(execution: Execution, event: journal.RunCreated) -> WorkflowSpec:
-    execution.created = event
+    execution.created, execution.headers = event, event.headers
     execution.nonce = execution.loop.nonce = event.nonce
     execution.generation = event.generation
     spec = execution.resolve(event.workflow, event.version)

@@ -48,6 +48,7 @@ class Batches:
         concurrency: int,
         id: str | None,
         tags: dict[str, str] | None,
+        headers: dict[str, str] | None,
         tolerate: Tolerance | None,
     ) -> Batch[Any]:
         """Start a batch. See `Engine.start_batch`."""
@@ -55,7 +56,7 @@ class Batches:
         item = _item_of(work)
         lanes = given.whole(WHERE, "concurrency", concurrency)
         run_id = self._client.new_id() if id is None else check_run_id(id)
-        labels = given.tags(WHERE, tags)
+        labels, said = given.tags(WHERE, tags), given.headers(WHERE, headers)
         if tolerate is not None:
             tolerate = given.instance(WHERE, "tolerate", tolerate, Tolerance, like="outlive.Tolerance(failures=5)")
         if not hasattr(rows, "__aiter__"):
@@ -66,7 +67,7 @@ class Batches:
             plan = Plan(item=name, version=version, chunks=chunks, concurrency=lanes)
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
-            await self._client.start(_BATCH, (plan,), id=run_id, tags=labels)
+            await self._client.start(_BATCH, (plan,), id=run_id, tags=labels, headers=said)
         return await self._attach(run_id, item)
 
     async def _attach(self, run_id: str, item: StepSpec | WorkflowSpec) -> Batch[Any]:

@@ -19,6 +19,7 @@ def created(
     at: int,
     nonce: int,
     tags: dict[str, str] | None = None,
+    headers: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
     notify: str = "",
     worker: str = "",
@@ -33,6 +34,7 @@ def created(
         nonce=nonce,
         timeout_at=None if seconds is None else at + round(seconds * 1_000_000),
         tags=tags or {},
+        headers=headers or {},
         worker=worker,
         notify=notify,
     )
@@ -47,6 +49,7 @@ def new_tree(
     at: int,
     nonce: int,
     tags: dict[str, str] | None = None,
+    headers: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
     notify: str = "",
     payload: Payload | None = None,
@@ -61,6 +64,7 @@ def new_tree(
         at=at,
         nonce=nonce,
         tags=tags,
+        headers=headers,
         timeout_seconds=timeout_seconds,
         notify=notify,
     )

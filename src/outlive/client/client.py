@@ -41,6 +41,7 @@ from outlive.client.starting import Commits, Ids, Starter, read_tree
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_stopped, why
 from outlive.errors import (
+    InvalidArgumentError,
     ResultTimeoutError,
     RunCancelled,
     RunContinuedError,
@@ -231,6 +232,7 @@ class Client:
         *,
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """Send a signal to a run. See `Engine.signal`."""
         store = self.access.store
@@ -240,11 +242,15 @@ class Client:
             key = given.text("engine.signal", "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
         change = None
         spec: WorkflowSpec | None = None
+        said = given.headers("engine.signal", headers)
+        if said and start is None:
+            wanted_start = "a signal has none; they are for the run that it starts: give start=(workflow, ...) too"
+            raise InvalidArgumentError("engine.signal", "headers", headers, wanted_start)
         if start is not None:
             workflow, *args = given.call("engine.signal", "start", start)
             wanted: Bound[Any] = bound(workflow, tuple(args))
             spec = wanted.workflow.spec
-            change = birth(check_run_id(run_id), *self._starter.created(wanted))
+            change = birth(check_run_id(run_id), *self._starter.created(wanted, headers=said))
         data = await self._inbox.encode_signal(run_id, name, payload, spec)
         stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
         message = Message(

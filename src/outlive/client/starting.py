@@ -80,15 +80,17 @@ class Starter:
         on_conflict: OnConflict = "attach",
         timeout: given.Span | None = None,
         tags: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
         given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
         seconds = given.some_seconds("engine.start", "timeout", timeout)
         labels = given.tags("engine.start", tags)
+        said = given.headers("engine.start", headers)
         wanted = bound(workflow, args)
         run_id = self._ids.new_id() if id is None else check_run_id(id)
-        event, blobs = self.created(wanted, timeout=seconds, tags=labels)
+        event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said)
         if connection is not None:
             await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
         elif (self._access.worker is not None and id is not None and await self._is_taken(run_id)) or (
@@ -98,7 +100,12 @@ class Starter:
         return run_id
 
     def created(
-        self, wanted: Bound[Any], *, timeout: float | None = None, tags: dict[str, str] | None = None
+        self,
+        wanted: Bound[Any],
+        *,
+        timeout: float | None = None,
+        tags: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> tuple[RunCreated, list[Blob]]:
         """The first event of a new tree, and the blobs of its arguments."""
         spec = wanted.workflow.spec
@@ -114,6 +121,7 @@ class Starter:
             at=self._access.store.now(),
             nonce=nonce,
             tags=tags,
+            headers=headers,
             timeout_seconds=timeout,
         )
         return event, [blob] if blob else []

@@ -341,6 +341,7 @@ class Engine:
         on_conflict: OnConflict = "attach",
         timeout: given.Span | None = None,
         tags: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
         connection: Any = None,
         **unknown: Never,
     ) -> RunHandle[R]:
@@ -352,13 +353,21 @@ class Engine:
                 `RunExistsError`, `replace` cancels it (it stays in the store as `<id>~old1`) and starts a new one.
             timeout: seconds that the run may take as a whole.
             tags: text for searching.
+            headers: text for the run and all that it starts, in `current_run().headers` and `current_step().headers`.
             connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
                 on it: the run is created in that transaction, and nothing of it runs before you commit.
         """
         refuse_unknown(workflow, unknown)
         client = self._verbs
         run_id = await client.start(
-            workflow, args, id=id, on_conflict=on_conflict, timeout=timeout, tags=tags, connection=connection
+            workflow,
+            args,
+            id=id,
+            on_conflict=on_conflict,
+            timeout=timeout,
+            tags=tags,
+            headers=headers,
+            connection=connection,
         )
         return RunHandle(client, run_id)
 
@@ -374,6 +383,7 @@ class Engine:
         concurrency: int = 20,
         id: str | None = None,
         tags: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
         tolerate: Tolerance | None = None,
     ) -> Batch[R]:
         """Call a step or a workflow for each of many rows, each durable on its own; durable when this returns.
@@ -383,13 +393,14 @@ class Engine:
             rows: any iterable, sync or async; read once, a few hundred at a time.
             concurrency: how many items are under way at once, in all workers together.
             id: the same id again is the same batch, and its rows are not read again; made up unless given.
+            headers: as of `start`; all items have them.
             tolerate: how many items may fail before the batch does; all of them unless given.
 
         Raises:
             RunExistsError: the id is that of something else.
         """
         return await Batches(self._verbs).start(
-            work, rows, concurrency=concurrency, id=id, tags=tags, tolerate=tolerate
+            work, rows, concurrency=concurrency, id=id, tags=tags, headers=headers, tolerate=tolerate
         )
 
     def get_batch(self, batch_id: str) -> Batch[Any]:
@@ -410,17 +421,19 @@ class Engine:
         *,
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
 
         Args:
             key: the same key again, for this run and name, is the same signal.
             start: `(workflow, *args)`: create the run in the same transaction if there is none.
+            headers: of the run that it starts, as of `start`.
 
         Raises:
             RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
         """
-        await self._verbs.signal(run_id, name, payload, key=key, start=start)
+        await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers)
 
     async def approve(
         self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None

@@ -215,6 +215,7 @@ class SyncEngine(Blocking):
             on_conflict: OnConflict = "attach",
             timeout: float | None = None,
             tags: dict[str, str] | None = None,
+            headers: dict[str, str] | None = None,
         ) -> SyncRunHandle[R]:
             """See `Engine`."""
 

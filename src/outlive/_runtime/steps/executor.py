@@ -80,6 +80,7 @@ class Executor:
             save=partial(self._reports.progressed, live),
             publish=partial(self._reports.published, live),
             progress_bytes_max=self._progress_bytes_max,
+            headers=live.execution.headers,
             engine=self._engine,
         )
         live.attempts[command.run, command.call] = attempt

@@ -55,8 +55,12 @@ class Job(msgspec.Struct, frozen=True):
     idempotency_key: str
     progress: bytes | None
     progress_bytes_max: int
+<<<<<<< HEAD
     must_beat: bool = False
     """Whether heartbeats without progress are sent too."""
+=======
+    headers: dict[str, str]
+>>>>>>> fb73578 (Journal headers with a run, and let all that it starts inherit them)
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -157,6 +161,7 @@ class JobStep:
             epoch=job.epoch,
             idempotency_key=job.idempotency_key,
             last_progress=None if job.progress is None else TAGGED.decode(job.progress, "saved progress"),
+            headers=dict(job.headers),
             _source=self,
         )
 

@@ -43,6 +43,7 @@ class Attempt:
         "given",
         "has_begun",
         "has_left_effect",
+        "headers",
         "is_publishing",
         "is_saving",
         "is_timed_out",
@@ -65,6 +66,7 @@ class Attempt:
         save: Save,
         publish: Publish,
         progress_bytes_max: int,
+        headers: dict[str, str],
         engine: Verbs | None = None,
     ) -> None:
         self.command = command
@@ -95,6 +97,8 @@ class Attempt:
         """Fields that it published and that are not in the journal yet."""
         self.is_publishing = False
         """Whether earlier fields are being written to the journal."""
+        self.headers = headers
+        """Of its run."""
         self._run = run
         self.epoch = epoch
         self.engine = engine
@@ -125,6 +129,7 @@ class Attempt:
             save=_ignore,
             publish=_ignore,
             progress_bytes_max=self._progress_bytes_max,
+            headers=self.headers,
             engine=self.engine,
         )
 
@@ -151,6 +156,7 @@ class Attempt:
             epoch=self.epoch,
             idempotency_key=self.idempotency_key,
             last_progress=None if saved is None else TAGGED.decode(saved, "saved progress"),
+            headers=dict(self.headers),
             _source=self,
         )
 
