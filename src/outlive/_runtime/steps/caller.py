@@ -188,11 +188,8 @@ class StepCaller:
             idempotency_key=attempt.idempotency_key,
             progress=command.progress,
             progress_bytes_max=self._progress_bytes_max,
-<<<<<<< HEAD
             must_beat=command.options.heartbeat_seconds is not None,
-=======
             headers=known.headers,
->>>>>>> fb73578 (Journal headers with a run, and let all that it starts inherit them)
         )
         # Waiting for a process, and for it to begin, is not the step's time.
         async with self.processes.borrow(command.step.name) as process:

@@ -55,12 +55,9 @@ class Job(msgspec.Struct, frozen=True):
     idempotency_key: str
     progress: bytes | None
     progress_bytes_max: int
-<<<<<<< HEAD
     must_beat: bool = False
     """Whether heartbeats without progress are sent too."""
-=======
-    headers: dict[str, str]
->>>>>>> fb73578 (Journal headers with a run, and let all that it starts inherit them)
+    headers: dict[str, str] = {}
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
