@@ -34,6 +34,8 @@ class MessageKind(enum.Enum):
     """A run that this one started detached, or watches, has ended."""
     DECISION = "decision"
     """A person decided on an approval; `name` is the call of the request."""
+    ASK = "ask"
+    """A question that the run answers once. It always has a key, and the answer is kept with the key."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +127,26 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with the row, if it is damaged: then the rest is what could be read of it."""
 
 
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a message that wants an answer; written once, never changed, and found by the key of the
+    message."""
+
+    key: str
+    result: Payload | None = None
+    failure: Failure | None = None
+    fault: str = ""
+    """What is wrong with it in the store, if it is damaged: then `failure` says so too."""
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that is answered and becomes no event."""
+
+    journal: int
+    message: int
+    """Its id in the inbox."""
+    answer: Answer
+
+
 class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one item of a batch run; recorded once, never changed."""
 
@@ -163,6 +185,9 @@ class Change(msgspec.Struct, kw_only=True):
     consumed: list[int] = []
     """Inbox messages that these rows made facts."""
     blobs: list[Blob] = []
+    answers: list[Answer] = []
+    """Answers to messages that this tree has accepted, by their keys; a key that has an answer, or that the tree has not
+    seen, is left as it is."""
     items: list[ItemResult] = []
     streams: list[StreamLines] = []
     """What workflows of the tree emitted because of these rows."""
@@ -186,5 +211,5 @@ class Change(msgspec.Struct, kw_only=True):
     """Whether this journal forgets now and then. Its writers come one after the other: a writer may not look for its
     `after` before, and write after, another one has written and forgotten what stands in its way."""
     successor_of: int = 0
-    """For a new journal: the handle of an ended one, whose message keys and messages waiting for its root run move
-    over. A tree that has not ended keeps what it has. What the successor finds in its inbox makes it due at once."""
+    """For a new journal: the handle of an ended one, whose message keys, with their answers, and messages waiting for
+    its root run move over. A tree that has not ended keeps what it has. What the successor finds in its inbox makes it due at once."""

@@ -31,6 +31,7 @@ from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
 from outlive._store.change import (
+    Answer,
     Change,
     Delivery,
     Ended,
@@ -40,6 +41,7 @@ from outlive._store.change import (
     Message,
     MessageKind,
     Outcome,
+    Refusal,
     Watch,
 )
 from outlive._store.checkpoints import CheckpointTable
@@ -51,6 +53,7 @@ __all__ = [
     "CLOSE_SECONDS",
     "PAGE_SIZE_MAX",
     "TRANSACTION_SECONDS_MAX",
+    "Answer",
     "Beat",
     "CellChange",
     "CellStore",
@@ -65,6 +68,7 @@ __all__ = [
     "Message",
     "MessageKind",
     "Outcome",
+    "Refusal",
     "Store",
     "Transaction",
     "Watch",
@@ -296,6 +300,21 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
 
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
         """The waiting messages of these trees, oldest first; trees without any are left out."""
+
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+        """Answer messages that become no events: each is deleted and its answer is kept with its key, in one transaction
+        and without a row in a journal.
+
+        A message that is not there any more, or whose tree this worker does not own, is left as it is, and so is its
+        answer. So a message is refused or consumed, never both, and doing this twice is doing it once.
+        """
+
+    async def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
+        """The answers to messages, each given by the id of the run that it was sent to and by its key.
+
+        None for a message that was accepted and has no answer so far. A key that the tree of the run has not seen, and a
+        run that is not there, are left out.
+        """
 
     async def find_mail(self, worker_id: str) -> list[int]:
         """The journals of trees that this worker owns and that have messages waiting."""

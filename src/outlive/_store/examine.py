@@ -101,6 +101,8 @@ class TreeRows(msgspec.Struct, frozen=True, kw_only=True):
     streams: tuple[StreamRows, ...] = ()
     keys: tuple[str, ...] = ()
     """Keys of messages that the tree has seen."""
+    answered: tuple[str, ...] = ()
+    """Those of them that have an answer."""
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +160,7 @@ class TreeBuilder:
         self.items: list[ItemRows] = []
         self.streams: list[StreamRows] = []
         self.keys: list[str] = []
+        self.answered: list[str] = []
 
     def list_tags(self) -> list[tuple[int, int, str, str]]:
         """By which tags its runs must be found: key, created_at, name and value."""
@@ -180,4 +183,5 @@ class TreeBuilder:
             items=tuple(self.items),
             streams=tuple(self.streams),
             keys=tuple(sorted(self.keys)),
+            answered=tuple(sorted(self.answered)),
         )

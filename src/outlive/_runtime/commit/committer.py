@@ -345,6 +345,7 @@ def _joined(group: list[Change]) -> Change:
         renames=[run for change in group for run in change.renames],
         consumed=[message for change in group for message in change.consumed],
         blobs=[blob for change in group for blob in change.blobs],
+        answers=[answer for change in group for answer in change.answers],
         items=[item for change in group for item in change.items],
         starts=[start for change in group for start in change.starts],
         messages=[message for change in group for message in change.messages],

@@ -60,6 +60,7 @@ class MemoryExaminer:
             ),
             streams=tuple(_stream_rows(*key, tree.streams[key]) for key in sorted(tree.streams)),
             keys=tuple(sorted(tree.keys)),
+            answered=tuple(sorted(tree.answers)),
         )
 
     def _row_of(self, tree: Tree, number: int) -> RunRow:

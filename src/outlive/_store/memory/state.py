@@ -8,7 +8,7 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.run import has_error, waits_for
-from outlive._store.contract import Inbound, ItemResult, Watch, WorkerInfo
+from outlive._store.contract import Answer, Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
 from outlive._store.streams import Growth, StreamChunk, StreamState
 
@@ -58,6 +58,7 @@ class Tree:
         self.runs: dict[int, Run] = {}
         self.inbox: dict[int, Inbound] = {}
         self.keys: set[str] = set()
+        self.answers: dict[str, Answer] = {}
         self.items: dict[tuple[int, int], ItemResult] = {}
         self.streams: dict[tuple[int, str], Stream] = {}
         """By the number of the run and the name."""
@@ -71,7 +72,7 @@ class Tree:
         """The same tree, to be kept as it is now."""
         tree = Tree(self.journal)
         tree.rows, tree.runs, tree.inbox = list(self.rows), dict(self.runs), dict(self.inbox)
-        tree.keys, tree.items = set(self.keys), dict(self.items)
+        tree.keys, tree.answers, tree.items = set(self.keys), dict(self.answers), dict(self.items)
         tree.streams = {key: Stream(stream.state, list(stream.chunks)) for key, stream in self.streams.items()}
         return tree
 

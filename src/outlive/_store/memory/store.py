@@ -23,6 +23,7 @@ from outlive._store.change import has_final_end, judge
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
+    Answer,
     CellChange,
     Change,
     Claim,
@@ -34,6 +35,7 @@ from outlive._store.contract import (
     Message,
     MessageKind,
     Outcome,
+    Refusal,
     Watch,
     WorkerInfo,
 )
@@ -162,6 +164,7 @@ class MemoryStore:
         tree.keys.difference_update(change.freed_keys)
         for blob in change.blobs:
             self._state.blobs.setdefault(blob.id, blob.data)
+        self._answer(tree, change.answers)
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
         for said in change.streams:
@@ -179,9 +182,15 @@ class MemoryStore:
             successor.inbox |= {id: message for id, message in tree.inbox.items() if message.run == 0}
             tree.inbox = {id: message for id, message in tree.inbox.items() if message.run}
             successor.keys, tree.keys = successor.keys | tree.keys, set()
+            successor.answers, tree.answers = tree.answers, {}
             for key in [key for key in tree.streams if key[0] == 0]:
                 stream = successor.streams[key] = tree.streams.pop(key)
                 stream.state = stream.state._replace(items=0, bytes=0, mark=0, number=0)
+
+    def _answer(self, tree: Tree, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            if answer.key in tree.keys:
+                tree.answers.setdefault(answer.key, answer)
 
     def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
         if forgotten is not None:
@@ -377,6 +386,19 @@ class MemoryStore:
         """Ids rise, and a dictionary keeps its order."""
         trees = self._state.trees
         return {id: list(trees[id].inbox.values()) for id in journals if id in trees and trees[id].inbox}
+
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+        """Those that wait for a tree of this worker."""
+        for refusal in refusals:
+            tree = self._state.active.get(refusal.journal)
+            if tree is not None and tree.root.owner == worker_id and tree.inbox.pop(refusal.message, None) is not None:
+                self._answer(tree, [refusal.answer])
+
+    async def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
+        """Those whose keys are known."""
+        runs, trees = self._state.runs, self._state.trees
+        there = [(run_id, key, trees[runs[run_id].journal]) for run_id, key in asks if run_id in runs]
+        return {(run_id, key): tree.answers.get(key) for run_id, key, tree in there if key in tree.keys}
 
     async def find_mail(self, worker_id: str) -> list[int]:
         """The trees of this worker that have messages."""

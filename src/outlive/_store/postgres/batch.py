@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from outlive._model import Run
-from outlive._store.contract import Change, Message, Outcome
+from outlive._store.contract import Answer, Change, Message, Outcome
 from outlive._store.postgres.query import BLOB_COLUMNS, EVENT_COLUMNS
 from outlive._store.postgres.rows import birth_of, state_of, to_text
 from outlive._store.postgres.streams import to_lines
 from outlive._store.tables.columns import RUN_COLUMNS, STATE_COLUMNS
 from outlive._store.tables.journal_rows import Conflict, JournalRows, plain_rows
-from outlive._store.tables.rows import to_json, to_json_or_null
+from outlive._store.tables.rows import answer_to_json, to_json, to_json_or_null
 
 NO_LIMIT = 2**62
 
@@ -88,6 +88,8 @@ class Batch:
         self._blobs += [(journal, None, blob.id, blob.data) for blob in change.blobs]
         for message_id in change.consumed:
             self._note("consumed", {"id": message_id, "journal": journal})
+        for answer in change.answers:
+            self._note("answers", answer_of(answer, journal))
         for item in change.items:
             result, failure = to_json_or_null(item.result), to_json_or_null(item.failure)
             fields = {"journal": journal, "run": item.run, "index": item.index, "result": result, "failure": failure}
@@ -159,6 +161,11 @@ class Batch:
         return [
             (Outcome.CONFLICT, 0) if journal in gone else (Outcome.COMMITTED, journal) for journal in self._journals
         ]
+
+
+def answer_of(answer: Answer, journal: int) -> dict[str, Any]:
+    """An answer as our functions take it."""
+    return {"journal": journal, "key": to_text(answer.key), "answer": answer_to_json(answer)}
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -25,13 +25,14 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._model.payload import Blob
-from outlive._store.contract import Change, Delivery, Message, Outcome
-from outlive._store.postgres.batch import NO_LIMIT, Batch, plan_rows
+from outlive._store.contract import Change, Delivery, Message, Outcome, Refusal
+from outlive._store.postgres.batch import NO_LIMIT, Batch, answer_of, plan_rows
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import RETRIED, sqlstate_of
 from outlive._store.postgres.rows import to_text
 from outlive._store.tables.journal_rows import Conflict
 from outlive._store.tables.order import all_of, can_write_at_once, names_in
+from outlive._store.tables.rows import to_json
 from outlive.telemetry import damaged_rows, log
 
 OPTIMISTIC_TRIES_MAX = 3
@@ -251,6 +252,12 @@ async def _deliver_carefully(
         if start is not None:
             await commit_carefully(session, [start], writing)
         return await put_messages(session, messages, writing, messages_max=messages_max)
+
+
+async def refuse_messages(session: Session, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    """Answer messages that become no events."""
+    wanted = [answer_of(it.answer, it.journal) | {"message": it.message} for it in refusals]
+    await _again(lambda: session.fetch("refuse_messages", worker_id, to_json(wanted)))
 
 
 # -- Requests ------------------------------------------------------------------------------------------------

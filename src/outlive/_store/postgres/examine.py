@@ -104,8 +104,9 @@ async def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
         for journal, run, name, position, items, gaps in await session.fetch("examine_streams", wanted):
             stream = StreamRows(run=run, name=from_text(name), position=position, items=items, gaps=gaps)
             trees[journal].streams.append(stream)
-        for journal, key in await session.fetch("examine_keys", wanted):
+        for journal, key, is_answered in await session.fetch("examine_keys", wanted):
             trees[journal].keys.append(from_text(key))
+            trees[journal].answered += [from_text(key)] if is_answered else []
         found = await _find_tags(session, [tag for tree in trees.values() for tag in tree.list_tags()])
     return [tree.build(found) for tree in trees.values()]
 

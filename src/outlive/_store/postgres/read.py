@@ -7,10 +7,10 @@ from typing import Any
 
 from outlive._journal.codec import Row
 from outlive._model import Run
-from outlive._store.contract import Inbound, ItemResult
+from outlive._store.contract import Answer, Inbound, ItemResult
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.rows import to_inbound, to_run, to_text
-from outlive._store.tables.rows import to_item
+from outlive._store.tables.rows import to_answer, to_item
 from outlive._store.tables.searching import SIZE_MAX, Search, Source, sources_of
 
 NO_LIMIT = 2**62
@@ -86,6 +86,13 @@ async def read_inbox(session: Session, journals: Sequence[int]) -> dict[int, lis
         journal, inbound = to_inbound(tuple(row))
         inboxes.setdefault(journal, []).append(inbound)
     return inboxes
+
+
+async def find_answers(session: Session, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
+    """The answers to messages, by the id of the run and the key."""
+    run_ids, keys = [to_text(run_id) for run_id, _ in asks], [to_text(key) for _, key in asks]
+    found = [(asks[place - 1], text) for place, text in await session.fetch("find_answers", run_ids, keys)]
+    return {ask: None if text is None else to_answer(ask[1], text) for ask, text in found}
 
 
 async def find_mail(session: Session, worker_id: str) -> list[int]:

@@ -24,6 +24,7 @@ from outlive._model.payload import Blob
 from outlive._store.contract import (
     CLOSE_SECONDS,
     PAGE_SIZE_MAX,
+    Answer,
     CellChange,
     Change,
     Claims,
@@ -32,6 +33,7 @@ from outlive._store.contract import (
     ItemResult,
     Message,
     Outcome,
+    Refusal,
     Watch,
     WorkerInfo,
 )
@@ -286,6 +288,12 @@ class PostgresStore:
             self._spawn(shared.do_repeatable(watch_ends, watches, self._writing, is_write=True))
         )
 
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+        """See `Store`."""
+        shared = self.pools.shared
+        refusing = shared.do_repeatable(commit.refuse_messages, worker_id, refusals, is_write=True)
+        await asyncio.shield(self._spawn(refusing))
+
     async def claim_runs(
         self,
         worker_id: str,
@@ -349,6 +357,10 @@ class PostgresStore:
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
         """See `Store`."""
         return await self._read(read.read_inbox, journals)
+
+    async def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
+        """See `Store`."""
+        return await self._read(read.find_answers, asks)
 
     async def find_mail(self, worker_id: str) -> list[int]:
         """See `Store`."""

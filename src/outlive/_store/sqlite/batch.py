@@ -29,7 +29,7 @@ from outlive._store.sqlite.watches import send_ends
 from outlive._store.streams import StreamLines
 from outlive._store.tables.journal_rows import Conflict, JournalRows
 from outlive._store.tables.order import all_of, can_write_at_once
-from outlive._store.tables.rows import to_json, to_json_or_null
+from outlive._store.tables.rows import answer_to_json, to_json, to_json_or_null
 
 
 class Batch:
@@ -43,6 +43,7 @@ class Batch:
         self._children: dict[tuple[int, int], Run] = {}
         self._tagged: list[str] = []
         self._consumed: list[tuple[int, int]] = []
+        self._answers: list[Value] = []
         self._items: list[Value] = []
         self._streams: list[tuple[int, StreamLines]] = []
         self._blobs: dict[str, bytes] = {}
@@ -91,6 +92,8 @@ class Batch:
             self._consumed += [(id, journal) for id in change.consumed]
         for blob in change.blobs:
             self._blobs[blob.id] = blob.data
+        for answer in change.answers:
+            self._answers += (journal, answer.key, answer_to_json(answer))
         for item in change.items:
             self._items += (journal, item.run, item.index, to_json_or_null(item.result), to_json_or_null(item.failure))
         self._streams += [(journal, said) for said in change.streams]
@@ -144,6 +147,8 @@ class Batch:
             self._session.execute("delete_messages", to_json(self._consumed))
         for journal, said in self._streams:
             put_lines(self._session, journal, said)
+        # Before a successor takes the keys over, and their answers with them.
+        self._put("put_answers", self._answers)
         for successor, (ancestor, _) in self._successors.items():
             inherit(self._session, ancestor, successor)
         for id, data in self._blobs.items():

@@ -108,8 +108,9 @@ def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
         for journal, run, name, position, items, gaps in _rows(session, "examine_streams", wanted):
             stream = StreamRows(run=run, name=_text(name), position=position, items=items, gaps=gaps)
             trees[journal].streams.append(stream)
-        for journal, key in _rows(session, "examine_keys", wanted):
+        for journal, key, is_answered in _rows(session, "examine_keys", wanted):
             trees[journal].keys.append(_text(key))
+            trees[journal].answered += [_text(key)] if is_answered else []
         tags = [tag for tree in trees.values() for tag in tree.list_tags()]
         found = msgspec.json.decode(session.fetch_json("find_tags", to_json(tags)), type=set[tuple[int, str]])
     return [tree.build(found) for tree in trees.values()]

@@ -1,13 +1,14 @@
-"""Putting messages into the inbox."""
+"""Putting messages into the inbox, and answering those that become no events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from outlive._model import RunStatus
-from outlive._store.change import Delivery, Message, judge
+from outlive._store.change import Delivery, Message, Refusal, judge
 from outlive._store.sqlite.connection import Session
-from outlive._store.tables.rows import to_json, to_json_or_null
+from outlive._store.sqlite.writer import each
+from outlive._store.tables.rows import answer_to_json, to_json, to_json_or_null
 
 NO_LIMIT = 2**62
 ENDED = {status.value for status in RunStatus if status.is_terminal}
@@ -32,6 +33,18 @@ def inherit(session: Session, ancestor: int, successor: int) -> None:
     session.execute("inherit_messages", ancestor, successor)
     session.execute("inherit_message_keys", ancestor, successor)
     session.execute("inherit_streams", ancestor, successor)
+
+
+def _refuse(session: Session, call: tuple[str, Sequence[Refusal]]) -> None:
+    worker_id, refusals = call
+    for refusal in refusals:
+        session.execute("refuse_message", refusal.journal, refusal.message, worker_id)
+        if session.connection.changes():
+            answer = refusal.answer
+            session.execute("put_answers", refusal.journal, answer.key, answer_to_json(answer))
+
+
+REFUSE_MESSAGES = each(_refuse)
 
 
 def _put(session: Session, message: Message, inbox_messages_max: int, journals: set[int]) -> Delivery:

@@ -11,7 +11,7 @@ import apsw
 
 from outlive._journal.codec import Row
 from outlive._model import Run
-from outlive._store.contract import Inbound, ItemResult
+from outlive._store.contract import Answer, Inbound, ItemResult
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.query import Value, sql
 from outlive._store.sqlite.rows import (
@@ -24,7 +24,7 @@ from outlive._store.sqlite.rows import (
     decode_pages,
     decode_runs,
 )
-from outlive._store.tables.rows import to_json, to_json_or_null
+from outlive._store.tables.rows import to_answer, to_json, to_json_or_null
 from outlive._store.tables.searching import GROUPS, SIZE_MAX, Search, Source, sources_of
 
 READ_ROWS_MAX = 20_000
@@ -152,6 +152,16 @@ def _values(search: Search) -> dict[str, Value]:
 def read_inbox(session: Session, journals: Sequence[int]) -> dict[int, list[Inbound]]:
     """Waiting messages by journal."""
     return decode_mail(session.fetch_json("read_inbox", to_json(journals)))
+
+
+def find_answers(session: Session, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
+    """The answers to messages, by the id of the run and the key."""
+    answers: dict[tuple[str, str], Answer | None] = {}
+    with session.snapshot():
+        for run_id, key in asks:
+            if (found := session.fetch("find_answers", run_id, key)) is not None:
+                answers[run_id, key] = None if found[0] is None else to_answer(key, found[0])
+    return answers
 
 
 def find_mail(session: Session, worker_id: str) -> list[int]:

@@ -18,6 +18,7 @@ from outlive._store.contract import (
     CLOSE_SECONDS,
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
+    Answer,
     CellChange,
     Change,
     Claims,
@@ -26,6 +27,7 @@ from outlive._store.contract import (
     ItemResult,
     Message,
     Outcome,
+    Refusal,
     Watch,
     WorkerInfo,
 )
@@ -37,6 +39,7 @@ from outlive._store.sqlite.claim import Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._store.sqlite.connection import Role, Session, check_version
 from outlive._store.sqlite.examine import SqliteExaminer
+from outlive._store.sqlite.inbox import REFUSE_MESSAGES
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
 from outlive._store.sqlite.streams import APPEND_STREAMS, read_stream
@@ -154,6 +157,10 @@ class SqliteStore:
         """See `Store`."""
         return await self.write(DELIVER, (messages, start, inbox_messages_max))
 
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+        """See `Store`."""
+        await self.write(REFUSE_MESSAGES, (worker_id, refusals))
+
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> SqliteTransaction:
         """See `Store`. At most `transaction.SECONDS_MAX`, because no other process can write meanwhile."""
         beginning: asyncio.Future[SqliteTransaction] = self.write(BEGIN, seconds_max)
@@ -252,6 +259,10 @@ class SqliteStore:
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
         """See `Store`."""
         return await self.read(read.read_inbox, journals)
+
+    async def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
+        """See `Store`."""
+        return await self.read(read.find_answers, asks)
 
     async def find_mail(self, worker_id: str) -> list[int]:
         """See `Store`."""

@@ -66,6 +66,7 @@ def plain_rows(changes: Iterable[Change], *, with_guarded: bool) -> list[FencedR
             or change.renames
             or change.consumed
             or change.blobs
+            or change.answers
             or change.items
             or change.streams
             or change.starts

@@ -16,7 +16,7 @@ import msgspec
 
 from outlive._model import Failure, Payload, Run, RunStatus, Wait
 from outlive._model.run import STORED
-from outlive._store.contract import Ended, Inbound, ItemResult, MessageKind
+from outlive._store.contract import Answer, Ended, Inbound, ItemResult, MessageKind
 from outlive._store.tables.columns import RUN_COLUMNS
 from outlive.telemetry import damaged_rows
 
@@ -240,6 +240,33 @@ def to_names(text: Any, worker_id: str) -> tuple[tuple[str, ...], str]:
         fault = f"its definitions cannot be read: {error}"
         damaged_rows.add("worker", worker_id, fault)
         return (), fault
+
+
+class _StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a column holds of an answer."""
+
+    result: Payload | None = None
+    failure: Failure | None = None
+
+
+_decode_answer = msgspec.json.Decoder(_StoredAnswer).decode
+
+
+def answer_to_json(answer: Answer) -> str:
+    """An answer as it is kept with its key."""
+    return to_json(_StoredAnswer(answer.result, answer.failure))
+
+
+def to_answer(key: str, text: Any) -> Answer:
+    """An answer from its column; one that is damaged is a failure that says what is wrong with it."""
+    try:
+        stored = _decode_answer(text)
+    except UNREADABLE as error:
+        fault = str(error)
+        damaged_rows.add("answer", key, fault)
+        message = f"the stored answer is damaged: {fault}"
+        return Answer(key=key, failure=Failure("outlive.errors.UnreadableError", message), fault=fault)
+    return Answer(key=key, result=stored.result, failure=stored.failure)
 
 
 def to_item(row: Sequence[Any]) -> ItemResult:

@@ -30,6 +30,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     cells        what all workers share, changed one after the other
     items        outcomes of a batch
     inbox        messages: accepted, refused, once
+    answers      messages that are answered, with an event or without one
     mail         messages between trees, starting by message, mail of a worker
     waits        what makes a run due, parked runs, no lost wake-up
     watches      trees that wait for the end of others
@@ -53,6 +54,7 @@ A test that you think is wrong is worth a report: the contract is not stable bef
 import pytest
 
 FACETS = (
+    "answers",
     "blobs",
     "cells",
     "checkpoint_processes",

@@ -27,6 +27,7 @@ from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, Wait, definition_key
 from outlive._model.payload import Blob
 from outlive._store.contract import (
+    Answer,
     Change,
     Delivery,
     Forgotten,
@@ -54,6 +55,7 @@ class Parts(TypedDict, total=False):
     renames: list[Run]
     consumed: list[int]
     blobs: list[Blob]
+    answers: list[Answer]
     items: list[ItemResult]
     streams: list[StreamLines]
     starts: list[Change]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from outlive._journal.event import RunContinued
 from outlive._model import RunFilter, RunStatus, definition_key
-from outlive._store.contract import Change, Delivery, MessageKind, Outcome, Store
+from outlive._store.contract import Answer, Change, Delivery, MessageKind, Outcome, Store
 from outlive.testing.conformance.builders import (
     NONCE,
     WORKFLOW,
@@ -275,6 +275,7 @@ async def continuation(
     *,
     name: str = "",
     consumed: list[int] | None = None,
+    answers: list[Answer] | None = None,
     wake_at: int | None = -1,
     worker: str = "",
 ) -> Change:
@@ -286,7 +287,7 @@ async def continuation(
     successor.renames = await renamed(tree, name or f"{tree.run_id}.1")
     successor.successor_of = tree.journal
     end = RunContinued(at=store.now(), workflow=WORKFLOW, version=2)
-    return tree.change(end, starts=[successor], consumed=consumed or [])
+    return tree.change(end, starts=[successor], consumed=consumed or [], answers=answers or [])
 
 
 async def go_on(tree: Writer, **options: object) -> Outcome:

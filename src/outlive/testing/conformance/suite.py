@@ -1,5 +1,6 @@
 """All facets, in two classes: what every store keeps, and what only a store that processes share can keep."""
 
+from outlive.testing.conformance.answers import AnswersConformance
 from outlive.testing.conformance.blobs import BlobsConformance
 from outlive.testing.conformance.cells import CellsConformance
 from outlive.testing.conformance.checkpoint_processes import CheckpointProcessesConformance
@@ -43,6 +44,7 @@ class LocalStoreConformance(
     ItemsConformance,
     StreamsConformance,
     InboxConformance,
+    AnswersConformance,
     MailConformance,
     WaitsConformance,
     WatchesConformance,

@@ -26,8 +26,8 @@ CREATE FUNCTION {commit_changes}(
     p_blob_message integer[],
     p_blob_id text[],
     p_blob_data bytea[],
-    -- What is rare: {must, guarded, tagged, consumed, items, streams, renames, successors, messages, messages_max, forgets,
-    -- rings, rings_channel}.
+    -- What is rare: {must, guarded, tagged, consumed, answers, items, streams, renames, successors, messages, messages_max,
+    -- forgets, rings, rings_channel}.
     p_rest jsonb,
     OUT lost bigint[],
     OUT deliveries text[]
@@ -253,6 +253,13 @@ BEGIN
         END IF;
         IF p_rest ? 'streams' THEN
             PERFORM {append_streams}(p_rest -> 'streams', NULL, NULL);
+        END IF;
+        IF p_rest ? 'answers' THEN
+            -- Written once, never changed; before a successor takes the keys over, and their answers with them.
+            UPDATE {schema}.inbox_keys AS seen
+            SET answer = new.answer
+            FROM jsonb_to_recordset(p_rest -> 'answers') AS new (journal bigint, key text, answer text)
+            WHERE seen.journal = new.journal AND md5(seen.key) = md5(new.key) AND seen.answer IS NULL;
         END IF;
         IF p_rest ? 'successors' THEN
             UPDATE {schema}.streams AS stream

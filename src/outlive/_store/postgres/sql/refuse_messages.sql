@@ -1,0 +1,1 @@
+SELECT {refuse_messages}($1, $2)
