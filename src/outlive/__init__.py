@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from outlive._define.approval import wait_for_approval
+from outlive._define.asks import Ask, asks, asks_answered
 from outlive._define.decide import continue_as_new, patched, publish
 from outlive._define.in_run import current_run, current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.logger import get_logger
@@ -33,6 +34,9 @@ from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
 from outlive.errors import (
     ApprovalExpired,
+    AskFailed,
+    AskRefusedError,
+    AskTimeoutError,
     CircuitOpenError,
     OutliveError,
     RateLimitedError,
@@ -74,6 +78,10 @@ __all__ = [
     "Approval",
     "ApprovalExpired",
     "ApprovalNotice",
+    "Ask",
+    "AskFailed",
+    "AskRefusedError",
+    "AskTimeoutError",
     "Batch",
     "BatchItem",
     "Breaker",
@@ -121,6 +129,8 @@ __all__ = [
     "Tx",
     "Workflow",
     "__version__",
+    "asks",
+    "asks_answered",
     "cancel",
     "checkpoints",
     "continue_as_new",

@@ -9,6 +9,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from tests.golden.ask_stories import ASK_STORIES
 from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
@@ -21,7 +22,7 @@ FOLDER = Path(__file__).parent
 
 def main() -> None:
     """Tell every story that has no file."""
-    stories = STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES | WAIT_FOR_STORIES | RETRY_STORIES
+    stories = STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES | WAIT_FOR_STORIES | RETRY_STORIES | ASK_STORIES
     for name, tell in stories.items():
         path = FOLDER / f"{name}.jsonl"
         if not path.exists():

@@ -75,6 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 CONTRACT_MODULES = {
     "_define": {
         "approval",
+        "asks",
         "batch",
         "decide",
         "in_run",

@@ -188,6 +188,29 @@ class SignalReceived(Event, frozen=True, tag=True):
     key: str = ""
 
 
+class AskReceived(Event, frozen=True, tag=True):
+    """A question reached the run; it is open until the run answers it."""
+
+    name: str
+    payload: Payload
+    key: str
+    """As its sender calls it; with the name, it tells the asks of a run apart."""
+    checked: bool = False
+    """Whether its body was read and validated before this event was written."""
+
+
+class AskAnswered(Event, frozen=True, tag=True):
+    """The run answered a question; the answer was given to the sender in the same transaction."""
+
+    call: str
+    name: str
+    key: str
+    payload: Payload | None = None
+    failure: Failure | None = None
+    """Instead of a payload: the run refused it, or could not read it."""
+    digest: int = 0
+
+
 class CancelRequested(Event, frozen=True, tag=True):
     """A client, or the parent, wants the run to stop."""
 
@@ -318,6 +341,8 @@ class SnapshotTaken(Event, frozen=True, tag=True):
     published: Payload | None = None
     signals: tuple[SignalReceived, ...] = ()
     """Those that no code has taken, oldest first."""
+    asks: tuple[AskReceived, ...] = ()
+    """Those that are not answered, by name, oldest first."""
     set_aside: tuple[MessageSetAside, ...] = ()
     """The last messages that the code could not read."""
     retried: int = 0
@@ -370,6 +395,8 @@ AnyEvent = (
     | StepIntended
     | TimerFired
     | SignalReceived
+    | AskReceived
+    | AskAnswered
     | CancelRequested
     | DetachedStarted
     | DetachedEnded
@@ -403,5 +430,5 @@ def payloads_of(event: Event) -> Iterator[Payload]:
         if isinstance(value, Payload):
             yield value
     if isinstance(event, SnapshotTaken):
-        for inner in (event.created, *event.signals, *event.set_aside):
+        for inner in (event.created, *event.signals, *event.asks, *event.set_aside):
             yield from payloads_of(inner)

@@ -178,6 +178,8 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
     # No progress: these are written before the code that they wake has done anything.
     journal.TimerFired: None,
     journal.SignalReceived: None,
+    journal.AskReceived: None,
+    journal.AskAnswered: None,
     journal.CancelRequested: None,
     journal.DetachedStarted: None,
     journal.DetachedEnded: None,

@@ -21,7 +21,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from outlive._journal.event import AnyEvent, MessageSetAside, RunCreated, SignalReceived, SnapshotTaken
+from outlive._journal.event import (
+    AnyEvent,
+    AskAnswered,
+    AskReceived,
+    MessageSetAside,
+    RunCreated,
+    SignalReceived,
+    SnapshotTaken,
+)
 from outlive._model import Failure, Payload, given
 from outlive.errors import ConfigurationError
 
@@ -93,7 +101,7 @@ class Redaction:
         changed: dict[str, Any] = {}
         if isinstance(event, SnapshotTaken):
             changed["created"] = self._hide_payloads(event.created, unpack, names, secrets)
-            for field, messages in (("signals", event.signals), ("set_aside", event.set_aside)):
+            for field, messages in (("signals", event.signals), ("asks", event.asks), ("set_aside", event.set_aside)):
                 changed[field] = tuple(self._hide_payloads(each, unpack, names, secrets) for each in messages)
         if isinstance(event, RunCreated) and event.headers:
             changed["headers"] = self.hide(event.headers, secrets)
@@ -103,7 +111,7 @@ class Redaction:
                 plain = unpack(payload)
                 if isinstance(event, RunCreated) and field == "input":
                     plain = self._hide_arguments(plain, names(event.workflow, event.version), secrets)
-                elif isinstance(event, SignalReceived | MessageSetAside):
+                elif isinstance(event, SignalReceived | AskReceived | AskAnswered | MessageSetAside):
                     plain = self._hide_field(event.name, plain, (), secrets)
                 else:
                     plain = self.hide(plain, secrets)

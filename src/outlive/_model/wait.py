@@ -16,6 +16,7 @@ class WaitKind(enum.Enum):
     LIMIT = "limit"
     CHILD = "child"
     APPROVAL = "approval"
+    ASK = "ask"
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -17,6 +17,8 @@ from outlive._journal.event import (
     ApprovalClosed,
     ApprovalEscalated,
     ApprovalRequested,
+    AskAnswered,
+    AskReceived,
     DetachedCancelled,
     MessageSetAside,
     PatchTaken,
@@ -32,6 +34,7 @@ Recorded = (
     ApprovalRequested
     | ApprovalEscalated
     | ApprovalClosed
+    | AskAnswered
     | DetachedCancelled
     | MessageSetAside
     | PatchTaken
@@ -194,6 +197,8 @@ class TakeSnapshot(msgspec.Struct, frozen=True, gc=False):
     """Those that no code has taken, by name."""
     next_number: int
     """Of the next child: all before it have ended."""
+    asks: tuple[AskReceived, ...] = ()
+    """Those that are not answered, as they were received."""
     set_aside: tuple[MessageSetAside, ...] = ()
     """The last messages that the code could not read, with what they said."""
 

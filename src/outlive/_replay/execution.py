@@ -224,6 +224,7 @@ class Execution:
         asked = [str(call) for call in self.calls.values()]
         asked += [f"timer {timer.name}" for timer in self.timers]
         asked += [f"signal {wait.name}" for wait in waits if wait.kind is WaitKind.SIGNAL]
+        asked += [f"ask {wait.name}" for wait in waits if wait.kind is WaitKind.ASK]
         asked += [f"approval {wait.name}" for wait in waits if wait.kind is WaitKind.APPROVAL]
         asked += [f"the end of {wait.name}" for wait in waits if wait.kind is WaitKind.CHILD]
         if len(asked) > ASKED_SHOWN_MAX:
@@ -273,10 +274,12 @@ class Execution:
         return timer if timer is not None and timer.due_at <= now_at else None
 
     def unread(self) -> Iterator[Payload]:
-        """What it was given and may look at later: signals that no code took, results of detached runs."""
+        """What it was given and may look at later: signals that no code took, open asks, results of detached runs."""
         for frame in self.frames.values():
             for _, payload in frame.buffered_signals():
                 yield payload
+            for ask in frame.open_asks():
+                yield ask.payload
         for ended in self.ended.values():
             if ended.result is not None:
                 yield ended.result
@@ -287,7 +290,7 @@ class Execution:
         return event if frame is None else msgspec.structs.replace(event, asked=self.asked_by(frame))
 
     def asked_by(self, frame: Frame) -> int:
-        """A CRC-32 of what the code of a run waits for: the newest calls and timers, approvals and signals, by name.
+        """A CRC-32 of what the code of a run waits for, by name: the newest calls and timers, approvals, signals, asks.
 
         Marks of changes are left out, so that it is the same with and without them.
         """
@@ -297,6 +300,7 @@ class Execution:
         names += self.timers.names(run, ASKED_MAX)
         names += islice(reversed(frame.approvals), ASKED_MAX)
         names += [f"signal {name}" for name in frame.awaited_signals()[:ASKED_MAX]]
+        names += [f"ask {name}" for name in frame.awaited_asks()[:ASKED_MAX]]
         return crc32("\n".join(names).encode()) or 1
 
 

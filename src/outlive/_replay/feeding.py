@@ -106,7 +106,7 @@ def _check_not_stuck(execution: Execution) -> None:
     if execution.end_waiters or execution.is_parked or not frames:
         return
     for frame in frames.values():
-        if frame.ending is not None or frame.awaited_signals() or frame.approvals:
+        if frame.ending is not None or frame.awaited_signals() or frame.approvals or frame.awaited_asks():
             return
     # A parent hangs in its child.
     frame = [frame for frame in frames.values() if not frame.children][-1]
@@ -224,6 +224,22 @@ def _on_signal(execution: Execution, event: journal.SignalReceived) -> None:
     frame = execution.frames.get(event.run)
     if frame is not None:
         frame.take_signal(event.payload, event.name, str(execution.events))
+
+
+def _on_ask(execution: Execution, event: journal.AskReceived) -> None:
+    frame = execution.frames.get(event.run)
+    if frame is not None:
+        frame.asks_of(event.name).receive(event)
+
+
+def _on_answered(execution: Execution, event: journal.AskAnswered) -> None:
+    call = execution.find(event, event.run, event.call, RecordCall, f"ask {event.name} ({event.key}) was answered")
+    asked = call.command.fact
+    assert isinstance(asked, journal.AskAnswered)
+    # A failure is compared by what it says: its traceback has the line numbers of its time.
+    if asked.digest != event.digest:
+        execution.differ(event, event.run, event.call)
+    del execution.calls[event.run, event.call]
 
 
 def _on_decided(execution: Execution, event: journal.ApprovalDecided) -> None:
@@ -454,6 +470,8 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     journal.StepProgressed: _on_progressed,
     journal.TimerFired: _on_timer,
     journal.SignalReceived: _on_signal,
+    journal.AskReceived: _on_ask,
+    journal.AskAnswered: _on_answered,
     journal.ApprovalDecided: _on_decided,
     journal.CancelRequested: _on_cancel,
     journal.DetachedStarted: _on_detached_started,

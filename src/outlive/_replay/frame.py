@@ -25,10 +25,11 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from outlive._journal.event import MessageSetAside
+from outlive._journal.event import AskReceived, MessageSetAside
 from outlive._journal.value import Stored
 from outlive._model import Payload, Wait, WaitKind
 from outlive._model.approval import Decision
+from outlive._replay.ask_queue import AskQueue
 from outlive._replay.command import EndRun, WorkflowSpec
 from outlive.errors import UnreadableError
 
@@ -170,6 +171,8 @@ class Frame(msgspec.Struct, eq=False):
     buffer: dict[str, deque[Received]] = {}
     """Signals that no code waited for when they came, oldest first."""
     waiters: dict[str, deque[asyncio.Future[Received]]] = {}
+    asks: dict[str, AskQueue] = {}
+    """By name: what it was asked, and what serves that."""
     set_aside: list[MessageSetAside] = []
     """The last messages that the code could not read, oldest first, with what they said."""
     approvals: dict[str, OpenApproval] = {}
@@ -248,17 +251,30 @@ class Frame(msgspec.Struct, eq=False):
         if not self._hand_over(signal, name):
             self.buffer.setdefault(name, deque()).appendleft(signal)
 
+    def asks_of(self, name: str) -> AskQueue:
+        """The asks of this name."""
+        return self.asks.setdefault(name, AskQueue())
+
+    def awaited_asks(self) -> list[str]:
+        """The names of the asks that are waited for, once for each wait."""
+        return [name for name, queue in self.asks.items() for _ in range(queue.awaited)]
+
+    def open_asks(self) -> list[AskReceived]:
+        """All asks without an answer, by name, oldest first."""
+        return [event for queue in self.asks.values() for event in queue.open.values()]
+
     def add_set_aside(self, message: MessageSetAside) -> None:
         """Remember a message that the code could not read."""
         self.set_aside = [*self.set_aside, message][-SET_ASIDE_MAX:]
 
     def waits(self) -> list[Wait]:
-        """The signals and approvals that it waits for, as data."""
+        """The signals, asks and approvals that it waits for, as data."""
         signals = [
             Wait(kind=WaitKind.SIGNAL, name=name, run=self.number, told=self._describe_set_aside(name))
             for name in self.awaited_signals()
         ]
-        return signals + [approval.wait(self.number) for approval in self.approvals.values()]
+        asks = [Wait(kind=WaitKind.ASK, name=name, run=self.number) for name in self.awaited_asks()]
+        return signals + asks + [approval.wait(self.number) for approval in self.approvals.values()]
 
     def _describe_set_aside(self, name: str) -> str:
         """What people should know of the signals of this name that the code could not read."""

@@ -3,8 +3,8 @@
 Everything else of a replay follows from one event after the other. Three things ask for more. Code that reaches a mark
 (`outlive.patched`) which the journal does not have must know whether it walks where older code has been before, and
 takes the old way, or whether it is the first one here. And code that takes a message must know whether the run has set
-it aside, which the journal says behind the message (see `set_aside`). And what a retry has taken back
-(`RunRetried.undone`) must not reach the code.
+it aside or refused it, which the journal says behind the message (see `set_aside` and `serving`). And what a retry
+has taken back (`RunRetried.undone`) must not reach the code.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Container, Sequence
 
 from outlive._journal.event import (
     AnyEvent,
+    AskAnswered,
+    AskReceived,
     MessageSetAside,
     PatchTaken,
     RunClaimed,
@@ -33,7 +35,7 @@ wrote it had come to rest beyond every event before."""
 class Lookahead:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
-    __slots__ = ("last", "passed", "patches", "seen", "set_aside", "undone")
+    __slots__ = ("answered", "last", "passed", "patches", "seen", "set_aside", "undone")
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.undone = undone_in(events)
@@ -42,6 +44,8 @@ class Lookahead:
         self.patches = {(event.run, event.call) for event in valid if isinstance(event, PatchTaken)}
         self.set_aside = {(event.run, event.message): event for event in valid if isinstance(event, MessageSetAside)}
         """Messages that the code of their time could not read, by their run and their place in the journal."""
+        self.answered = {(event.run, event.call): event for event in valid if isinstance(event, AskAnswered)}
+        """Asks that the code of their time has answered, by their run and the call of the answer."""
         last = len(events) - 1
         while last >= 0 and isinstance(events[last], _SAYS_NOTHING):
             last -= 1
@@ -77,11 +81,11 @@ def standing(events: Sequence[AnyEvent], undone: Container[int]) -> list[AnyEven
 
 def _first_seen(events: Sequence[AnyEvent]) -> int:
     """The number of the first event that code can have seen come. A run that goes on as a new one is born with the
-    signals that were left to it: these lie in its journal before any worker has claimed it."""
+    signals and asks that were left to it: these lie in its journal before any worker has claimed it."""
     first = events[0]
     seen = 1
     if isinstance(first, RunCreated) and first.generation:
-        while seen < len(events) and isinstance(events[seen], SignalReceived):
+        while seen < len(events) and isinstance(events[seen], SignalReceived | AskReceived):
             seen += 1
     return seen
 
@@ -94,10 +98,11 @@ def _lived_through(events: Sequence[AnyEvent], last: int) -> int:
 
 
 def _is_new(events: Sequence[AnyEvent]) -> bool:
-    """Whether this claim is the first one of a run that no worker has begun; it may have been born with signals."""
+    """Whether this claim is the first one of a run that no worker has begun; it may have been born with signals and
+    asks."""
     first = events[0]
     is_unbegun = isinstance(first, RunCreated) and not first.worker
-    return is_unbegun and all(isinstance(event, SignalReceived) for event in events[1:-1])
+    return is_unbegun and all(isinstance(event, SignalReceived | AskReceived) for event in events[1:-1])
 
 
 NOTHING_AHEAD = Lookahead()

@@ -9,7 +9,8 @@ of its past would have made:
 * where the workflow stands (`Standing.position`, which only the workflow reads), and what it would undo;
 * how often each name was called: the next call of a step must not have the identity, and so the idempotency key, of one
   that has been; for approvals, of whose names there is no end, one number for all; and where its random numbers are;
-* the ways taken at marks of changes, signals that no code took, what is published, the number of the next child.
+* the ways taken at marks of changes, signals that no code took, asks without an answer, what is published, the number
+  of the next child.
 
 What detached runs reported of their end is forgotten: they report it again when they are asked (`client.message_key`).
 Tasks are counted from the first one on again, as their order in sets hangs on their number.
@@ -58,7 +59,9 @@ def may_take_snapshot(execution: Execution) -> bool:
         and len(execution.frames) == 1
         and all(isinstance(call, RecordCall) for call in execution.calls.values())
         and all(timer.name == DEADLINE for timer in execution.timers)
-        and not (frame.open_tasks() or frame.approvals or frame.awaited_signals() or frame.unsettled)
+        and not (
+            frame.open_tasks() or frame.approvals or frame.awaited_signals() or frame.awaited_asks() or frame.unsettled
+        )
         and frame.cancel_reason is None
         and not (frame.is_timed_out or frame.is_closing or execution.end_waiters or execution.loop.is_dropped)
     )
@@ -69,7 +72,8 @@ async def take_snapshot(execution: Execution, position: bytes) -> None:
     frame = SCOPE.get().frame
     standing = Standing(msgspec.Raw(position), frame.scope.remembered(), execution.next_number, frame.patches)
     signals, set_aside = tuple(frame.buffered_signals()), tuple(frame.set_aside)
-    command = TakeSnapshot(_STANDING.encode(standing, "a snapshot"), signals, execution.next_number, set_aside)
+    data, asks = _STANDING.encode(standing, "a snapshot"), tuple(frame.open_asks())
+    command = TakeSnapshot(data, signals, execution.next_number, asks, set_aside)
     call = SnapshotCall(command, execution.loop.create_future())
     execution.calls[SNAPSHOT] = call
     execution.commands.append(command)
@@ -85,6 +89,8 @@ def restore(frame: Frame, event: SnapshotTaken, execution: Execution) -> None:
     frame.patches = dict(standing.patches)
     execution.unasked_marks |= {(frame.number, call): None for call, is_new in frame.patches.items() if is_new}
     give_signals(frame, event)
+    for ask in event.asks:
+        frame.asks_of(ask.name).receive(ask)
     frame.set_aside = list(event.set_aside)
     frame.scope.go_on(standing.scope)
 

@@ -186,8 +186,8 @@ class Change(msgspec.Struct, kw_only=True):
     """Inbox messages that these rows made facts."""
     blobs: list[Blob] = []
     answers: list[Answer] = []
-    """Answers to messages that this tree has accepted, by their keys; a key that has an answer, or that the tree has not
-    seen, is left as it is."""
+    """Answers to messages that this tree has accepted, by their keys; a key that has an answer, or that the tree has
+    not seen, is left as it is."""
     items: list[ItemResult] = []
     streams: list[StreamLines] = []
     """What workflows of the tree emitted because of these rows."""
@@ -212,4 +212,5 @@ class Change(msgspec.Struct, kw_only=True):
     `after` before, and write after, another one has written and forgotten what stands in its way."""
     successor_of: int = 0
     """For a new journal: the handle of an ended one, whose message keys, with their answers, and messages waiting for
-    its root run move over. A tree that has not ended keeps what it has. What the successor finds in its inbox makes it due at once."""
+    its root run move over. A tree that has not ended keeps what it has. What the successor finds in its inbox makes it
+    due at once."""

@@ -302,8 +302,8 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
         """The waiting messages of these trees, oldest first; trees without any are left out."""
 
     async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
-        """Answer messages that become no events: each is deleted and its answer is kept with its key, in one transaction
-        and without a row in a journal.
+        """Answer messages that become no events: each is deleted and its answer is kept with its key, in one
+        transaction and without a row in a journal.
 
         A message that is not there any more, or whose tree this worker does not own, is left as it is, and so is its
         answer. So a message is refused or consumed, never both, and doing this twice is doing it once.
@@ -312,8 +312,8 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
     async def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
         """The answers to messages, each given by the id of the run that it was sent to and by its key.
 
-        None for a message that was accepted and has no answer so far. A key that the tree of the run has not seen, and a
-        run that is not there, are left out.
+        None for a message that was accepted and has no answer so far. A key that the tree of the run has not seen, and
+        a run that is not there, are left out.
         """
 
     async def find_mail(self, worker_id: str) -> list[int]:

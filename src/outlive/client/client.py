@@ -14,7 +14,6 @@ from typing import Any
 from msgspec import UNSET
 
 from outlive._define.registry import Registry
-from outlive._define.workflow import Bound, bound
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
 from outlive._journal.failure import OWN_ERRORS, exception_of
@@ -22,12 +21,12 @@ from outlive._journal.history import blobs_of, write_history
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
-from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
+from outlive._model import Limits, Run, RunStatus, WaitKind, given, known_run_id
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access, OwnWorker
 from outlive.client.approval import Approvals
-from outlive.client.birth import birth
+from outlive.client.asks import Asks
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
 from outlive.client.finding import Finder
@@ -83,6 +82,17 @@ class Client:
         self._retrier = Retrier(access)
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
         self.approvals = Approvals(access, inbox=self._inbox, new_id=ids.new_id)
+        asks = Asks(
+            access,
+            inbox=self._inbox,
+            starter=self._starter,
+            waiters=waiters.answers,
+            new_id=ids.new_id,
+            wait=self._wait,
+            why=self.why,
+        )
+        self.ask, self.answer = asks.ask, asks.answer
+        """See `Engine.ask` and `Engine.answer`."""
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         finder = Finder(access)
         self.list, self.count = finder.list, finder.count
@@ -211,8 +221,9 @@ class Client:
             assert timeout is not None
             raise ResultTimeoutError(run_id, timeout, await self.why(run_id))
 
-    async def _wait(self, end: asyncio.Future[Run], timeout: float | None) -> None:
-        """Wait for the end of a run, for at most so many seconds. A client of tests waits in skipped time."""
+    async def _wait(self, end: asyncio.Future[Any], timeout: float | None) -> None:
+        """Wait for the end of a run, or for an answer, for at most so many seconds. A client of tests waits in skipped
+        time."""
         if timeout is None:
             await end
         else:
@@ -247,10 +258,7 @@ class Client:
             wanted_start = "a signal has none; they are for the run that it starts: give start=(workflow, ...) too"
             raise InvalidArgumentError("engine.signal", "headers", headers, wanted_start)
         if start is not None:
-            workflow, *args = given.call("engine.signal", "start", start)
-            wanted: Bound[Any] = bound(workflow, tuple(args))
-            spec = wanted.workflow.spec
-            change = birth(check_run_id(run_id), *self._starter.created(wanted, headers=said))
+            change, spec = self._starter.birth_of("engine.signal", run_id, start, headers=said)
         data = await self._inbox.encode_signal(run_id, name, payload, spec)
         stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
         message = Message(

@@ -64,6 +64,22 @@ class RunHandle(Generic[R]):
         """Send it a signal; it is durable when this returns."""
         await self._client.signal(self.id, name, payload, key=key)
 
+    async def ask(
+        self,
+        name: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        timeout: given.Span | None = None,
+        reply: Any = Any,
+    ) -> Any:
+        """Ask it something, and wait for the answer. See `Engine.ask`."""
+        return await self._client.ask(self.id, name, body, key=key, timeout=timeout, reply=reply)
+
+    async def answer(self, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any) -> Any:
+        """Wait for the answer to an ask that was sent before. See `Engine.answer`."""
+        return await self._client.answer(self.id, name, key, timeout=timeout, reply=reply)
+
     async def cancel(self, *, reason: str = "") -> None:
         """Ask it to stop; the request is durable when this returns."""
         await self._client.cancel(self.id, reason=reason)

@@ -24,7 +24,7 @@ from outlive.errors import (
 REQUESTS_MAX = 100
 """So many requests of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""
 _REQUESTS = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL)
-SIGNAL_ADVICE = "send the signal with start=(workflow, ...), which creates the run if it is not there"
+START_ADVICE = "send it with start=(workflow, ...), which creates the run if it is not there"
 SENDS_MAX = 5
 """How often a message with a key is sent when it is not known whether it arrived."""
 
@@ -47,8 +47,8 @@ class Inbox:
         self._access.ring()
         match delivery:
             case Delivery.UNKNOWN_RUN:
-                is_signal = message.kind is MessageKind.SIGNAL
-                raise RunNotFoundError(message.run_id, *([SIGNAL_ADVICE] if is_signal else []))
+                may_start = message.kind in (MessageKind.SIGNAL, MessageKind.ASK)
+                raise RunNotFoundError(message.run_id, *([START_ADVICE] if may_start else []))
             case Delivery.FINISHED:
                 run = await self._access.store.find_run(message.run_id)
                 raise RunFinishedError(message.run_id, run.status.value if run is not None else "ended")

@@ -13,12 +13,19 @@ _KINDS = {
     "@skip": MessageKind.SKIP,
     "@decision": MessageKind.DECISION,
     "@ended": MessageKind.ENDED,
+    "@ask": MessageKind.ASK,
 }
 
 
 def key_of_signal(run_id: str, name: str, key: str | None) -> str:
     """The key of a signal; empty if its sender gave none. A run id has no '/'."""
     return f"{run_id}/{name}/{key}" if key else ""
+
+
+def key_of_ask(run_id: str, name: str, key: str) -> str:
+    """The key of an ask, by which its answer is found. Without the nonce of the tree: the next generation of a run
+    has the keys and the answers of the one before."""
+    return f"@ask/{run_id}/{name}/{key}"
 
 
 def key_of_cancel(number: int, nonce: int, *, call: str = "") -> str:
@@ -70,5 +77,5 @@ def ended_in(message_key: str) -> str:
 
 
 def sender_key(message_key: str, name: str) -> str:
-    """What the sender of a signal called its key."""
-    return message_key.partition("/")[2].removeprefix(f"{name}/")
+    """What the sender of a signal or of an ask called its key."""
+    return message_key.removeprefix("@ask/").partition("/")[2].removeprefix(f"{name}/")

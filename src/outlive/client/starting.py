@@ -20,6 +20,7 @@ from outlive._journal.event import RunCreated
 from outlive._journal.packing import tree_mark
 from outlive._model import Run, RunFilter, check_run_id, given
 from outlive._model.payload import Blob
+from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Outcome, Store
 from outlive.client.access import Access, Answer
 from outlive.client.birth import birth, created
@@ -125,6 +126,14 @@ class Starter:
             timeout_seconds=timeout,
         )
         return event, [blob] if blob else []
+
+    def birth_of(
+        self, where: str, run_id: str, start: tuple[Any, ...], *, headers: dict[str, str] | None = None
+    ) -> tuple[Change, WorkflowSpec]:
+        """The change that creates a tree for `(workflow, *args)`, as `where` was given it; and its workflow."""
+        workflow, *args = given.call(where, "start", start)
+        wanted: Bound[Any] = bound(workflow, tuple(args))
+        return birth(check_run_id(run_id), *self.created(wanted, headers=headers)), wanted.workflow.spec
 
     async def _is_taken(self, run_id: str) -> bool:
         """Whether a run has this id. Asked before a run is begun here: its code would run as far as it can before the

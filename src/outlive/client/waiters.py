@@ -14,6 +14,7 @@ from typing import Any
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
 from outlive._tasks import own_task
+from outlive.client.answers import AnswerWaiters
 from outlive.client.why import is_stopped
 from outlive.errors import EngineClosedError, RunNotFoundError, StoreMovedError, StoreUnavailableError
 
@@ -23,10 +24,12 @@ POLLED_MAX = 200
 class Waiters:
     """Futures for runs that have not ended, by run id."""
 
-    def __init__(self, store: Store, *, pause: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, store: Store, *, pause: Callable[[], Coroutine[Any, Any, None]], pause_seconds: float) -> None:
         self._store = store
         self.pause = pause
         """Waits a moment between two looks."""
+        self.answers = AnswerWaiters(store, pause_seconds=pause_seconds)
+        """Those that wait for an answer of a run."""
         self._waiting: dict[str, list[asyncio.Future[Run]]] = {}
         self._seen: dict[str, bool] = {}
         """Those of them that were there, and whether they were when last looked for. One that was never there may be on
@@ -35,6 +38,8 @@ class Waiters:
 
     def announce(self, run: Run) -> None:
         """A run has ended; or it is parked, and with it everything in its tree that has not."""
+        if self.answers.waiting:
+            self.answers.look()
         ids = [run.id]
         if run.status is RunStatus.PARKED:
             ids += [run_id for run_id in self._waiting if run_id.startswith(f"{run.id}~")]
@@ -69,6 +74,7 @@ class Waiters:
 
     def close(self) -> None:
         """The engine stops: everything that waits raises."""
+        self.answers.close()
         if self._poller is not None:
             self._poller.cancel()
         for run_id in list(self._waiting):

@@ -78,6 +78,8 @@ def _wait(wait: Wait, others: Mapping[str, Run]) -> str:
             return f"a timer{until}"
         case WaitKind.SIGNAL:
             return f"signal {wait.name!r}" + (f" ({wait.told})" if wait.told else "")
+        case WaitKind.ASK:
+            return f"ask {wait.name!r}"
         case WaitKind.RETRY:
             return f"the next attempt of {wait.name}{until}"
         case WaitKind.LIMIT:

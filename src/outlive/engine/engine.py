@@ -52,6 +52,7 @@ from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
+from outlive.engine.messages import Messages
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.errors import (
@@ -70,7 +71,7 @@ Ts = TypeVarTuple("Ts")
 LEASE_SECONDS_MIN = 1.0
 
 
-class Engine:
+class Engine(Messages):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:
@@ -191,7 +192,7 @@ class Engine:
                 batch_max=self.limits.commit_batch_max,
                 overlaps=is_server(self.url),
             )
-            self._waiters = Waiters(self._store, pause=self._pause)
+            self._waiters = Waiters(self._store, pause=self._pause, pause_seconds=self._poll_seconds)
             if self._has_worker:
                 if self._tunes:
                     tune_interpreter()
@@ -412,28 +413,6 @@ class Engine:
         """Checkpoints of programs that keep their own state, in the store of this engine and with its codecs. No run of
         the engine reads or writes them."""
         return self._verbs.checkpoints
-
-    async def signal(
-        self,
-        run_id: str,
-        name: str,
-        payload: Any = None,
-        *,
-        key: str | None = None,
-        start: tuple[Any, ...] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> None:
-        """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
-
-        Args:
-            key: the same key again, for this run and name, is the same signal.
-            start: `(workflow, *args)`: create the run in the same transaction if there is none.
-            headers: of the run that it starts, as of `start`.
-
-        Raises:
-            RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
-        """
-        await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers)
 
     async def approve(
         self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from outlive._define.workflow import Startable
 from outlive._model.approval import Approval
 from outlive._replay.ask import current_execution
+from outlive.client.asks import Asks
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
 from outlive.client.finding import Finder
@@ -170,6 +171,8 @@ class SyncRunHandle(Blocking, Generic[R]):
         published = _Verb(RunHandle.published)
         export = _Verb(RunHandle.export)
         signal = _Verb(RunHandle.signal)
+        ask = _Verb(RunHandle.ask)
+        answer = _Verb(RunHandle.answer)
         cancel = _Verb(RunHandle.cancel)
         approve = _Verb(RunHandle.approve)
         reject = _Verb(RunHandle.reject)
@@ -236,6 +239,8 @@ class SyncEngine(Blocking):
             """See `Engine`."""
 
         signal = _Verb(Client.signal)
+        ask = _Verb(Asks.ask)
+        answer = _Verb(Asks.answer)
         set_aside = _Verb(Client.set_aside)
         cancel = _Verb(Client.cancel)
         resume = _Verb(Client.resume)

@@ -37,6 +37,57 @@ class RunFinishedError(OutliveError):
         super().__init__(f"run {run_id!r} has ended ({status}) and takes no more messages; start a new run")
 
 
+class AskRefusedError(RunFinishedError):
+    """The run has ended, and did not answer."""
+
+    def __init__(self, run_id: str, name: str, key: str, status: str) -> None:
+        super().__init__(run_id, status)
+        self.name, self.key = name, key
+        self.args = (
+            f"run {run_id!r} has ended ({status}) without an answer to ask {name!r} (key {key!r}); there will be none: "
+            f"start a new run and ask that",
+        )
+
+
+class AskFailed(OutliveError):
+    """The answer is an error: the run gave it, its validator refused the ask, or the body could not be read. The
+    exception itself is the cause."""
+
+    def __init__(self, run_id: str, name: str, key: str, failure: Any) -> None:
+        self.run_id, self.name, self.key, self.failure = run_id, name, key, failure
+        super().__init__(f"run {run_id} answered ask {name!r} with an error: {failure.type}: {failure.message}")
+
+
+class AskTimeoutError(OutliveError, TimeoutError):
+    """The run had not answered within the time that the caller gave it; the ask goes on."""
+
+    def __init__(self, run_id: str, name: str, key: str, *, seconds: float, why: str) -> None:
+        self.run_id, self.name, self.key, self.seconds, self.why = run_id, name, key, seconds, why
+        super().__init__(
+            f"run {run_id} has not answered ask {name!r} within {seconds:g} s ({why}); the ask goes on, and "
+            f"engine.answer({run_id!r}, {name!r}, {key!r}) waits for its answer"
+        )
+
+
+class AskNotFoundError(OutliveError, LookupError):
+    """This run was never asked that, or another run has its id now."""
+
+    def __init__(self, run_id: str, name: str, key: str) -> None:
+        self.run_id, self.name, self.key = run_id, name, key
+        super().__init__(
+            f"run {run_id!r} knows no ask {name!r} with the key {key!r}; look at the key, or ask it: "
+            f"engine.ask({run_id!r}, {name!r}, ..., key={key!r})"
+        )
+
+
+class AskAnsweredError(OutliveError):
+    """An ask gets one answer."""
+
+    def __init__(self, name: str, key: str) -> None:
+        self.name, self.key = name, key
+        super().__init__(f"ask {name!r} (key {key!r}) is answered already; reply or fail once, and look at is_answered")
+
+
 class RunContinuedError(OutliveError):
     """This is an earlier generation of a run: it has no result of its own."""
 

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from outlive._model import Run
 from outlive._model.given import Span
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
@@ -37,7 +36,7 @@ class SkippingClient(Client):
 
     skipper: Skipper
 
-    async def _wait(self, end: asyncio.Future[Run], timeout: float | None) -> None:
+    async def _wait(self, end: asyncio.Future[Any], timeout: float | None) -> None:
         with self.skipper.waiting(timeout) as over:
             either: list[asyncio.Future[Any]] = [end, over]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

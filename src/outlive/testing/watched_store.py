@@ -40,7 +40,7 @@ class WatchedStore:
             answer = await verb(*args, **kwargs)
         finally:
             self.under_way -= 1
-        if name in {"commit", "deliver"}:
+        if name in {"commit", "deliver", "refuse_messages"}:
             self.writes += 1
         elif isinstance(answer, Claims):
             self.wake_at = answer.next_wake_at

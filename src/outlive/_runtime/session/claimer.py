@@ -100,7 +100,7 @@ class Claimer:
     @property
     def is_resting(self) -> bool:
         """Whether it sleeps until something is due."""
-        return self._requests.wakeup.has_sleeper and not self._requests.lookups
+        return self._requests.wakeup.has_sleeper and not (self._requests.lookups or self._requests.refusals)
 
     async def stop(self) -> None:
         """Claim nothing more; a claim under way is finished first."""
@@ -143,6 +143,7 @@ class Claimer:
 
     async def run_once(self) -> int:
         """Claim what is due; how many trees were claimed."""
+        await self._refuse()
         await self._rescuer.look_when_due()
         if self._clock.monotonic() >= self._reconcile_at:
             self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS * (0.75 + self._clock.random() / 2)
@@ -164,6 +165,7 @@ class Claimer:
             await self._revive(claims)
         if self._requests.lookups:
             await self._bring_ends()
+        await self._refuse()
         await self._bring_mail({claim.run.journal for claim in claims})
         return len(claims)
 
@@ -293,6 +295,16 @@ class Claimer:
                 await self._store.deliver(messages, inbox_messages_max=NO_LIMIT)
             del self._requests.lookups[0]
             await _in_callback(partial(self._worker.looked_up, live, len(run_ids)))
+
+    async def _refuse(self) -> None:
+        """Answer the asks that trees have refused. Always before an inbox is read, so that none of them is seen again
+        and judged otherwise."""
+        while self._requests.refusals:
+            # Taken off the list only when the store has answered: if it is away, the claimer tries again.
+            live, refusals = self._requests.refusals[0]
+            await self._store.refuse_messages(self._worker.id, refusals)
+            del self._requests.refusals[0]
+            await _in_callback(partial(self._worker.refused, live, [refusal.answer for refusal in refusals]))
 
     async def _bring_mail(self, just_claimed: set[int]) -> None:
         found = [journal for journal in await self._store.find_mail(self._worker.id) if journal not in just_claimed]

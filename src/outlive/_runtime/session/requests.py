@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.wakeup import Wakeup
+from outlive._store.contract import Refusal
 
 
 class ClaimRequests:
@@ -17,6 +18,8 @@ class ClaimRequests:
         self.wakeup = Wakeup()
         self.lookups: list[tuple[LiveTree, list[str]]] = []
         """Trees, and the runs that they started detached and that may not send them their end."""
+        self.refusals: list[tuple[LiveTree, list[Refusal]]] = []
+        """Trees, and the asks that they have refused."""
         self.may_lack_trees = False
         """Whether this worker may own trees in the store that are not in its memory."""
         self.may_hold_strays = False
@@ -42,6 +45,11 @@ class ClaimRequests:
     def look_up(self, live: LiveTree, run_ids: list[str]) -> None:
         """See whether runs that a tree started detached will send it their end."""
         self.lookups.append((live, run_ids))
+        self.wakeup.ring()
+
+    def refuse(self, live: LiveTree, refusals: list[Refusal]) -> None:
+        """Give asks that a tree has refused their answers, before its inbox is read again."""
+        self.refusals.append((live, refusals))
         self.wakeup.ring()
 
     def has_room(self) -> None:

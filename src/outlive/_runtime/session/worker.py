@@ -47,6 +47,7 @@ from outlive._runtime.tree.resume_policy import ResumePolicy
 from outlive._runtime.tree.run_log import RunLog, log_discarded, log_taken_over
 from outlive._runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
 from outlive._runtime.tree.trees import LiveTrees, is_stray
+from outlive._store.contract import Answer as AskAnswer
 from outlive._store.contract import Claim, Inbound, MessageKind, Outcome, Transaction
 from outlive.client.birth import birth
 from outlive.client.waiters import Waiters
@@ -243,7 +244,25 @@ class Worker:
             for message in mail:
                 self._counters.signals_taken += message.kind is MessageKind.SIGNAL
                 live.take_message(message)
-            live.add_effect(partial(self._mail_saved, live))
+            if live.refusals:
+                self._refuse(live)
+            if live.draft is not None and live.draft.change.rows:
+                live.add_effect(partial(self._mail_saved, live))
+            else:
+                # Every message was refused: nothing has changed, and what a replay left to do may begin.
+                self._start_durable(live)
+                self._mail_saved(live)
+
+    def _refuse(self, live: LiveTree) -> None:
+        """Have the asks that a tree has refused answered; it is not suspended before that."""
+        refusals, live.refusals = live.refusals, []
+        live.lookups += 1
+        self._requests.refuse(live, refusals)
+
+    def refused(self, live: LiveTree, answers: list[AskAnswer]) -> None:
+        """The store has the answers to asks that a tree has refused."""
+        self._waiters.answers.announce(answers)
+        self.looked_up(live, 1)
 
     def _mail_saved(self, live: LiveTree) -> None:
         if self.trees.mail_saved(live):
@@ -383,6 +402,8 @@ class Worker:
             self._run_log.write(draft.notable)
         if draft.hook_calls:
             live.call_hooks(draft)
+        if draft.change.answers:
+            self._waiters.answers.announce(draft.change.answers)
         if draft.runs:
             self._announce(draft)
         if live.phase is TreePhase.GONE:
@@ -437,7 +458,7 @@ class Worker:
             self._executor.start(live, command)
 
     def looked_up(self, live: LiveTree, asked: int) -> None:
-        """The store has answered `asked` questions about detached runs of a tree."""
+        """The store has answered `asked` questions about detached runs of a tree, or has answered asks for it."""
         live.lookups -= asked
         if live.phase is TreePhase.MOVING:
             self.settle(live)

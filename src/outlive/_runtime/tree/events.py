@@ -10,6 +10,7 @@ import msgspec
 from outlive._journal.event import (
     AnyEvent,
     ApprovalDecided,
+    AskReceived,
     CancelRequested,
     DetachedEnded,
     Ending,
@@ -55,6 +56,10 @@ def event_of_message(message: Inbound, *, at: int) -> AnyEvent:
             assert message.payload is not None
             key = sender_key(message.key, message.name)
             return SignalReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=key)
+        case MessageKind.ASK:
+            assert message.payload is not None
+            key = sender_key(message.key, message.name)
+            return AskReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=key)
         case MessageKind.CANCEL:
             return CancelRequested(at=at, run=message.run, reason=message.name)
         case MessageKind.RESUME | MessageKind.SKIP:

@@ -2,8 +2,9 @@
 
 It is created in the transaction that ends the old generation, so there is always exactly one that is open. The rows of
 the old tree are renamed to `<id>~gen1`, `<id>~gen2`, ...; the number is kept in `RunCreated`, so the next free name
-needs no look-up. What was sent to the old generation reaches the new one: signals that no workflow had received are
-events of its journal, and the store moves what is still in the inbox (`Change.successor_of`).
+needs no look-up. What was sent to the old generation reaches the new one: signals that no workflow had received, and
+asks that it had not answered, are events of its journal, and the store moves what is still in the inbox
+(`Change.successor_of`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, RunCreated, SignalReceived
+from outlive._journal.event import AnyEvent, AskReceived, RunCreated, SignalReceived
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, generation_id
 from outlive._model.payload import Blob
@@ -35,6 +36,7 @@ def next_generation(
     published: Payload | None,
     blobs: list[Blob],
     signals: Iterable[tuple[str, Payload]],
+    asks: Iterable[AskReceived],
 ) -> Change:
     """The change that creates the next generation of a tree, whose rows are given as they are when it has ended."""
     root = tree[0]
@@ -54,6 +56,7 @@ def next_generation(
         )
     ]
     events += [SignalReceived(at=at, name=name, payload=payload) for name, payload in signals]
+    events += [msgspec.structs.replace(ask, at=at) for ask in asks]
     fold, salt = Fold(root.id), salt_of(nonce)
     for event in events:
         fold.apply(event)

@@ -22,6 +22,7 @@ import msgspec
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import (
     AnyEvent,
+    AskAnswered,
     PatchTaken,
     RunParked,
     RunReleased,
@@ -53,6 +54,7 @@ from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed
 from outlive._replay.undo_deadline import DeadlineTimer, UndoDeadline
 from outlive._runtime.environment import Environment
+from outlive._runtime.tree.asks import answer_of, judged
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.draft import Draft, Effect
 from outlive._runtime.tree.events import event_of_message
@@ -65,7 +67,7 @@ from outlive._runtime.tree.phase import FOLLOWS, TreePhase
 from outlive._runtime.tree.run_log import NOTABLE
 from outlive._runtime.tree.translating import event_of_command, snapshot_of
 from outlive._runtime.tree.undo import undo_cut_off, undo_failed
-from outlive._store.contract import Change, Inbound
+from outlive._store.contract import Change, Inbound, MessageKind, Refusal
 from outlive.errors import HistoryTooLongError
 from outlive.telemetry import log, run_fields
 
@@ -94,6 +96,7 @@ class LiveTree:
         "observers",
         "payloads",
         "phase",
+        "refusals",
         "retries",
         "seq",
     )
@@ -123,8 +126,8 @@ class LiveTree:
         self.in_flight = 0
         """Changes handed to the committer and not answered."""
         self.lookups = 0
-        """Detached runs of which the store was not asked yet whether they will send their end; until then the tree is
-        not suspended."""
+        """Detached runs of which the store was not asked yet whether they will send their end, and refusals that it
+        does not have yet; until then the tree is not suspended."""
         self.moving = 0
         """Steps asked for that have neither ended nor wait for a later attempt."""
         self.attempts: dict[tuple[int, str], Attempt] = {}
@@ -137,6 +140,8 @@ class LiveTree:
         """Commands from the change that creates the tree which need the handle of its journal."""
         self.observers: ObserverFacts | None = None
         """For the observers of its workflows; None if there are none."""
+        self.refusals: list[Refusal] = []
+        """Asks that the run has refused, and that the store does not know to be refused."""
         self._observer_calls = observer_calls
         self._history_max = limits.history_events_max
         self._salt = salt_of(nonce)
@@ -210,6 +215,9 @@ class LiveTree:
             self.observers.note(event)
         if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
             draft.change.items.append(item)
+        if type(event) is AskAnswered:
+            # Not before its event is recorded: an answer without one would be given, and then given again.
+            draft.change.answers.append(answer_of(event, self.id))
         run = self.fold.apply(event)
         if type(event) in NOTABLE:
             draft.notable.append((event, self.fold.runs[event.run]))
@@ -218,10 +226,10 @@ class LiveTree:
             if run.number == 0 and not run.owner:
                 self.enter(TreePhase.LEAVING)
 
-    def pack(self, data: bytes, what: str) -> Payload:
-        """Store a value with the next change."""
+    def pack(self, data: bytes, what: str, *, of: str = "") -> Payload:
+        """Store a value with the next change; `of` is its owner, if that is not the tree."""
         payloads = self.payloads
-        payload, blob = payloads.packer.pack(data, what, of=payloads.owner)
+        payload, blob = payloads.packer.pack(data, what, of=of or payloads.owner)
         if blob is not None:
             payloads.blobs[blob.id] = blob.data
             self.open_draft().change.blobs.append(blob)
@@ -329,12 +337,18 @@ class LiveTree:
             self.follow_all(deferred)
 
     def take_message(self, message: Inbound) -> None:
-        """Turn a message of the inbox into an event; its row is deleted in the same transaction."""
+        """Turn a message of the inbox into an event; its row is deleted in the same transaction. An ask that the run
+        refuses becomes none."""
         if self.phase is not TreePhase.MOVING:
             return
         if message.fault and message.run not in self.fold.runs:
             message = msgspec.structs.replace(message, run=0)  # The tree has no such run: that is damage too.
         event = event_of_message(message, at=self.clock.now())
+        if message.kind is MessageKind.ASK:
+            event, refusal = judged(event, message, self.execution, journal=self.journal)
+            if refusal is not None:
+                self.refusals.append(refusal)
+                return
         self.happen(event)
         self.open_draft().change.consumed.append(message.id)
 

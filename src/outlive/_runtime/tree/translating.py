@@ -10,6 +10,7 @@ from typing import Protocol
 
 from outlive._journal.event import (
     AnyEvent,
+    AskAnswered,
     DetachedCancelled,
     DetachedStarted,
     RunParked,
@@ -18,7 +19,7 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
-from outlive._journal.packing import tree_mark
+from outlive._journal.packing import mail_mark, tree_mark
 from outlive._model import Payload
 from outlive._replay.command import (
     EndRun,
@@ -63,8 +64,8 @@ class Writing(Protocol):
     def open_draft(self) -> Draft:
         """The draft of the change."""
 
-    def pack(self, data: bytes, what: str) -> Payload:
-        """Store a value with the change."""
+    def pack(self, data: bytes, what: str, *, of: str = "") -> Payload:
+        """Store a value with the change; `of` is its owner, if that is not the tree."""
 
 
 def event_of_command(live: Writing, command: StartChild | StartDetached | Record | EndRun) -> AnyEvent:
@@ -106,6 +107,7 @@ def snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken | RunPark
         wake_at=root.wake_at,
         published=root.published,
         signals=tuple(SignalReceived(at=at, name=name, payload=each) for name, each in command.signals),
+        asks=command.asks,
         set_aside=command.set_aside,
         retried=live.execution.retried,
     )
@@ -120,7 +122,9 @@ def _parked(live: Writing, error: Exception) -> RunParked:
 def _record_of(live: Writing, command: Record) -> AnyEvent:
     at, payload = live.clock.now(), None
     if command.data is not None:
-        payload = live.pack(command.data, f"{type(command.fact).__name__} {command.call}")
+        # An answer is the sender's, who knows the run by its id and not in which generation it was given.
+        of = mail_mark(live.id) if isinstance(command.fact, AskAnswered) else ""
+        payload = live.pack(command.data, f"{type(command.fact).__name__} {command.call}", of=of)
     if isinstance(command.fact, DetachedCancelled):
         message = Message(
             run_id=command.fact.run_id,
@@ -191,5 +195,6 @@ def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
         published=published,
         blobs=[each for each in (blob, shown) if each is not None],
         signals=frame.buffered_signals(),
+        asks=frame.open_asks(),
     )
     live.open_draft().change.starts.append(change)

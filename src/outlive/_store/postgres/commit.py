@@ -257,7 +257,7 @@ async def _deliver_carefully(
 async def refuse_messages(session: Session, worker_id: str, refusals: Sequence[Refusal]) -> None:
     """Answer messages that become no events."""
     wanted = [answer_of(it.answer, it.journal) | {"message": it.message} for it in refusals]
-    await _again(lambda: session.fetch("refuse_messages", worker_id, to_json(wanted)))
+    await retry_deadlocks(lambda: session.fetch("refuse_messages", worker_id, to_json(wanted)))
 
 
 # -- Requests ------------------------------------------------------------------------------------------------

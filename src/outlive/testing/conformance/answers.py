@@ -41,7 +41,7 @@ class AnswersConformance(Facet):
         }
 
     async def test_message_without_an_answer_is_known(self, store: Store) -> None:
-        """It is told from one that was never sent, and from one to a run that is not there."""
+        """One that was never sent is not, and neither is one to a run that is not there."""
         await ask(store)
 
         assert await store.find_answers([ASK, ("run-1", "unheard-of"), ("unknown", "k")]) == {ASK: None}

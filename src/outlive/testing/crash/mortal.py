@@ -14,7 +14,18 @@ from functools import partial
 from typing import Any
 
 from outlive._journal.codec import Row
-from outlive._store.contract import CellChange, Change, Claims, Message, Outcome, Store, Transaction, Watch, WorkerInfo
+from outlive._store.contract import (
+    CellChange,
+    Change,
+    Claims,
+    Message,
+    Outcome,
+    Refusal,
+    Store,
+    Transaction,
+    Watch,
+    WorkerInfo,
+)
 from outlive.testing.crash.journal import event_of, title
 from outlive.testing.watched_store import LIFE, SYNC_VERBS
 
@@ -91,6 +102,11 @@ class MortalStore:
         """See `Store`."""
         what = "watch of " + ", ".join(watch.run_id for watch in watches)
         return await self._write(partial(self.inner.watch_ends, watches), what)
+
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+        """See `Store`."""
+        what = f"refusal of {len(refusals)} asks"
+        await self._write(partial(self.inner.refuse_messages, worker_id, refusals), what)
 
     async def change_cell(self, name: str, change: CellChange[Any]) -> Any:
         """See `CellStore`."""

@@ -1,0 +1,65 @@
+"""The asks of one name that reached a run: those that wait, those that are open, and who serves them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from outlive._journal.event import AskReceived
+from outlive._journal.value import ValueCodec
+
+
+class AskQueue(msgspec.Struct, eq=False):
+    """First in, first out. An ask is open from its event to its answer, whether or not code has taken it."""
+
+    codec: ValueCodec | None = None
+    """How a body is read; None until the run serves this name."""
+    validate: Callable[[Any], object] | None = None
+    """Raises for a body that the run does not accept."""
+    waiting: deque[AskReceived] = msgspec.field(default_factory=deque)
+    """Those that no code has taken."""
+    open: dict[str, AskReceived] = {}
+    """Those without an answer, by key."""
+    waiters: deque[asyncio.Future[AskReceived]] = msgspec.field(default_factory=deque)
+    """Code that waits for the next one, oldest first."""
+    answer_waiters: list[asyncio.Future[None]] = []
+    """Code that waits until none is open."""
+
+    def receive(self, event: AskReceived) -> None:
+        """Give an ask to the code that has waited longest, or keep it."""
+        self.open[event.key] = event
+        if not self._hand_over(event):
+            self.waiting.append(event)
+
+    def put_back(self, event: AskReceived) -> None:
+        """Code was cancelled with the ask already in its hands: the next to serve this name gets it."""
+        if not self._hand_over(event):
+            self.waiting.appendleft(event)
+
+    def _hand_over(self, event: AskReceived) -> bool:
+        while self.waiters:
+            waiter = self.waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(event)
+                return True
+        return False
+
+    def close(self, key: str) -> bool:
+        """An ask is answered; False if it was not open."""
+        if self.open.pop(key, None) is None:
+            return False
+        if not self.open:
+            waiters, self.answer_waiters = self.answer_waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+        return True
+
+    @property
+    def awaited(self) -> int:
+        """How often it is waited for now."""
+        return sum(not waiter.done() for waiter in self.waiters)

@@ -1,0 +1,156 @@
+"""Who waits for which answer.
+
+Answers that are given in this process are announced by its worker. For all others polling is the truth, as for the ends
+of runs (`waiters`): often at first, as most answers come at once, and then as often as a worker asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from outlive._model import Run, RunStatus
+from outlive._store.contract import Answer, Store
+from outlive._tasks import own_task
+from outlive.client.why import is_stopped
+from outlive.errors import EngineClosedError, RunNotFoundError, StoreMovedError, StoreUnavailableError
+
+POLLED_MAX = 200
+FIRST_SECONDS = 0.01
+"""The pause before the first look; each later one is twice as long, up to that of the engine."""
+
+
+class AnswerWaiter(msgspec.Struct, eq=False):
+    """One caller that waits for an answer."""
+
+    run_id: str
+    key: str
+    future: asyncio.Future[Answer | Run | None]
+    """The answer; or the run if there will be none, as it has ended or is parked; or None if nothing was asked."""
+    is_sent: bool = False
+    """Whether the store has the ask: until then nothing can be looked for."""
+
+
+class AnswerWaiters:
+    """The callers of one engine that wait for answers, by the keys of their messages."""
+
+    def __init__(self, store: Store, *, pause_seconds: float) -> None:
+        self._store = store
+        self._pause_seconds = pause_seconds
+        self.waiting: dict[str, list[AnswerWaiter]] = {}
+        self._poller: asyncio.Task[None] | None = None
+        self._bell: asyncio.Future[bool] | None = None
+        """Ends a pause: true to look at once, false to begin with short pauses again."""
+
+    @contextmanager
+    def expecting(self, run_id: str, key: str) -> Iterator[AnswerWaiter]:
+        """Hear of the answer to a message that is sent in here."""
+        waiter = AnswerWaiter(run_id, key, asyncio.get_running_loop().create_future())
+        self.waiting.setdefault(key, []).append(waiter)
+        try:
+            yield waiter
+        finally:
+            waiters = [each for each in self.waiting.pop(key, ()) if each is not waiter]
+            if waiters:
+                self.waiting[key] = waiters
+
+    def sent(self, waiter: AnswerWaiter) -> None:
+        """The store has the ask: look for its answer from now on, soon for the first time."""
+        waiter.is_sent = True
+        if self._poller is None:
+            self._poller = own_task(self._poll(), name="outlive-answers")
+        self._ring(is_urgent=False)
+
+    def look(self) -> None:
+        """A run has ended or is parked: look at once."""
+        self._ring(is_urgent=True)
+
+    def _ring(self, *, is_urgent: bool) -> None:
+        if self._bell is not None and not self._bell.done():
+            self._bell.set_result(is_urgent)
+
+    def announce(self, answers: Iterable[Answer]) -> None:
+        """Runs have given answers, and the store has them."""
+        for answer in answers:
+            self._resolve(answer.key, answer)
+
+    def close(self) -> None:
+        """The engine stops: every caller that waits raises."""
+        if self._poller is not None:
+            self._poller.cancel()
+        self._fail(list(self.waiting), EngineClosedError("waiting for an answer"))
+
+    async def _poll(self) -> None:
+        pause = FIRST_SECONDS
+        try:
+            while self.waiting:
+                self._bell = asyncio.get_running_loop().create_future()
+                await asyncio.wait([self._bell], timeout=pause)
+                if self._bell.done() and not self._bell.result():
+                    pause = FIRST_SECONDS
+                    continue
+                pause = min(pause * 2, self._pause_seconds)
+                await self.poll_once()
+        finally:
+            self._poller = None
+
+    async def poll_once(self) -> None:
+        """Look for some of the answers in the store."""
+        sent = {key: waiters[0].run_id for key, waiters in self.waiting.items() if any(it.is_sent for it in waiters)}
+        keys = list(sent)[:POLLED_MAX]
+        if not keys:
+            return
+        asks = [(sent[key], key) for key in keys]
+        try:
+            # The runs first: one that has ended by then gives no answer any more.
+            runs = await self._store.find_runs(sorted({run_id for run_id, _ in asks}))
+            roots = await self._find_roots(runs)
+            found = await self._store.find_answers(asks)
+        except StoreUnavailableError as error:
+            if isinstance(error, StoreMovedError):
+                self._fail(keys, error)
+            return
+        except Exception as error:  # The callers alone can hear of it.
+            self._fail(keys, error)
+            return
+        for run_id, key in asks:
+            run = runs.get(run_id)
+            root = run if run is None else roots.get(run.root_id, run)
+            if (run_id, key) not in found:
+                self._missing(run_id, key, run)
+            elif (answer := found[run_id, key]) is not None:
+                self._resolve(key, answer)
+            elif run is not None and run.status.is_terminal:
+                self._resolve(key, run)
+            elif root is not None and is_stopped(root):
+                self._resolve(key, root)
+            elif key in self.waiting:
+                self.waiting[key] = self.waiting.pop(key)  # To the end of the line.
+
+    async def _find_roots(self, runs: dict[str, Run]) -> dict[str, Run]:
+        """The roots of those of them that are children: only roots are parked."""
+        ids = {run.root_id for run in runs.values() if run.number and not run.status.is_terminal}
+        return await self._store.find_runs(sorted(ids)) if ids else {}
+
+    def _missing(self, run_id: str, key: str, run: Run | None) -> None:
+        """The run does not know the ask: it was never asked, or another one has its id, or it is gone."""
+        if run is None:
+            self._fail([key], RunNotFoundError(run_id))
+        elif run.status is RunStatus.DAMAGED:
+            self._resolve(key, run)
+        else:
+            self._resolve(key, None)
+
+    def _resolve(self, key: str, found: Answer | Run | None) -> None:
+        for waiter in self.waiting.pop(key, ()):
+            if not waiter.future.done():
+                waiter.future.set_result(found)
+
+    def _fail(self, keys: Sequence[str], error: Exception) -> None:
+        for key in keys:
+            for waiter in self.waiting.pop(key, ()):
+                if not waiter.future.done():
+                    waiter.future.set_exception(error)

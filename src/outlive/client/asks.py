@@ -1,0 +1,200 @@
+"""Asking a run: a message that wants an answer, and how its sender comes by it.
+
+The key of an ask is the ask: sent again, from whatever process, it is the same one and has the same answer. So a caller
+that has lost the connection, or its process, asks again. The answer lies in the store with the key, written by the
+change that says it in the journal, and is never changed. What is never answered is refused by the end of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypedDict
+
+import msgspec
+
+from outlive._journal.failure import OWN_ERRORS, exception_of
+from outlive._journal.packing import mail_mark
+from outlive._journal.value import TAGGED, Stored, ValueCodec, codec_for, codec_of_value
+from outlive._model import Failure, Run, RunStatus, given, known_run_id
+from outlive._store.contract import Answer, Message, MessageKind
+from outlive.client.access import Access
+from outlive.client.answers import AnswerWaiter, AnswerWaiters
+from outlive.client.inbox import Inbox
+from outlive.client.message_key import key_of_ask
+from outlive.client.starting import Starter
+from outlive.errors import (
+    AskFailed,
+    AskNotFoundError,
+    AskRefusedError,
+    AskTimeoutError,
+    RunDamagedError,
+    RunFinishedError,
+    RunParkedError,
+    StepFailed,
+    UnreadableError,
+    WorkflowNotFoundError,
+)
+
+Wait = Callable[[asyncio.Future[Any], float | None], Awaitable[None]]
+
+
+class AskId(NamedTuple):
+    """What tells one ask from all others."""
+
+    run_id: str
+    name: str
+    key: str
+
+    @property
+    def message_key(self) -> str:
+        """The key of its message."""
+        return key_of_ask(*self)
+
+
+class AskOptions(TypedDict, total=False):
+    """What an ask may say besides its body."""
+
+    key: str | None
+    """The same key again, for this run and name, is the same ask and has the same answer: from any process, also after
+    a crash. One that is made for this call unless given."""
+    start: tuple[Any, ...] | None
+    """`(workflow, *args)`: create the run in the same transaction if there is none."""
+    timeout: given.Span | None
+    """How long to wait; the ask goes on."""
+
+
+class Asks:
+    """Sends asks, and waits for answers."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        inbox: Inbox,
+        starter: Starter,
+        waiters: AnswerWaiters,
+        new_id: Callable[[], str],
+        wait: Wait,
+        why: Callable[[str], Awaitable[str]],
+    ) -> None:
+        self._access = access
+        self._inbox = inbox
+        self._starter = starter
+        self._waiters = waiters
+        self._new_id = new_id
+        self._wait = wait
+        self._why = why
+
+    async def ask(
+        self,
+        run_id: str,
+        name: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        start: tuple[Any, ...] | None = None,
+        timeout: given.Span | None = None,
+        reply: Any = Any,
+    ) -> Any:
+        """Ask a run something, and wait for the answer. See `Engine.ask`."""
+        where = "engine.ask"
+        store = self._access.store
+        asked = _id_of(where, run_id, name, self._new_id() if key is None else key)
+        seconds = _seconds(where, timeout)
+        codec = _codec_of(where, reply)
+        change = None if start is None else self._starter.birth_of(where, asked.run_id, start)[0]
+        what = f"ask {asked.name!r}"
+        data = codec_of_value(body).encode(body, what)
+        stored, blob = self._access.packer.pack(data, what, of=mail_mark(asked.run_id))
+        message = Message(
+            run_id=asked.run_id,
+            kind=MessageKind.ASK,
+            at=store.now(),
+            name=asked.name,
+            key=asked.message_key,
+            payload=stored,
+            blobs=(blob,) if blob else (),
+        )
+        with self._waiters.expecting(asked.run_id, asked.message_key) as waiter:
+            try:
+                await self._inbox.deliver(message, start=change)
+            except RunFinishedError as error:
+                raise AskRefusedError(*asked, error.status) from None
+            return await self._answer(asked, waiter, seconds, codec)
+
+    async def answer(
+        self, run_id: str, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any
+    ) -> Any:
+        """Wait for the answer to an ask that was sent before. See `Engine.answer`."""
+        where = "engine.answer"
+        asked = _id_of(where, run_id, name, key)
+        seconds = _seconds(where, timeout)
+        codec = _codec_of(where, reply)
+        await self._access.info(asked.run_id)
+        with self._waiters.expecting(asked.run_id, asked.message_key) as waiter:
+            return await self._answer(asked, waiter, seconds, codec)
+
+    async def _answer(self, asked: AskId, waiter: AnswerWaiter, seconds: float | None, codec: ValueCodec | None) -> Any:
+        self._waiters.sent(waiter)
+        await self._wait(waiter.future, seconds)
+        if not waiter.future.done():
+            assert seconds is not None
+            raise AskTimeoutError(*asked, seconds=seconds, why=await self._why(asked.run_id))
+        found = waiter.future.result()
+        if isinstance(found, Answer):
+            return await self._read(asked, found, codec)
+        if found is None:
+            raise AskNotFoundError(*asked)
+        raise _no_answer(asked, found)
+
+    async def _read(self, asked: AskId, answer: Answer, codec: ValueCodec | None) -> Any:
+        if answer.failure is not None:
+            error = AskFailed(*asked, answer.failure)
+            raise error from await self._cause(asked.run_id, answer.failure)
+        assert answer.result is not None
+        data = await self._access.unpack(answer.result, owners=(mail_mark(asked.run_id),))
+        what = f"answer to ask {asked.name!r}"
+        return _plain(data, what) if codec is None else codec.decode(data, what)
+
+    async def _cause(self, run_id: str, failure: Failure) -> BaseException:
+        """The exception again: its own class where the workflow of the run registers it."""
+        run = await self._access.store.find_run(run_id)
+        try:
+            spec = None if run is None else self._access.registry.workflow(run.workflow, run.version)
+        except WorkflowNotFoundError:
+            spec = None
+        registered = () if spec is None else spec.registered
+        return exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailed, UnreadableError))
+
+
+def _id_of(where: str, run_id: str, name: str, key: str) -> AskId:
+    return AskId(
+        known_run_id(where, run_id),
+        given.label(where, name, like="add"),
+        given.text(where, "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX),
+    )
+
+
+def _seconds(where: str, timeout: given.Span | None) -> float | None:
+    return None if timeout is None else given.seconds(where, "timeout", timeout, or_zero=True)
+
+
+def _codec_of(where: str, reply: Any) -> ValueCodec | None:
+    return None if reply is Any else codec_for(given.kind(where, "reply", reply))
+
+
+def _plain(data: Stored, what: str) -> Any:
+    try:
+        return TAGGED.decode(data, what)
+    except UnreadableError:
+        return msgspec.json.decode(data)  # Of a type that has forms of its own for what TAGGED marks.
+
+
+def _no_answer(asked: AskId, run: Run) -> Exception:
+    """Why there is no answer: the run has ended, or stopped until a person lets it go on."""
+    if run.status.is_terminal:
+        return AskRefusedError(*asked, run.status.value)
+    error = (RunDamagedError if run.status is RunStatus.DAMAGED else RunParkedError)(asked.run_id, run.reason)
+    error.add_note(f"the ask goes on with the run: engine.answer{tuple(asked)!r} waits for its answer")
+    return error

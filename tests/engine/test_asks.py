@@ -1,0 +1,524 @@
+"""Asks: a question to a run, and exactly one answer, whatever becomes of either side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+import outlive
+from outlive._journal.event import AskAnswered, AskReceived
+from outlive._journal.redaction import HIDDEN
+from outlive.errors import (
+    ArgumentTypeError,
+    AskAnsweredError,
+    AskFailed,
+    AskNotFoundError,
+    AskRefusedError,
+    AskTimeoutError,
+    InvalidArgumentError,
+    NotInRunError,
+    RunNotFoundError,
+    RunParkedError,
+    UnreadableError,
+)
+from outlive.testing import TestEngine
+from tests.engine.support import Place, events_of, hold, in_time, stage, waits
+
+
+@dataclass
+class Item:
+    name: str
+    count: int
+
+
+@dataclass
+class Total:
+    items: int
+    cents: Decimal
+
+
+class OutOfStockError(Exception):
+    """Registered by the workflow below."""
+
+
+@outlive.step
+async def price_item(item: Item) -> int:
+    return item.count * 100
+
+
+def few(item: Item) -> None:
+    """Refuse what is too much."""
+    if item.count > 99:
+        raise ValueError(f"{item.count} are too many")
+
+
+@outlive.workflow(raises=(OutOfStockError,))
+async def cart(user: str, most: int = 3) -> int:
+    total = 0
+    async for ask in outlive.asks("add", Item, validate=few):
+        if ask.body.name == "moon":
+            ask.fail(OutOfStockError(ask.body.name))
+            continue
+        total += await price_item(ask.body)
+        ask.reply(Total(ask.body.count, Decimal(total) / 100))
+        most -= 1
+        if not most:
+            break
+    return total
+
+
+@outlive.workflow
+async def cart_that_begins_late(most: int) -> int:
+    await outlive.wait_for_signal("open")
+    async for ask in outlive.asks("add", Item, validate=few):
+        ask.reply(ask.body.count)
+        most -= 1
+        if not most:
+            break
+    return most
+
+
+@outlive.workflow
+async def cart_that_keeps_silent(how: str) -> str:
+    ask = await anext(outlive.asks("add", Item))
+    if how == "raise":
+        raise LookupError(ask.body.name)
+    if how == "cancel":
+        await outlive.wait_for_signal("never")
+    if how == "wait":
+        await asyncio.sleep(3600)
+    return "gone"
+
+
+# -- The answer --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_store
+async def test_an_ask_has_an_answer(engine: outlive.Engine) -> None:
+    """The body reaches the workflow as its type, and the reply the caller as the type that it names."""
+    run = await engine.start(cart, "u-1", 2)
+
+    first = await in_time(engine.ask(run.id, "add", Item("hat", 2), reply=Total))
+    second = await in_time(run.ask("add", Item("cap", 1)))
+
+    assert first == Total(2, Decimal("2"))
+    assert second == {"items": 1, "cents": "3"}
+    assert await in_time(run.result()) == 300
+
+
+async def test_the_program_of_the_specification(engine: outlive.Engine) -> None:
+    """An ask creates its run in the same transaction, and the same run answers the next one."""
+    start = (cart, "u-1")
+    for count in (1, 2, 3):
+        ask = engine.ask("cart-1", "add", Item("hat", count), start=start, key=f"evt-{count}", timeout=5, reply=Total)
+        assert (await in_time(ask)).items == count
+    assert await in_time(engine.get("cart-1").result()) == 600
+
+
+async def test_an_answer_may_be_an_error() -> None:
+    """The caller gets one class of error, with the exception of the workflow as its cause; the run goes on."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart, "u-1")
+        with pytest.raises(AskFailed, match=r"answered ask 'add' with an error: .*OutOfStockError: moon") as caught:
+            await run.ask("add", Item("moon", 1), key="k")
+
+        assert (caught.value.run_id, caught.value.name, caught.value.key) == (run.id, "add", "k")
+        assert isinstance(caught.value.__cause__, OutOfStockError)
+        assert (await run.ask("add", Item("hat", 1), reply=Total)).items == 1
+
+
+async def test_a_body_that_cannot_be_read_is_answered_with_an_error() -> None:
+    """It is not set aside: its sender waits for an answer."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart, "u-1")
+        with pytest.raises(AskFailed) as caught:
+            await run.ask("add", "a hat")
+
+        assert isinstance(caught.value.__cause__, UnreadableError)
+        assert await events_of(run, AskReceived) == []
+        assert (await run.ask("add", Item("hat", 1), reply=Total)).items == 1
+
+
+async def test_the_journal_has_the_ask_and_its_answer() -> None:
+    """By name and key, and the answer says which call gave it."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart, "u-1", 1)
+        await run.ask("add", Item("hat", 1), key="evt-1")
+        await run.result()
+        (received,) = await events_of(run, AskReceived)
+        (answered,) = await events_of(run, AskAnswered)
+
+    assert (received.name, received.key, received.checked) == ("add", "evt-1", True)
+    assert (answered.name, answered.key, answered.call) == ("add", "evt-1", "@answer/add/evt-1")
+
+
+async def test_people_see_no_secret_of_an_ask() -> None:
+    """Neither in the body nor in the answer."""
+    async with TestEngine(redact=["name", "cents"]) as engine:
+        run = await engine.start(cart, "u-1", 1)
+        await run.ask("add", Item("topsecret", 1))
+        shown = await run.history(redacted=True)
+
+    bodies = [event.payload for event in shown if isinstance(event, AskReceived | AskAnswered)]
+    assert [msgspec.json.decode(each.v) for each in bodies if each is not None and each.v is not msgspec.UNSET] == [
+        {"name": HIDDEN, "count": 1},
+        {"items": 1, "cents": HIDDEN},
+    ]
+
+
+# -- The key -----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_same_key_is_the_same_ask(place: Place) -> None:
+    """From another process, and after the end of the run, it has the answer of the first time."""
+    async with place.engine() as engine:
+        run = await engine.start(cart, "u-1", 1)
+        first = await in_time(run.ask("add", Item("hat", 1), key="evt-1"))
+        await in_time(run.result())
+        async with place.engine(worker=False) as other:
+            again = await in_time(other.ask(run.id, "add", Item("cap", 7), key="evt-1"))
+            fetched = await in_time(other.answer(run.id, "add", "evt-1", reply=Total))
+        received = await events_of(run, AskReceived)
+
+    assert first == again == {"items": 1, "cents": "1"}
+    assert fetched == Total(1, Decimal(1))
+    assert len(received) == 1
+
+
+async def test_two_callers_of_one_ask_have_one_answer() -> None:
+    """Both wait for the same."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart, "u-1", 1)
+        asks = [run.ask("add", Item("hat", 2), key="evt-1", reply=Total) for _ in range(3)]
+        answers = await asyncio.gather(*asks)
+
+    assert answers == [Total(2, Decimal(2))] * 3
+
+
+async def test_an_answer_of_another_process_is_found(place: Place) -> None:
+    """A client that has no worker looks for it in the store."""
+    async with place.engine() as engine, place.engine(worker=False) as client:
+        run = await engine.start(cart, "u-1", 1)
+        answer = await in_time(client.ask(run.id, "add", Item("hat", 2), reply=Total))
+
+    assert answer.items == 2
+
+
+async def test_a_timeout_leaves_the_ask_as_it_is() -> None:
+    """The error says how to get the answer that comes later."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_that_begins_late, 1)
+        with pytest.raises(AskTimeoutError, match=r"the ask goes on, and engine\.answer") as caught:
+            await run.ask("add", Item("hat", 2), timeout=5)
+        await run.signal("open")
+
+        assert isinstance(caught.value, TimeoutError)
+        assert "signal 'open'" in caught.value.why
+        assert await run.answer("add", caught.value.key) == 2
+
+
+async def test_an_answer_that_was_never_asked_for_is_an_error() -> None:
+    """By its key, its name, or the run."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart, "u-1")
+        with pytest.raises(AskNotFoundError, match="knows no ask 'add' with the key 'k'"):
+            await run.answer("add", "k")
+        with pytest.raises(RunNotFoundError):
+            await engine.answer("unknown", "add", "k")
+
+
+# -- Refused -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_store
+async def test_a_validator_refuses_without_a_trace(engine: outlive.Engine) -> None:
+    """The answer is what it raised, for good; the journal has no ask."""
+    run = await engine.start(cart, "u-1", 1)
+    await waits(run)
+    for body in (Item("hat", 100), Item("hat", 5)):
+        with pytest.raises(AskFailed, match="100 are too many") as caught:
+            await in_time(run.ask("add", body, key="evt-1"))
+        assert isinstance(caught.value.__cause__, ValueError)
+
+    assert (await in_time(run.ask("add", Item("hat", 5), reply=Total))).items == 5
+    assert await in_time(run.result()) == 500
+    assert [event.key for event in await events_of(run, AskReceived)] != ["evt-1"]
+    assert len(await events_of(run, AskReceived)) == 1
+
+
+@outlive.workflow
+async def cart_beside_a_step() -> str:
+    async def serve() -> None:
+        async for ask in outlive.asks("add", Item, validate=few):
+            ask.reply(ask.body.count)
+
+    server = asyncio.create_task(serve())
+    held = await hold("work")
+    server.cancel()
+    return held
+
+
+async def test_a_refusal_does_not_wait_for_a_step_that_runs(engine: outlive.Engine) -> None:
+    """And the journal has not one row more."""
+    run = await engine.start(cart_beside_a_step)
+    await stage.gate("work").reached()
+    before = await run.history()
+
+    for _ in range(2):
+        with pytest.raises(AskFailed, match="too many"):
+            await in_time(run.ask("add", Item("hat", 100)))
+    assert await run.history() == before
+
+    assert await in_time(run.ask("add", Item("hat", 1))) == 1
+    stage.gate("work").open()
+    await in_time(run.result())
+
+
+async def test_an_early_ask_is_judged_when_it_is_taken() -> None:
+    """It is an event already, and its refusal is one too. The others are taken in their order."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_that_begins_late, 2)
+        early = [run.ask("add", body) for body in (Item("hat", 1), Item("hat", 100), "a hat", Item("cap", 2))]
+        tasks = [asyncio.create_task(each) for each in early]
+        await engine.settle()
+        await run.signal("open")
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        received = await events_of(run, AskReceived)
+
+    assert answers[0] == 1
+    assert answers[3] == 2
+    assert [str(each.__cause__)[:3] for each in answers[1:3] if isinstance(each, AskFailed)] == ["100", "ask"]
+    assert [event.checked for event in received] == [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [("return", "succeeded"), ("raise", "failed"), ("wait", "timed_out"), ("cancel", "cancelled")]
+)
+async def test_an_ask_that_is_open_at_the_end_is_refused(how: str, status: str) -> None:
+    """Its sender hears how the run ended, then and whenever it asks again."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_that_keeps_silent, how, timeout=60 if how == "wait" else None)
+        ask = asyncio.create_task(run.ask("add", Item("hat", 1), key="k"))
+        if how == "cancel":
+            await engine.settle()
+            await run.cancel()
+        with pytest.raises(AskRefusedError, match="without an answer to ask 'add'") as caught:
+            await ask
+        with pytest.raises(AskRefusedError):
+            await run.ask("add", Item("hat", 1), key="k")
+
+    assert (caught.value.run_id, caught.value.status, caught.value.key) == (run.id, status, "k")
+
+
+async def test_a_run_that_is_over_or_unknown_cannot_be_asked() -> None:
+    """Each says so at once, and what to do."""
+    async with TestEngine() as engine:
+        with pytest.raises(RunNotFoundError, match=r"send it with start=\(workflow"):
+            await engine.ask("cart-9", "add", Item("hat", 1))
+        run = await engine.start(cart, "u-1", 1)
+        await run.ask("add", Item("hat", 1))
+        await run.result()
+        with pytest.raises(AskRefusedError) as caught:
+            await run.ask("add", Item("hat", 1))
+
+    assert caught.value.status == "succeeded"
+
+
+async def test_an_ask_to_a_parked_run_says_so() -> None:
+    """The ask waits in its inbox, and is answered when the run goes on."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_that_parks)
+        with pytest.raises(RunParkedError) as caught:
+            await run.ask("add", Item("hat", 1), key="k")
+        assert any("engine.answer" in note for note in caught.value.__notes__)
+        Parking.is_on = False
+        await run.resume()
+        assert await run.answer("add", "k") == 1
+        Parking.is_on = True
+
+
+class Parking:
+    """Whether the workflow below parks itself."""
+
+    is_on = True
+
+
+@outlive.workflow
+async def cart_that_parks() -> None:
+    if Parking.is_on:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, print)
+    ask = await anext(outlive.asks("add", Item))
+    ask.reply(ask.body.count)
+
+
+async def test_a_run_that_takes_the_place_of_another_knows_nothing_of_its_asks() -> None:
+    """Their senders are not left waiting."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_that_begins_late, 1, id="cart-1")
+        ask = asyncio.create_task(run.ask("add", Item("hat", 1), key="k"))
+        await engine.settle()
+        await engine.start(cart, "u-2", id="cart-1", on_conflict="replace")
+        with pytest.raises(AskNotFoundError):
+            await ask
+
+
+# -- Serving -----------------------------------------------------------------------------------------------------------
+
+
+@outlive.workflow
+async def cart_with_two_names() -> list[str]:
+    items: list[str] = []
+
+    async def add() -> None:
+        async for ask in outlive.asks("add", str):
+            await price_item(Item(ask.body, 1))
+            items.append(ask.body)
+            ask.reply(len(items))
+
+    async def remove() -> None:
+        async for ask in outlive.asks("remove", str, validate=items.index):
+            items.remove(ask.body)
+            ask.reply(len(items))
+
+    servers = [asyncio.create_task(add()), asyncio.create_task(remove())]
+    await outlive.wait_for_signal("checkout")
+    await outlive.asks_answered()
+    for server in servers:
+        server.cancel()
+    return items
+
+
+async def test_asks_are_served_beside_the_main_line() -> None:
+    """Several names at once; a validator may look at what the workflow has."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_with_two_names)
+        assert [await run.ask("add", name) for name in ("hat", "cap")] == [1, 2]
+        assert await run.ask("remove", "hat") == 1
+        with pytest.raises(AskFailed, match="'hat' is not in list"):
+            await run.ask("remove", "hat")
+        assert await run.why() == "it waits for signal 'checkout' or ask 'add' or ask 'remove'"
+        await run.signal("checkout")
+        assert await run.result() == ["cap"]
+
+
+async def test_a_run_waits_until_all_is_answered() -> None:
+    """Asks that came before it wanted to end are answered, also those that wait for others."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_with_two_names)
+        await engine.settle()
+        tasks = [asyncio.create_task(run.ask("add", name)) for name in ("hat", "cap", "tie")]
+        await run.signal("checkout")
+        results = await asyncio.gather(*tasks, run.result(), return_exceptions=True)
+
+    *answers, items = results
+    assert all(isinstance(each, int | AskRefusedError) for each in answers)
+    assert len(items) == sum(isinstance(each, int) for each in answers)  # type: ignore[arg-type]
+
+
+@outlive.workflow
+async def cart_with_errors() -> list[str]:
+    seen: list[str] = []
+    first = await anext(outlive.asks("add"))
+    first.reply()
+    answers: list[Callable[[], None]] = [first.reply, lambda: first.fail(ValueError())]
+    for answer in answers:
+        try:
+            answer()
+        except AskAnsweredError as error:
+            seen.append(str(error))
+    try:
+        (await anext(outlive.asks("add", reply=int))).reply("text")
+    except outlive.OutliveError as error:
+        seen.append(type(error).__name__)
+    return seen
+
+
+async def test_an_ask_is_answered_once() -> None:
+    """A second answer is an error in the workflow; and a value that cannot be stored is no answer."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_with_errors)
+        assert await run.ask("add", key="k") is None
+        with pytest.raises(AskRefusedError):
+            await run.ask("add")
+        seen = await run.result()
+
+    assert seen == ["ask 'add' (key 'k') is answered already; reply or fail once, and look at is_answered"] * 2 + [
+        "UnserialisableError"
+    ]
+
+
+@outlive.workflow
+async def asked_child() -> str:
+    ask = await anext(outlive.asks("name", str))
+    ask.reply(ask.body.upper())
+    return ask.body
+
+
+@outlive.workflow
+async def parent_of_asked() -> str:
+    return await asked_child()
+
+
+async def test_a_child_is_asked_by_its_own_id() -> None:
+    """As it is sent signals."""
+    async with TestEngine() as engine:
+        run = await engine.start(parent_of_asked)
+        await engine.settle()
+        assert await engine.ask(f"{run.id}~1", "name", "ann") == "ANN"
+        assert await run.result() == "ann"
+
+
+async def test_what_is_given_is_checked() -> None:
+    """Where it is given, by name."""
+    with pytest.raises(NotInRunError):
+        outlive.asks("add")
+    async with TestEngine() as engine:
+        for wrong, error in (({"name": "a/b"}, InvalidArgumentError), ({"key": 7}, ArgumentTypeError)):
+            given: dict[str, Any] = {"name": "add"} | wrong
+            with pytest.raises(error, match=f"engine.ask.*{next(iter(wrong))}"):
+                await engine.ask("cart-1", **given)
+        with pytest.raises(outlive.RunFailed, match="give a plain function"):
+            await (await engine.start(cart_with_async_validator)).result()
+
+
+@outlive.workflow
+async def cart_with_async_validator() -> None:
+    async def check(body: object) -> None: ...
+
+    outlive.asks("add", validate=check)
+
+
+# -- Generations -------------------------------------------------------------------------------------------------------
+
+
+@outlive.workflow
+async def cart_in_generations(generation: int) -> int:
+    async for ask in outlive.asks("add", int):
+        if ask.body == generation:
+            # Not answered: the next generation is asked again.
+            outlive.continue_as_new(generation + 1)
+        ask.reply([generation, ask.body])
+        if ask.body > 9:
+            break
+    return generation
+
+
+@pytest.mark.every_store
+async def test_open_asks_go_to_the_next_generation(engine: outlive.Engine) -> None:
+    """Those that wait, and the one that was taken; answers of earlier generations are found."""
+    run = await engine.start(cart_in_generations, 1)
+    asks = [asyncio.create_task(in_time(run.ask("add", body, key=f"k{body}"))) for body in (5, 1, 2, 7)]
+    answers = [await each for each in asks]
+
+    assert [body for _, body in answers] == [5, 1, 2, 7]
+    assert answers[1][0] > 1  # The first generation took it and did not answer it.
+    assert await in_time(run.ask("add", 0, key="k1")) == answers[1]
+    last, _ = await in_time(run.ask("add", 10))
+    assert await in_time(run.result()) == last > 1

@@ -1,0 +1,48 @@
+"""A golden story of asks: answered, failed, refused when it is taken, and open at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import outlive
+from outlive.testing import TestEngine
+
+
+def even(number: int) -> None:
+    """Refuse odd numbers."""
+    if number % 2:
+        raise ValueError(f"{number} is odd")
+
+
+@outlive.workflow(name="golden.sums")
+async def sums() -> int:
+    """Adds what it is asked to add."""
+    total = 0
+    await asyncio.sleep(60)
+    async for ask in outlive.asks("add", int, validate=even):
+        if ask.body < 0:
+            ask.fail(ArithmeticError("negative"))
+            continue
+        total += ask.body
+        if total > 9:
+            break
+        ask.reply(total)
+    return total
+
+
+async def tell_sums(url: str) -> str:
+    """Two asks come before it serves them, three later."""
+    async with TestEngine(url) as engine:
+        run = await engine.start(sums, id="golden-sums")
+        await asyncio.gather(
+            *(run.ask("add", number, key=f"early-{number}") for number in (2, 3)), return_exceptions=True
+        )
+        await asyncio.gather(
+            *(run.ask("add", number, key=f"late-{number}") for number in (-2, 8)), return_exceptions=True
+        )
+        await run.result()
+        return await engine.export(run.id)
+
+
+ASK_STORIES: dict[str, Callable[[str], Awaitable[str]]] = {"sums": tell_sums}
