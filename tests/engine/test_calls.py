@@ -6,8 +6,9 @@ meanwhile; a change that makes a path shorter lowers them. Later versions of Pyt
 """
 
 import asyncio
+import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,10 +17,13 @@ import pytest
 
 import outlive
 from outlive import Engine
+from outlive.errors import StoreError
+from tests.engine.inside import store_of
 
 PACKAGE = str(Path(outlive.__file__).parent)
 RUNS = 20
 STEPS = 11
+IDS = itertools.count()
 
 
 @outlive.step
@@ -43,8 +47,8 @@ async def many_counted_steps(number: int) -> int:
 
 
 async def run_all(engine: Engine, workflow: Callable[[int], Any]) -> None:
-    """Start many runs at once, and wait for all of them."""
-    handles = await asyncio.gather(*[engine.start(workflow, number) for number in range(RUNS)])
+    """Start many runs at once, each with an id as most programs give it, and wait for all of them."""
+    handles = await asyncio.gather(*[engine.start(workflow, number, id=f"{next(IDS)}") for number in range(RUNS)])
     await asyncio.gather(*[handle.result() for handle in handles])
 
 
@@ -69,7 +73,7 @@ async def count_calls(engine: Engine, workflow: Callable[[int], Any]) -> float:
     return min(counts)
 
 
-@pytest.mark.parametrize(("store", "run_max", "step_max"), [("memory:", 226, 60), ("sqlite:", 197, 47)])
+@pytest.mark.parametrize(("store", "run_max", "step_max"), [("memory:", 230, 60), ("sqlite:", 202, 47)])
 async def test_a_run_and_a_step_cost_no_more_calls_than_they_did(
     store: str, run_max: float, step_max: float, tmp_path: Path
 ) -> None:
@@ -80,3 +84,36 @@ async def test_a_run_and_a_step_cost_no_more_calls_than_they_did(
         step = (await count_calls(engine, many_counted_steps) - run) / (STEPS - 1)
 
     assert (run <= run_max, step <= step_max) == (True, True), f"{run:.1f} calls for a run, {step:.1f} for a step"
+
+
+async def test_starts_that_come_together_ask_the_store_for_their_ids_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start with an id looks first whether a run has it; on a server, that would be a round trip for each."""
+    async with Engine("memory:") as engine:
+        store, asked = store_of(engine), []
+        find_runs = store.find_runs
+
+        async def note(run_ids: Sequence[str]) -> dict[str, outlive.Run]:
+            asked.append(len(run_ids))
+            return await find_runs(run_ids)
+
+        monkeypatch.setattr(store, "find_runs", note)
+        await asyncio.gather(*[engine.start(one_counted_step, 1, id=f"together-{number}") for number in range(50)])
+
+    assert asked == [50]
+
+
+async def test_a_look_for_ids_that_fails_fails_its_starts_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next start asks again."""
+    async with Engine("memory:") as engine:
+        with monkeypatch.context() as patched:
+            patched.setattr(store_of(engine), "find_runs", fail_to_find)
+            starts = [engine.start(one_counted_step, 1, id=f"failing-{number}") for number in range(2)]
+            outcomes = await asyncio.gather(*starts, return_exceptions=True)
+
+        assert [str(outcome) for outcome in outcomes] == ["out of order", "out of order"]
+        assert await (await engine.start(one_counted_step, 1, id="failing-0")).result() == 2
+
+
+async def fail_to_find(run_ids: Sequence[str]) -> dict[str, outlive.Run]:
+    """A store with a defect."""
+    raise StoreError("out of order")
