@@ -25,6 +25,7 @@ from outlive._journal.event import (
     RunResumed,
     RunSucceeded,
     RunSuspended,
+    RunTagged,
     RunTimedOut,
     SnapshotTaken,
     StepSucceeded,
@@ -118,6 +119,8 @@ def _move(change: Change, write: Write, known: Known, now: int) -> None:
         else:
             kept, event = {}, event_of(move, fold, known.births, now)
         change.rows.append(seal(event, salt=salt_of(fold.root.nonce), seq=known.tail))
+        if isinstance(event, RunTagged):
+            change.retagged.append(event.run)
         if (run := fold.apply(event)) is not None:
             runs[run.number] = run
             known.births = max(known.births, run.number)
@@ -191,13 +194,16 @@ def _renamed(run: Run, number: int, name: str) -> Run:
 def event_of(move: str, fold: Fold, births: int, now: int) -> AnyEvent:
     """The event that a move of a script is for this tree."""
     open_children = [run.number for run in fold.runs.values() if run.number and not run.status.is_terminal]
+    seconds, newest = now // 1_000_000, max(fold.runs)
+    tags = ({"size": "x"}, {"colour": "red"}, {})[seconds % 3]
+    published = RunPublished(at=now, run=newest, payload=value({"at": now}))
     events: dict[str, AnyEvent] = {
         "suspend": RunSuspended(at=now, waits=(Wait(WaitKind.SIGNAL, "go"),)),
         "sleep": RunSuspended(at=now, waits=(), wake_at=now + SLEEP_MICROSECONDS),
         "park": RunParked(at=now, reason="tired"),
         "resume": RunResumed(at=now),
         "release": RunReleased(at=now),
-        "publish": RunPublished(at=now, run=max(fold.runs), payload=value({"at": now})),
+        "publish": RunTagged(at=now, run=newest, call="@tags", tags=tags) if seconds % 2 else published,
         "succeed": RunSucceeded(at=now, result=value([now])),
         "fail": RunFailed(at=now, failure=Failure("app.Broken", "no", ["no"], {"code": 7})),
         "cancel": RunCancelled(at=now, reason="enough"),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from outlive._define.approval import wait_for_approval
 from outlive._define.asks import Ask, asks, asks_answered
-from outlive._define.decide import continue_as_new, patched, publish
+from outlive._define.decide import continue_as_new, patched, publish, set_tags
 from outlive._define.in_run import current_run, current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.logger import get_logger
 from outlive._define.map import Tolerance, map
@@ -146,6 +146,7 @@ __all__ = [
     "resource",
     "run_step",
     "saga",
+    "set_tags",
     "signal",
     "sleep_until",
     "start",

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive._journal.event import RunTagged
 from outlive._model.instant import instant_of
 from outlive.client.finding import Count, Order, Page
-from outlive.testing import TestEngine
-from tests.engine.support import waits
+from outlive.client.fsck import check_store
+from outlive.testing import TestEngine, crash_everywhere
+from tests.engine.inside import store_of
+from tests.engine.support import until, waits
 
 
 class CardDeclined(Exception):
@@ -136,3 +139,87 @@ def test_sync_code_gets_pages_and_counts() -> None:
         page = engine.list(limit=1)
         assert [run.id for run in engine.list(limit=1, after=page.next)] == ["run-0"]
         assert engine.count(status="succeeded") == 2
+
+
+# -- Tags that change --------------------------------------------------------------------------------------------------
+
+
+@outlive.workflow
+async def tagging_child() -> dict[str, str]:
+    outlive.set_tags(of="child")
+    return outlive.current_run().tags
+
+
+@outlive.workflow
+async def tagging(rounds: int) -> list[dict[str, str]]:
+    outlive.set_tags(stage=f"first-{rounds}", team=None)
+    seen = [outlive.current_run().tags, await tagging_child()]
+    outlive.set_tags(stage=f"first-{rounds}")
+    await outlive.wait_for_signal("go")
+    outlive.set_tags(stage="second")
+    if rounds:
+        outlive.continue_as_new(rounds - 1)
+    return [*seen, outlive.current_run().tags]
+
+
+@pytest.mark.every_store
+async def test_a_workflow_sets_its_tags(engine: Any) -> None:
+    """The row has them, children keep theirs, and the next generation begins with them; fsck agrees."""
+    run = await engine.start(tagging, 1, id="run-1", tags={"team": "a", "tenant": "b"})
+    await waits(run)
+    assert await ids(engine, tags={"stage": "first-1", "tenant": "b"}) == ["run-1"]
+    assert await ids(engine, tags={"team": "a"}) == []
+    assert await ids(engine, tags={"of": "child"}) == ["run-1~1"]
+    await run.signal("go")
+
+    async def has_gone_on() -> bool:
+        return await ids(engine, tags={"stage": "first-0"}) == ["run-1"]
+
+    await until(has_gone_on)
+    assert await ids(engine, tags={"stage": "second", "tenant": "b"}) == ["run-1~gen1"]
+    await run.signal("go")
+    first = {"tenant": "b", "stage": "first-0"}
+    assert await run.result() == [first, {"of": "child"}, {"tenant": "b", "stage": "second"}]
+    assert await ids(engine, tags={"stage": "second"}, order="created_at") == ["run-1~gen1", "run-1"]
+    tagged = [event for event in await run.history() if isinstance(event, RunTagged)]
+    assert [event.run for event in tagged] == [0, 1, 0], "what is set already is no fact"
+    assert [] == await check_store(store_of(engine))
+
+
+async def test_tags_survive_every_crash() -> None:
+    """Killed at each commit, the run has the tags that its code gave it."""
+    report = await crash_everywhere(tagging_child)
+    assert report.result == {"of": "child"}
+
+
+@outlive.workflow
+async def tagging_badly(name: str, value: Any) -> None:
+    outlive.set_tags(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("", "a"), ("a", 5), ("a\0", "b"), ("a", ["b"]), ("x" * 201, None)])
+async def test_what_is_no_tag_is_refused(name: str, value: Any) -> None:
+    """As for the tags of a start."""
+    async with TestEngine() as engine:
+        run = await engine.start(tagging_badly, name, value)
+        with pytest.raises(outlive.RunFailed, match="tags"):
+            await run.result()
+
+
+@outlive.workflow
+async def tagging_much() -> None:
+    outlive.set_tags(**{f"tag-{number}": "x" for number in range(60)})
+    outlive.set_tags(**{f"other-{number}": "x" for number in range(60)})
+
+
+async def test_too_many_tags_are_refused() -> None:
+    """Counting those that the run has."""
+    async with TestEngine() as engine:
+        with pytest.raises(outlive.RunFailed, match="at most 100 tags, and this would make 120"):
+            await (await engine.start(tagging_much)).result()
+
+
+async def test_tags_are_set_in_a_workflow_only() -> None:
+    """Elsewhere there is no run that could have them."""
+    with pytest.raises(outlive.OutliveError, match="set_tags"):
+        outlive.set_tags(a="b")

@@ -41,6 +41,13 @@ def test_change_of_a_tree_that_was_lost_and_found_stays_apart() -> None:
     assert [3, 2] == [len(each.rows) for each in whole]
 
 
+def test_merged_change_has_the_tags_of_each() -> None:
+    """Of the runs that were given other tags in any of them."""
+    (whole,), _ = merged([replace(change(1, 0), retagged=[0]), replace(change(1, 1), retagged=[2])])
+
+    assert [0, 2] == whole.retagged
+
+
 def test_merged_change_forgets_what_its_last_snapshot_stands_for() -> None:
     """That is more than what those before it stand for; and it is guarded if they are."""
     first, last = replace(change(1, 0), forgets=Forgotten(1, 2)), replace(change(1, 1), forgets=Forgotten(2, 4))
@@ -56,6 +63,7 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "after",
         "rows",
         "runs",
+        "retagged",
         "renames",
         "consumed",
         "blobs",

@@ -33,6 +33,7 @@ from outlive._journal.event import (
     RunRetried,
     RunSucceeded,
     RunSuspended,
+    RunTagged,
     RunTimedOut,
     SignalReceived,
     SnapshotTaken,
@@ -159,6 +160,7 @@ SAMPLES: dict[str, AnyEvent] = {
         DetachedCancelled(at=AT, run=1, call="@cancel/audit-1", run_id="audit-1"),
         RunPublished(at=AT, run=2, payload=json_payload(b'{"stage":"packing"}'), call="@publish#2", digest=77),
         PatchTaken(at=AT, run=1, call="@patch/two-letters"),
+        RunTagged(at=AT, run=1, call="@tags#2", tags={"stage": "packing"}),
         RunContinued(at=AT, workflow="order", version=3),
         SnapshotTaken(
             at=AT,

@@ -36,6 +36,7 @@ from outlive._journal.event import (
     RunRetried,
     RunSucceeded,
     RunSuspended,
+    RunTagged,
     RunTimedOut,
     SignalReceived,
     SnapshotTaken,
@@ -189,6 +190,7 @@ TABLE: dict[tuple[str, str], Change] = {
         RunContinued(at=30, workflow="order", version=3), (RunStatus.CONTINUED, "", None, (), 0, "")
     ),
     ("running", "published"): Change(RunPublished(at=30, payload=ONE), (RUNNING, "w", 10, (), 0, "")),
+    ("running", "tagged"): Change(RunTagged(at=30, call="@tags", tags={"a": "b"}), (RUNNING, "w", 10, (), 0, "")),
     ("running", "put into a snapshot"): Change(snapshot(created(worker="w")), (RUNNING, "w", 10, (), 0, "")),
     ("taken over", "put into a snapshot"): Change(
         snapshot(created(worker="w"), worker="v", epoch=2, wake_at=20, attempts=1), (RUNNING, "v", 20, (), 1, "")

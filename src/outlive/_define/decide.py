@@ -1,4 +1,4 @@
-"""Names by which a run decides something by itself: what it shows, which way it takes, how it goes on."""
+"""Names by which a run decides something by itself: what it shows, its tags, which way it takes, how it goes on."""
 
 from __future__ import annotations
 
@@ -31,6 +31,23 @@ def publish(**fields: Any) -> None:
     if step is None:
         raise NotInRunError("publish", "a workflow or a step")
     step.publish(fields)
+
+
+def set_tags(**tags: str | None) -> None:
+    """Give this run tags by which it can be found: `set_tags(stage="packing")`; None removes one.
+
+    The others stay as they are. The row of the run, and `engine.list(tags=...)`, have them in the transaction of the
+    event that led here; every change is a fact in the journal. Children keep their own tags, and the next generation of
+    the run begins with these.
+
+    Raises:
+        NotInRunError: no workflow runs here.
+        InvalidArgumentError: a name or a value is no tag, or there are too many.
+    """
+    execution = this_execution("set_tags")
+    checked = given.tags("outlive.set_tags", {name: value for name, value in tags.items() if value is not None})
+    removed = given.tags("outlive.set_tags", {name: "" for name, value in tags.items() if value is None})
+    deciding.set_tags(execution, {**dict.fromkeys(removed), **checked})
 
 
 def patched(name: str) -> bool:
@@ -71,4 +88,4 @@ def continue_as_new(*args: Any, workflow: Workflow[..., Any] | Bound[Any] | None
     deciding.continue_as_new(execution, wanted.workflow.spec, wanted.args, {**wanted.kwargs, **kwargs})
 
 
-__all__ = ["continue_as_new", "patched", "publish"]
+__all__ = ["continue_as_new", "patched", "publish", "set_tags"]

@@ -306,6 +306,14 @@ class RunPublished(Event, frozen=True, tag=True):
     digest: int = 0
 
 
+class RunTagged(Event, frozen=True, tag=True):
+    """The run has other tags from now on."""
+
+    call: str
+    tags: dict[str, str]
+    """All that it has now."""
+
+
 class PatchTaken(Event, frozen=True, tag=True):
     """The run reached a change of its code while it was new: it takes the new way, now and in every replay."""
 
@@ -407,6 +415,7 @@ AnyEvent = (
     | ApprovalClosed
     | MessageSetAside
     | RunPublished
+    | RunTagged
     | PatchTaken
     | StateLeft
     | SnapshotTaken

@@ -135,6 +135,9 @@ class Fold(msgspec.Struct, eq=False):
     def _publish(self, event: journal.RunPublished) -> Run:
         return self._set(event.run, event, published=event.payload)
 
+    def _tag(self, event: journal.RunTagged) -> Run:
+        return self._set(event.run, event, tags=event.tags)
+
     def _let_go(self, event: AnyEvent, status: RunStatus, **changes: object) -> Run:
         changes.setdefault("waits", ())
         return self._set(0, event, status=status, owner="", **changes)
@@ -171,6 +174,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
     journal.RunRetried: Fold._retry,
     **dict.fromkeys(STATUS, Fold._end),
     journal.RunPublished: Fold._publish,
+    journal.RunTagged: Fold._tag,
     journal.SnapshotTaken: Fold._restore,
     journal.StepSucceeded: Fold._progress,
     journal.StepFailed: Fold._progress,

@@ -23,6 +23,7 @@ from outlive._journal.event import (
     MessageSetAside,
     PatchTaken,
     RunPublished,
+    RunTagged,
     StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
@@ -39,6 +40,7 @@ Recorded = (
     | MessageSetAside
     | PatchTaken
     | RunPublished
+    | RunTagged
     | StateLeft
 )
 """Facts that a run decides by itself: nothing but the next rows of its journal."""

@@ -1,4 +1,4 @@
-"""What a run decides by itself: what it shows to people, which way it takes past a change, that it continues as new.
+"""What a run decides by itself: what it shows to people, its tags, its way past a change, that it continues as new.
 
 No event answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
 
@@ -12,17 +12,19 @@ not, the mark goes into the journal, and the run takes the new way for good.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 from zlib import crc32
 
-from outlive._journal.event import PatchTaken, RunPublished
+from outlive._journal.event import PatchTaken, RunPublished, RunTagged
 from outlive._journal.value import TAGGED
+from outlive._model import given
 from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.command import Successor, WorkflowSpec
 from outlive._replay.ending import ContinueAsNew
 from outlive._replay.execution import Execution
 from outlive._replay.frame import PATCH, SCOPE
-from outlive.errors import ConfigurationError
+from outlive.errors import ConfigurationError, InvalidArgumentError
 
 
 def publish(execution: Execution, fields: dict[str, Any]) -> None:
@@ -36,6 +38,21 @@ def publish(execution: Execution, fields: dict[str, Any]) -> None:
     frame.published = merged
     fact = RunPublished(at=0, run=frame.number, payload=NO_PAYLOAD, call=scope.call("@publish"), digest=crc32(merged))
     execution.record(fact, merged)
+
+
+def set_tags(execution: Execution, changes: Mapping[str, str | None]) -> None:
+    """Give the run these tags beside those that it has; None removes one."""
+    execution.refuse_if_dropped()
+    scope = SCOPE.get()
+    frame = scope.frame
+    merged = {name: value for name, value in {**frame.tags, **changes}.items() if value is not None}
+    if merged == frame.tags:
+        return
+    if len(merged) > given.TAGS_MAX:
+        wanted = f"a run has at most {given.TAGS_MAX} tags, and this would make {len(merged)}; use None to remove one"
+        raise InvalidArgumentError("outlive.set_tags", "tags", dict(changes), wanted)
+    frame.tags = merged
+    execution.record(RunTagged(at=0, run=frame.number, call=scope.call("@tags"), tags=merged))
 
 
 def merge_published(before: bytes, fields: dict[str, Any]) -> bytes:

@@ -277,6 +277,8 @@ def _keep_recorded(execution: Execution, event: Recorded, call: RecordCall) -> N
     """The code would record something else now: what happened stays as the journal has it."""
     frame = execution.frames[event.run]
     match event:
+        case journal.RunTagged():
+            frame.tags = event.tags
         case journal.RunPublished():
             frame.published = bytes(execution.unpack(event.payload))
         case journal.ApprovalRequested() if (asking := frame.approvals.get(event.call)) is not None:
@@ -317,6 +319,17 @@ def _on_published(execution: Execution, event: journal.RunPublished) -> None:
             # The code has nothing new to publish here now. That changes nothing in what it does.
             execution.differ(event, event.run, event.call)
         frame.published = bytes(execution.unpack(event.payload))
+
+
+def _on_tagged(execution: Execution, event: journal.RunTagged) -> None:
+    """The run has given itself other tags."""
+    frame = execution.frames.get(event.run)
+    if frame is None or (event.run, event.call) in execution.calls:
+        _on_recorded(execution, event)
+    else:
+        # The code sets no other tags here now. They are for people, and decide nothing.
+        execution.differ(event, event.run, event.call)
+        frame.tags = event.tags
 
 
 def _on_patched(execution: Execution, event: journal.PatchTaken) -> None:
@@ -487,6 +500,7 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     journal.ApprovalClosed: _on_recorded,
     journal.MessageSetAside: _on_set_aside,
     journal.RunPublished: _on_published,
+    journal.RunTagged: _on_tagged,
     journal.PatchTaken: _on_patched,
     journal.StateLeft: _on_recorded,
     journal.SnapshotTaken: _on_snapshot,

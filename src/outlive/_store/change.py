@@ -178,7 +178,9 @@ class Change(msgspec.Struct, kw_only=True):
     rows: list[Row]
     """At least one: every change proves by the next seq that it may be written."""
     runs: list[Run] = []
-    """Run rows that changed, whole."""
+    """Run rows that changed, whole. Their tags count for new rows, and for those in `retagged`."""
+    retagged: list[int] = []
+    """Numbers of runs in `runs` that have other tags than before: they are found by these now, and by no others."""
     renames: list[Run] = []
     """Rows of ended trees that take another id, before `runs` are written: they make room for a new run of the same id.
     A row whose tree has not ended stays as it is. If a new id is taken by another run, the change conflicts."""

@@ -351,4 +351,5 @@ def _joined(group: list[Change]) -> Change:
         messages=[message for change in group for message in change.messages],
         forgets=next((change.forgets for change in reversed(group) if change.forgets is not None), None),
         is_guarded=group[0].is_guarded,
+        retagged=[number for change in group for number in change.retagged],
     )

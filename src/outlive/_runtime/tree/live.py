@@ -27,6 +27,7 @@ from outlive._journal.event import (
     RunParked,
     RunReleased,
     RunSuspended,
+    RunTagged,
     SnapshotTaken,
     StepFailed,
     StepIntended,
@@ -296,6 +297,8 @@ class LiveTree:
             if type(event) is StepFailed:
                 self.moving -= 1
             self.record(event)
+            if type(event) is RunTagged:
+                self.open_draft().change.retagged.append(event.run)
             if isinstance(asked, TakeSnapshot) and isinstance(event, SnapshotTaken):
                 # Not before the snapshot is recorded: a draft that forgets without it would leave nothing of the run.
                 self.open_draft().forget(event.events, asked.next_number)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from outlive._journal.event import (
     AnyEvent,
     AskAnswered,
@@ -90,6 +92,7 @@ def snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken | RunPark
     """The event that replaces everything recorded so far; to be recorded next."""
     root, created = live.fold.root, live.execution.created
     assert created is not None
+    created = msgspec.structs.replace(created, tags=root.tags)  # It may have given itself others.
     # A replay from here has no other clock, and the time of the run may be ahead of this worker's.
     at = max(live.clock.now(), live.execution.loop.now_at)
     try:

@@ -17,7 +17,7 @@ from outlive._store.postgres.rows import birth_of, state_of, to_text
 from outlive._store.postgres.streams import to_lines
 from outlive._store.tables.columns import RUN_COLUMNS, STATE_COLUMNS
 from outlive._store.tables.journal_rows import Conflict, JournalRows, plain_rows
-from outlive._store.tables.rows import answer_to_json, to_json, to_json_or_null
+from outlive._store.tables.rows import answer_to_json, tags_to_json, to_json, to_json_or_null
 
 NO_LIMIT = 2**62
 
@@ -83,6 +83,10 @@ class Batch:
                 else:
                     self._create(change, run, journal)
             if run.tags and (run.number or not change.journal):
+                self._note("tagged", {"journal": journal, "number": run.number})
+            if change.retagged and run.number in change.retagged:
+                tags = tags_to_json(run.tags, to_text)
+                self._note("retagged", {"journal": journal, "number": run.number, "tags": tags})
                 self._note("tagged", {"journal": journal, "number": run.number})
         self._rows.add(change, journal, is_last=is_last)
         self._blobs += [(journal, None, blob.id, blob.data) for blob in change.blobs]

@@ -42,6 +42,7 @@ class Batch:
         self._roots: dict[int, Run] = {}
         self._children: dict[tuple[int, int], Run] = {}
         self._tagged: list[str] = []
+        self._retagged: list[tuple[int, int, str | None]] = []
         self._consumed: list[tuple[int, int]] = []
         self._answers: list[Value] = []
         self._items: list[Value] = []
@@ -86,6 +87,9 @@ class Batch:
                 if change.journal:
                     self._roots[journal] = run
             if run.tags and (run.number or not change.journal):
+                self._tagged.append(run.id)
+            if change.retagged and run.number in change.retagged:
+                self._retagged.append((journal, run.number, to_json_or_null(run.tags)))
                 self._tagged.append(run.id)
         self._rows.add(change, journal, is_last=is_last)
         if change.consumed:
@@ -177,7 +181,13 @@ class Batch:
     def _put_tree_rows(self) -> None:
         self._put_roots()
         self._put_children()
+        self._retag()
         self._put_tags()
+
+    def _retag(self) -> None:
+        for journal, number, tags in self._retagged:
+            self._session.execute("forget_tags_of_run", journal, number)
+            self._session.execute("retag_run", journal, number, tags)
 
     def _put_tags(self) -> None:
         if self._tagged:

@@ -20,6 +20,7 @@ from outlive._journal.event import (
     RunReleased,
     RunSucceeded,
     RunSuspended,
+    RunTagged,
     SnapshotTaken,
     StepSucceeded,
 )
@@ -88,7 +89,10 @@ class Writer:
                 runs[run.number] = run
         salt = salt_of(self.nonce)
         rows = [seal(event, salt=salt, seq=seq) for seq, event in enumerate(events, self.seq + 1)]
-        return Change(journal=self.journal, after=self.seq, rows=rows, runs=list(runs.values()), **parts)
+        retagged = [event.run for event in events if isinstance(event, RunTagged)]
+        return Change(
+            journal=self.journal, after=self.seq, rows=rows, runs=list(runs.values()), retagged=retagged, **parts
+        )
 
     async def try_write(self, *events: AnyEvent, **parts: Unpack[Parts]) -> Outcome:
         """Append, and say what became of it."""

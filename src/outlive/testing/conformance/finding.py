@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from outlive._journal.event import RunFailed, RunSuspended
+from outlive._journal.event import RunFailed, RunSuspended, RunTagged
 from outlive._model import Failure, RunFilter, RunStatus, Wait, WaitKind
 from outlive._store.contract import Store
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import NONCE, Writer, begin, claim, created, hire, new_tree
+from outlive.testing.conformance.builders import NONCE, Writer, begin, claim, created, get_run, hire, new_tree
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.queries import list_ids
 
@@ -138,6 +138,40 @@ class FindingConformance(Facet):
         assert await count(store, **wanted) == 2
         assert await count(store, **wanted, workflow="flow-1", id_prefix="b", roots_only=True) == 1
 
+    # -- Other tags ------------------------------------------------------------------------------------------
+
+    async def test_a_run_with_other_tags_is_found_by_these_alone(self, store: Store) -> None:
+        """A root, a child, and a run that had none; the other rows keep theirs."""
+        tree = await begin(store, "tree", tags={"stage": "new", "team": "a"})
+        await tree.spawn(1)
+        await begin(store, "other", tags={"stage": "new"})
+
+        await tree.write(tagged(store, {"stage": "packing", "team": "a"}), tagged(store, {"stage": "it's"}, run=1))
+        await tree.suspend()
+
+        assert await list_ids(store, tags={"stage": "new"}) == ["other"]
+        assert await list_ids(store, tags={"stage": "packing", "team": "a"}) == ["tree"]
+        assert await list_ids(store, tags={"stage": "it's"}) == ["tree~1"]
+        assert (await get_run(store, "tree")).tags == {"stage": "packing", "team": "a"}
+
+        await tree.write(tagged(store, {"stage": "sent"}), tagged(store, {}))
+        assert await list_ids(store, tags={"stage": "sent"}) == await list_ids(store, tags={"team": "a"}) == []
+        assert (await get_run(store, "tree")).tags == {}
+
+    async def test_a_run_that_is_born_with_other_tags_is_found_by_them(self, store: Store) -> None:
+        """Created and tagged in one change, as a worker does."""
+        tree = Writer(store, "tree")
+        await tree.write(
+            created(store, nonce=NONCE, tags={"a": "1"}),
+            tagged(store, {"a": "2"}),
+            created(store, run=1, call="child", tags={"b": "1"}),
+            tagged(store, {"b": "2"}, run=1),
+        )
+
+        assert await list_ids(store, tags={"a": "1"}) == await list_ids(store, tags={"b": "1"}) == []
+        assert await list_ids(store, tags={"a": "2"}) == ["tree"]
+        assert await list_ids(store, tags={"b": "2"}) == ["tree~1"]
+
     # -- Order, pages, counts --------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("by", ["", "tags", "parent_id", "root_id", "id_prefix", "error", "waiting_for"])
@@ -230,6 +264,11 @@ async def suspend(store: Store, run_id: str, *waits: Wait, wake_at: int | None =
     tree = Writer(store, run_id)
     await tree.write(created(store, nonce=NONCE), RunSuspended(at=store.now(), waits=waits, wake_at=wake_at))
     return tree
+
+
+def tagged(store: Store, tags: dict[str, str], *, run: int = 0) -> RunTagged:
+    """A run gives itself other tags."""
+    return RunTagged(at=store.now(), run=run, call="@tags", tags=tags)
 
 
 def failed(store: Store, failure: Failure) -> RunFailed:

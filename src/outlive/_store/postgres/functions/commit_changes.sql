@@ -26,8 +26,8 @@ CREATE FUNCTION {commit_changes}(
     p_blob_message integer[],
     p_blob_id text[],
     p_blob_data bytea[],
-    -- What is rare: {must, guarded, tagged, consumed, answers, items, streams, renames, successors, messages, messages_max,
-    -- forgets, rings, rings_channel}.
+    -- What is rare: {must, guarded, tagged, retagged, consumed, answers, items, streams, renames, successors, messages,
+    -- messages_max, forgets, rings, rings_channel}.
     p_rest jsonb,
     OUT lost bigint[],
     OUT deliveries text[]
@@ -224,6 +224,26 @@ BEGIN
     END IF;
 
     IF v_has_rest THEN
+        IF p_rest ? 'retagged' THEN
+            -- Runs that have other tags than before: they are no longer found by those.
+            DELETE FROM {schema}.tags AS tag
+            USING
+                jsonb_to_recordset(p_rest -> 'retagged') AS new (journal bigint, number integer),
+                {schema}.runs AS run,
+                json_each_text(run.tags::json) AS named
+            WHERE
+                ((run.key = new.journal AND run.number = 0 AND new.number = 0)
+                OR (run.journal = new.journal AND run.number = new.number AND run.number > 0))
+                AND run.tags IS NOT NULL
+                AND md5(tag.name) = md5(named.key) AND md5(tag.value) = md5(named.value)
+                AND tag.created_at = run.created_at AND tag.run_key = run.key;
+            UPDATE {schema}.runs AS run
+            SET tags = new.tags
+            FROM jsonb_to_recordset(p_rest -> 'retagged') AS new (journal bigint, number integer, tags text)
+            WHERE
+                (run.key = new.journal AND run.number = 0 AND new.number = 0)
+                OR (run.journal = new.journal AND run.number = new.number AND run.number > 0);
+        END IF;
         IF p_rest ? 'tagged' THEN
             -- Make runs findable by their tags. Not by id: it may have been another one a moment ago.
             INSERT INTO {schema}.tags (name, value, created_at, run_key)
