@@ -7,6 +7,7 @@ from msgspec.structs import fields, replace
 from outlive._model.payload import Blob
 from outlive._runtime.commit.committer import merged
 from outlive._store.contract import Change, Forgotten
+from outlive._store.streams import StreamLines
 
 
 def change(journal: int, after: int, *, rows: int = 1) -> Change:
@@ -41,6 +42,16 @@ def test_change_of_a_tree_that_was_lost_and_found_stays_apart() -> None:
     assert [3, 2] == [len(each.rows) for each in whole]
 
 
+def test_merged_change_has_what_each_emitted_and_rings_for_it() -> None:
+    """A reader of a stream misses nothing because two changes went together."""
+    lines = [StreamLines(run=0, name=name, lines=()) for name in ("a", "b")]
+    (whole,), _ = merged([
+        replace(change(1, 0), streams=lines[:1]), replace(change(1, 1), streams=lines[1:], rings="run-1"), change(1, 2),
+    ])  # fmt: skip
+
+    assert (lines, "run-1") == (whole.streams, whole.rings)
+
+
 def test_merged_change_has_the_tags_of_each() -> None:
     """Of the runs that were given other tags in any of them."""
     (whole,), _ = merged([replace(change(1, 0), retagged=[0]), replace(change(1, 1), retagged=[2])])
@@ -67,7 +78,10 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "renames",
         "consumed",
         "blobs",
+        "answers",
         "items",
+        "streams",
+        "rings",
         "starts",
         "messages",
         "forgets",

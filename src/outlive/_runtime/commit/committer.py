@@ -347,6 +347,8 @@ def _joined(group: list[Change]) -> Change:
         blobs=[blob for change in group for blob in change.blobs],
         answers=[answer for change in group for answer in change.answers],
         items=[item for change in group for item in change.items],
+        streams=[lines for change in group for lines in change.streams],
+        rings=next((change.rings for change in group if change.rings), ""),
         starts=[start for change in group for start in change.starts],
         messages=[message for change in group for message in change.messages],
         forgets=next((change.forgets for change in reversed(group) if change.forgets is not None), None),
