@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from outlive.cli import main
 from outlive.cli.app import load
 from outlive.cli.edge import Mistake
+from tests.engine.inside import worker_settings_of
 
 WORKFLOW = "import outlive\n\n@outlive.workflow\nasync def {name}() -> None: ...\n"
 
@@ -149,7 +150,7 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
     seen: list[Any] = []
 
     async def work(engine: Any, stop: Any) -> None:
-        seen.append((engine._worker_name, engine._grace_seconds, engine._lease_seconds, engine._exits_when_stalled))
+        seen.append(worker_settings_of(engine))
 
     monkeypatch.setattr(importlib.import_module("outlive.cli.worker"), "work", work)
     app = write("named_app.py", "import outlive\nmine = outlive.Engine('sqlite:x.db', name='one', grace_seconds=1)")

@@ -56,10 +56,10 @@ def misuse(url: str) -> None:
     """Fork beside a running engine; in the child use every verb, its handles and `sync`, close it, and end."""
     engine = new_engine(url)
     with engine.sync as sync:
-        run = sync.start(pause, "kept", id="run-1")
+        run, handle = sync.start(pause, "kept", id="run-1"), engine.get("run-1")
         child = os.fork()
         if not child:
-            _use(engine, run)
+            _use(engine, run, handle)
             return  # The way out that frees everything, through the end of the block.
         code = wait_for(child)
         run.signal("go")
@@ -67,8 +67,7 @@ def misuse(url: str) -> None:
         say("parent", sync.start(task, "later").result(timeout=PATIENCE_SECONDS))
 
 
-def _use(engine: outlive.Engine, run: Any) -> None:
-    inner = run._inner
+def _use(engine: outlive.Engine, run: Any, handle: outlive.RunHandle[Any]) -> None:
     calls: list[Callable[[], Coroutine[Any, Any, object]]] = [
         lambda: engine.start(task, "child"),
         lambda: engine.signal("run-1", "go"),
@@ -76,12 +75,12 @@ def _use(engine: outlive.Engine, run: Any) -> None:
         lambda: engine.resume("run-1"),
         lambda: engine.history("run-1"),
         engine.list,
-        inner.result,
-        inner.why,
-        lambda: inner.signal("go"),
-        lambda: inner.signal("typed", 1),
-        lambda: inner.approve("refund", by="ann"),
-        inner.approvals,
+        handle.result,
+        handle.why,
+        lambda: handle.signal("go"),
+        lambda: handle.signal("typed", 1),
+        lambda: handle.approve("refund", by="ann"),
+        handle.approvals,
     ]
     for call in calls:
         try:

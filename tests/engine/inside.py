@@ -23,6 +23,7 @@ from outlive._runtime.session.rescuer import Rescuer
 from outlive._runtime.session.sessions import WorkerSessions
 from outlive._runtime.session.worker import Worker
 from outlive._runtime.steps.executor import Executor
+from outlive._runtime.tree.live import LiveTree
 from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
@@ -60,6 +61,16 @@ def wrap_inner(engine: TestEngine, wrap: Callable[[Store], T]) -> T:
     return wrapped
 
 
+def clock_of(engine: outlive.Engine) -> Any:
+    """Its clock."""
+    return engine._clock
+
+
+def worker_settings_of(engine: outlive.Engine) -> tuple[str, float, float, bool]:
+    """The name of its worker, its grace, its lease, and whether its process ends when the event loop is blocked."""
+    return engine._worker_name, engine._grace_seconds, engine._lease_seconds, engine._exits_when_stalled
+
+
 def sessions_of(engine: outlive.Engine) -> WorkerSessions:
     """The sessions of its worker."""
     assert engine._sessions is not None
@@ -73,6 +84,19 @@ def worker_of(engine: outlive.Engine) -> Worker:
     return worker
 
 
+def trees_of(engine: outlive.Engine) -> list[LiveTree]:
+    """The trees in its memory, in motion or suspended."""
+    trees = worker_of(engine).trees
+    return [*trees.active(), *trees._cached.values()]
+
+
+def renewal_of(engine: outlive.Engine) -> asyncio.Task[None]:
+    """What begins its next session, after it has lost one."""
+    renewal = sessions_of(engine)._renewal
+    assert renewal is not None
+    return renewal
+
+
 def session_id_of(engine: outlive.Engine) -> str:
     """The id of its present session; empty while it has none."""
     sessions = engine._sessions
@@ -84,6 +108,17 @@ def claimer_of(engine: outlive.Engine) -> Claimer:
     claimer = sessions_of(engine)._claimer
     assert claimer is not None
     return claimer
+
+
+def has_reconciled(engine: outlive.Engine) -> bool:
+    """Whether its claimer has compared the trees in memory with the store since it was last asked to."""
+    requests = claimer_of(engine)._requests
+    return not requests.may_hold_strays and not requests.may_lack_trees
+
+
+def has_stopped(claimer: Claimer) -> bool:
+    """Whether it claims nothing more."""
+    return claimer._task is None
 
 
 def rescuer_of(engine: outlive.Engine) -> Rescuer:

@@ -160,7 +160,8 @@ async def marked(n: int) -> int:
     return n + 10_000
 
 
-marked.spec = marked.name = marked.options = marked._options = "mine"  # type: ignore[attr-defined]
+OURS = ["name", "options", *(name for name in vars(definitions_bound) if not name.startswith("__"))]
+vars(marked).update(dict.fromkeys(OURS, "mine"))
 definitions_marked = outlive.step(marked)
 
 

@@ -420,7 +420,7 @@ async def test_a_span_may_be_a_timedelta(memory: Any) -> None:
 
     with pytest.raises(outlive.errors.RunTimedOut):
         await in_time(run.result(timeout=timedelta(hours=2)))
-    assert 60 == door_step.options(timeout=timedelta(minutes=1))._options.timeout_seconds
+    assert 60 == door_step.options(timeout=timedelta(minutes=1)).call_options.timeout_seconds
 
 
 async def test_an_id_is_no_handle(memory: Any) -> None:

@@ -17,7 +17,7 @@ from outlive import RunStatus
 from outlive._journal.event import RunClaimed, RunReleased
 from outlive.errors import ConfigurationError, EngineClosedError, NotADatabaseError
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.inside import fence, store_of
+from tests.engine.inside import clock_of, fence, store_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, until_calls, waits
 
 
@@ -260,7 +260,7 @@ async def test_an_engine_that_nobody_holds_is_forgotten() -> None:
     engine = outlive.Engine("memory:")
     async with engine:
         assert "a" == await in_time((await engine.start(lively_mix, "a")).result())
-    traces: list[weakref.ref[Any]] = [weakref.ref(engine), weakref.ref(engine._clock), weakref.ref(store_of(engine))]
+    traces: list[weakref.ref[Any]] = [weakref.ref(engine), weakref.ref(clock_of(engine)), weakref.ref(store_of(engine))]
     del engine
 
     async def are_gone() -> bool:

@@ -20,7 +20,7 @@ from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import new_tree
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
-from tests.engine.inside import keeper_of, store_of, worker_of
+from tests.engine.inside import executor_of, keeper_of, store_of, worker_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
 
@@ -129,7 +129,7 @@ async def test_session_that_was_lost_leaves_nobody_behind_who_waits_for_its_leas
     async with place.engine(limits=Limits(steps_running_max=1)) as engine:
         runs = [await engine.start(holding, "a", id=f"run-{number}") for number in range(2)]
         await stage.gate("a").reached()
-        old = weakref.ref(worker_of(engine)._executor)
+        old = weakref.ref(executor_of(engine))
         keeper_of(engine).end_session("a test says so")
         await stage.gate("a").reached()
 

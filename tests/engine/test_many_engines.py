@@ -97,9 +97,9 @@ async def test_a_step_of_one_engine_may_use_another(tmp_path: Path) -> None:
 
 async def test_each_engine_runs_what_its_registry_has(tmp_path: Path) -> None:
     """Engines on one file with different code share nothing but the file: each takes what it has."""
-    place = Place(tmp_path / "a.db")
+    place, only_twice = Place(tmp_path / "a.db"), registry_of(twice)
     async with (
-        place.engine(registry=registry_of(twice)) as first,
+        place.engine(registry=only_twice) as first,
         place.engine(registry=registry_of(staying)) as second,
     ):
         theirs = await second.start(twice, "a", id="run-1")
@@ -115,7 +115,7 @@ async def test_each_engine_runs_what_its_registry_has(tmp_path: Path) -> None:
 
         await until(have_counted)
         with pytest.raises(WorkflowNotFoundError):
-            first._registry.workflow("staying", 1)
+            only_twice.workflow("staying", 1)
 
 
 async def test_two_engines_on_one_file_share_work_without_a_storm(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from tests.engine.inside import claimer_of, crash, sessions_of, worker_of
+from tests.engine.inside import claimer_of, crash, sessions_of, trees_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits
 
 
@@ -110,8 +110,7 @@ async def test_run_forgets_large_values_that_it_has_seen(place: Place) -> None:
     """Not so a large signal that it has not looked at; and none knows those of others that were claimed with it."""
 
     def held(engine: outlive.Engine) -> list[int]:
-        trees = worker_of(engine).trees
-        return sorted(len(live.payloads.blobs) for live in [*trees.active(), *trees._cached.values()])
+        return sorted(len(live.payloads.blobs) for live in trees_of(engine))
 
     limits = outlive.Limits(payload_inline_bytes_max=1_000)
     ids = ["run-a", "run-b"]

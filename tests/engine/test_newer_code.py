@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._journal.event import RunClaimed, RunReleased
 from outlive._replay.command import WorkflowSpec
-from tests.engine.inside import claimer_of, crash
+from tests.engine.faults import FaultyStore, faulty
+from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, reaches, stage, until, waits
 
 
@@ -164,16 +166,18 @@ async def test_a_run_in_the_memory_of_an_old_worker_is_let_go_of_too(place: Plac
         return [await outlive.wait_for_signal("go", str), *await new_ship(order)]
 
     old_code, new_code = deployed(before), deployed(after)
-    async with place.engine(registry=old_code) as old:
+    stores: list[FaultyStore] = []
+    async with place.engine(registry=old_code, wrap=faulty(stores)) as old:
         run = await old.start(workflow_of(old_code), "o-1", id="r")
         await waits(run)
-        claimer_of(old)._definitions.clear()  # It claims nothing for a while.
+        stores[0].gates["claim_runs"] = may_claim = asyncio.Event()
+        await in_time(stores[0].waiting["claim_runs"].wait())
         async with place.engine(registry=new_code) as new:
             await new.signal("r", "go", "on")
             await stage.gate("label").reached()
             stage.gate("label").open()
             await waits(new.get("r"))
-        claimer_of(old)._definitions.append("ship@1")
+        may_claim.set()
         await run.signal("sent", "yes")
         await is_declined_by(old)
     async with place.engine(registry=new_code) as new:

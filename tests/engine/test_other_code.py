@@ -271,10 +271,11 @@ async def test_a_timer_that_was_made_shorter_counts_when_its_run_is_woken(place:
     """The store has the old time, and nothing wakes the run before that; any signal does, and the new time counts."""
     async with place.engine() as first:
         await waits(await first.start(old_sleeper, id="run-1"))
-    async with place.engine(registry=deployed(sleeps_an_hour, "old_sleeper")) as second:
+    code = deployed(sleeps_an_hour, "old_sleeper")
+    async with place.engine(registry=code) as second:
         run = second.get("run-1")
         place.clock.skip(seconds=2 * 3600)
-        sleeper: Any = outlive.Workflow(second._registry.workflow("old_sleeper", 1), {})
+        sleeper: Any = outlive.Workflow(code.workflow("old_sleeper", 1), {})
         await waits(await second.start(sleeper))  # It has looked for what is due.
         assert await run.status() is RunStatus.WAITING
         await run.signal("look-again")

@@ -70,12 +70,13 @@ async def test_neighbour_that_lives_keeps_its_runs(place: Place) -> None:
     async with place.engine() as first, place.engine() as second:
         run = await first.start(rescued, "a", id="run-1")
         await stage.gate("a").reached()
-        looked = rescuer_of(second)
-        looked._look_at = 0.0
+        rescuer = rescuer_of(second)
+        before = rescuer.looks
+        rescuer.be_due()
         ring(second)
 
         async def has_looked() -> bool:
-            return looked._look_at > 0
+            return rescuer.looks > before
 
         await until(has_looked)
         stage.gate("a").open()
@@ -126,7 +127,7 @@ async def test_two_workers_of_a_name_do_not_end_each_other_for_ever(place: Place
         looked = rescuer_of(first)
 
         async def has_looked() -> bool:
-            return looked._has_looked
+            return looked.looks > 0
 
         await until(has_looked)
         live = {worker.id for worker in await store_of(first).list_workers() if worker.is_live}
@@ -160,7 +161,7 @@ async def test_two_that_each_say_that_they_are_alone_do_not_stop_everything(plac
 
         async def have_looked() -> bool:
             rescuers = [rescuer_of(engine) for engine in (first, second)]
-            return all(rescuer._has_looked for rescuer in rescuers) and second.counters.sessions_ended == 1
+            return all(rescuer.looks for rescuer in rescuers) and second.counters.sessions_ended == 1
 
         await until(have_looked)
         run = await first.start(rescued_nap, id="run-1")

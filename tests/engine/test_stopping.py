@@ -13,7 +13,7 @@ from outlive._journal.event import RunReleased
 from outlive._store.contract import Change, Outcome
 from outlive.errors import EngineClosedError
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.inside import keeper_of, sessions_of, store_of
+from tests.engine.inside import keeper_of, renewal_of, store_of
 from tests.engine.jumping_loop import LoopClock, run_jumping
 from tests.engine.support import Place, events_of, hold, in_time, stage
 
@@ -56,12 +56,10 @@ async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(pl
     engine = await place.engine(wrap=faulty(stores)).__aenter__()
     await engine.start(stops, "given up", id="run-1")
     await stage.gate("given up").reached()
-    station = sessions_of(engine)
     stores[0].gates["retire_worker"] = asyncio.Event()
     keeper_of(engine).end_session("a test says so")
     await in_time(stores[0].waiting["retire_worker"].wait())
-    renewal = station._renewal
-    assert renewal is not None
+    renewal = renewal_of(engine)
 
     stopping = asyncio.ensure_future(engine.__aexit__(None, None, None))
     await in_time(asyncio.wait([renewal]))

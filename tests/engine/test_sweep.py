@@ -12,7 +12,7 @@ from outlive._journal.event import RunClaimed, RunCreated
 from outlive._store.contract import Beat, Store
 from tests.engine.dying import DyingStore
 from tests.engine.faults import FaultyStore, faulty, unavailable
-from tests.engine.inside import claimer_of, crash, ring, store_of
+from tests.engine.inside import claimer_of, crash, has_stopped, ring, store_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, stage, until, waits
 
 
@@ -175,11 +175,10 @@ async def test_worker_that_stops_takes_nothing_new(place: Place) -> None:
     await engine.start(swept_alone, "last")
     await stage.gate("last").reached()
     claimer = claimer_of(engine)
-    assert claimer is not None
     stopping = asyncio.create_task(engine.__aexit__(None, None, None))
 
     async def looks_no_more() -> bool:
-        return claimer._task is None
+        return has_stopped(claimer)
 
     await until(looks_no_more)
     async with place.engine(worker=False) as client:

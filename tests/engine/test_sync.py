@@ -19,7 +19,7 @@ import pytest
 import outlive
 from outlive import RunStatus
 from outlive.client.handle import RunHandle
-from outlive.engine.sync import Blocking, Bridge, SyncEngine, _Host
+from outlive.engine.sync import Blocking, Bridge, Host, SyncEngine
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
@@ -168,7 +168,7 @@ async def test_an_engine_that_is_not_running_says_so(place: Place) -> None:
 
 async def test_every_verb_is_there(engine: outlive.Engine) -> None:
     """Also those that come later: they are found by name, with their help."""
-    for cls, blocking in ((outlive.Engine, engine.sync), (RunHandle, engine.sync._bridge.blocking(engine.get("x")))):
+    for cls, blocking in ((outlive.Engine, engine.sync), (RunHandle, await on_thread(lambda: engine.sync.get("x")))):
         verbs = [name for name, _ in inspect.getmembers(cls, inspect.iscoroutinefunction) if name[0] != "_"]
         assert len(verbs) > 5
         for name in verbs:
@@ -283,33 +283,33 @@ def test_a_stream_that_outlives_its_engine_is_no_error() -> None:
     stream.close()
 
 
-class LateHost(_Host):
+class LateHost(Host):
     """Its thread has begun and does nothing until somebody waits for its end."""
 
     def __init__(self, engine: outlive.Engine) -> None:
         super().__init__(engine)
         self.may_begin = threading.Event()
 
-    def _live(self) -> None:
+    def live(self) -> None:
         assert self.may_begin.wait(20)
-        super()._live()
+        super().live()
 
 
 def test_an_engine_that_is_left_before_it_was_entered_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes while the thread of the engine has not even a loop."""
     host = LateHost(outlive.Engine("memory:", worker=False))
-    join = host._thread.join
+    join = host.thread.join
 
     def join_begun() -> None:
         host.may_begin.set()
         join(20)
 
-    monkeypatch.setattr(host._thread, "join", join_begun)
-    host._thread.start()
+    monkeypatch.setattr(host.thread, "join", join_begun)
+    host.thread.start()
 
     host.stop()
 
-    assert not host._thread.is_alive()
+    assert not host.thread.is_alive()
 
 
 def test_what_goes_wrong_at_the_start_is_raised(tmp_path: Path) -> None:
@@ -321,10 +321,10 @@ def test_what_goes_wrong_at_the_start_is_raised(tmp_path: Path) -> None:
 
 def test_stopping_a_thread_that_has_just_ended_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It closed its loop between the look and the call."""
-    host = _Host(outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db"))
+    host = Host(outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db"))
     with pytest.raises(StoreError):
         host.start()
-    monkeypatch.setattr(host._thread, "is_alive", lambda: True)
+    monkeypatch.setattr(host.thread, "is_alive", lambda: True)
 
     host.stop()
 

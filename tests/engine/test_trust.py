@@ -104,8 +104,7 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
         await in_time(first.result())
 
         async def has_a_process() -> bool:
-            lane = executor.caller.processes
-            return executor.running == 1 and not lane._idle and all(each._ready.done() for each in lane._all)
+            return executor.running == 1 and executor.caller.processes.is_busy
 
         await until(has_a_process)
         lease.until = until_then

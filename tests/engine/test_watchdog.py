@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,16 +32,23 @@ async def clock() -> HandClock:
 
 
 @pytest.fixture
-async def given_up(clock: HandClock) -> list[str]:
+async def given_up(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Why the watchdog ended the session, if it did; its own loop never leaves a mark again."""
     reasons: list[str] = []
     watchdog = Watchdog(
         clock=clock, counters=Counters(), stall_seconds_max=STALL_SECONDS_MAX, end_session=reasons.append
     )
-    watchdog.start()
-    assert watchdog._mark is not None
-    watchdog._mark.cancel()
+    with monkeypatch.context() as patch:
+        loop = asyncio.get_running_loop()
+        patch.setattr(loop, "call_later", partial(_call_never, loop.call_later))
+        watchdog.start()
     return reasons
+
+
+def _call_never(call_later: Callable[..., asyncio.TimerHandle], *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
+    timer = call_later(*args, **kwargs)
+    timer.cancel()
+    return timer
 
 
 async def test_stall_is_reported_once_with_the_stack(

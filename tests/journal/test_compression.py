@@ -115,8 +115,9 @@ def test_a_bomb_is_refused_at_the_limit(algorithm: str, monkeypatch: pytest.Monk
         def __getattr__(self, name: str) -> Any:
             return getattr(self._inner, name)
 
-    make = compression._Reader._decompressor
-    monkeypatch.setattr(compression._Reader, "_decompressor", lambda self: Spy(make(self)))
+    for module, name in ((zlib, "decompressobj"), (zstd, "ZstdDecompressor")):
+        make = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda make=make: Spy(make()))
     codec = Compression(algorithm=algorithm)
     limit = LIMITS.payload_bytes_max
 

@@ -14,7 +14,7 @@ import pytest
 import outlive
 from outlive.errors import LeaseUrlError, StoreUnavailableError
 from outlive.testing.etcd import EtcdCluster, EtcdServer
-from tests.engine.inside import abandon_sessions, keeper_of, session_id_of
+from tests.engine.inside import abandon_sessions, lease_of, session_id_of
 from tests.engine.support import hold, in_time, note, stage, until
 from tests.lease.fleet import SHORT_SECONDS
 
@@ -50,7 +50,7 @@ async def finish(engine: outlive.Engine, run_id: str) -> None:
 
 async def next_beat_of(engine: outlive.Engine) -> None:
     """Wait until its lease was renewed once more."""
-    trust = keeper_of(engine)._lease
+    trust = lease_of(engine)
     before = trust.until
 
     async def has_beaten() -> bool:

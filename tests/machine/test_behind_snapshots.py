@@ -344,7 +344,7 @@ async def book_again(data: Data) -> Round:
 async def test_what_cannot_be_put_into_a_snapshot_is_not_tried_at_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The longer the roll-back that is owed, the dearer is a try."""
     tries: list[str] = []
-    monkeypatch.setattr(rounds._plan, "find_undo", lambda name, call: tries.append(call))
+    monkeypatch.setattr(rounds.plan, "find_undo", lambda name, call: tries.append(call))
     async with TestEngine() as engine:
         run = await engine.start(rounds, Data())
         await run.result()

@@ -387,7 +387,7 @@ async def test_an_undo_that_the_code_no_longer_has_parks_the_run(place: Place, m
     run = await first.start(debt, Data(until=6), id="debt")
     await waits(run)
     await crash(first)
-    kind = debt._plan.kinds["TAKE"]
+    kind = debt.plan.kinds["TAKE"]
     undo = kind.undo
 
     async with place.engine() as second:
@@ -479,13 +479,13 @@ async def test_a_run_with_a_snapshot_can_be_replaced(place: Place) -> None:
 
 async def test_settings_may_change_while_a_run_is_open(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A journal that is longer than the new limit replays, and is put into a snapshot at the next turn."""
-    monkeypatch.setattr(wheel._plan, "snapshot_after", None)
+    monkeypatch.setattr(wheel.plan, "snapshot_after", None)
     first = await place.engine().__aenter__()
     run = await first.start(wheel, Data(until=75, asks=50), id="wheel")
     await waits(run)
     assert len(await events_of(run, StepSucceeded)) == 51
     await crash(first)
-    monkeypatch.setattr(wheel._plan, "snapshot_after", 10)
+    monkeypatch.setattr(wheel.plan, "snapshot_after", 10)
 
     async with place.engine() as second:
         found = second.get("wheel")

@@ -65,7 +65,7 @@ async def test_a_cursor_is_for_the_state_that_it_is_of(place: Place, monkeypatch
 
     await until(is_out)
     await crash(first)
-    monkeypatch.setitem(walks._plan.kinds, "OUT", walks_now._plan.kinds["OUT"])
+    monkeypatch.setitem(walks.plan.kinds, "OUT", walks_now.plan.kinds["OUT"])
 
     async with place.engine() as second:
         place.clock.skip(seconds=3_600)

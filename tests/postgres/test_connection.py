@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import asyncpg
 import pytest
 
-from outlive._store.postgres import PostgresStore, connection
+from outlive._store.postgres import PostgresStore, connection, pool
 from outlive.testing.clock import ManualClock
 
 
@@ -15,15 +14,18 @@ async def test_a_process_asks_once_what_the_types_of_the_server_are(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is the costliest question of a new connection, and every server gives the same answer."""
-    asked: list[frozenset[int]] = []
-    driver: Any = asyncpg.Connection
-    ask = driver._introspect_types
+    asked: list[tuple[int, ...]] = []
 
-    async def note(connection: Any, typeoids: set[int], timeout: float | None) -> Any:
-        asked.append(frozenset(typeoids))
-        return await ask(connection, typeoids, timeout)
+    def note(record: Any) -> None:
+        if "pg_type" in record.query:
+            asked.append(tuple(*record.args))
 
-    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", note)
+    async def connect(*args: Any, **kwargs: Any) -> connection.Connection:
+        made = await connection.connect(*args, **kwargs)
+        made.add_query_logger(note)
+        return made
+
+    monkeypatch.setattr(pool, "connect", connect)
     monkeypatch.setattr(connection, "_known_types", {})
     for _ in range(2):
         store = PostgresStore(postgres_url, clock=ManualClock())

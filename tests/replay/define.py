@@ -44,7 +44,7 @@ def step(
 
     def define(fn: Callable[P, Coroutine[Any, Any, R]]) -> Step[P, R]:
         own_name = name or fn.__name__
-        options = StepOptions(retry=retry, undo=as_undo(undo.spec, undo._options) if undo else None)
+        options = StepOptions(retry=retry, undo=as_undo(undo.spec, undo.call_options) if undo else None)
         spec = StepSpec(
             name=own_name,
             fn=fn,

@@ -162,7 +162,7 @@ class CommitsForAZombie(Defective):
 
     async def begin(self, *, seconds_max: float = 30.0) -> MemoryTransaction:
         transaction = await super().begin(seconds_max=seconds_max)
-        transaction._end = partial(_end_with_a_commit, transaction)  # type: ignore[method-assign]
+        transaction.finish = partial(_end_with_a_commit, transaction)  # type: ignore[method-assign]
         return transaction
 
 
@@ -198,7 +198,7 @@ class LetsAStepCommit(Defective):
 
 
 def _end_with_a_commit(transaction: MemoryTransaction, reason: str, statement: str) -> None:
-    MemoryTransaction._end(transaction, reason, "COMMIT")
+    MemoryTransaction.finish(transaction, reason, "COMMIT")
 
 
 @pytest.mark.parametrize("defect", Defective.__subclasses__(), ids=lambda defect: defect.__name__)

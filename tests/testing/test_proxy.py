@@ -18,9 +18,9 @@ async def test_a_connection_that_is_still_being_made_ends_with_the_proxy() -> No
         silent.listen(0)
         with Proxy("127.0.0.1", silent.getsockname()[1]) as proxy:
             clients = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(CALLS)]
-            while len(proxy._serving) < CALLS:  # noqa: ASYNC110 (nothing announces it)
+            while proxy.serving < CALLS:  # noqa: ASYNC110 (nothing announces it)
                 await asyncio.sleep(0.001)
 
         for client in clients:
             client.close()
-        assert not asyncio.all_tasks(proxy._loop)
+        assert proxy.serving == 0

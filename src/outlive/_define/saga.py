@@ -79,7 +79,7 @@ class SagaBlock:
         if saga is None or saga.is_over or saga.is_failed:
             raise SagaClosedError(f"undo {undo.name}")
         undo.spec.signature.encode(args, kwargs)
-        saga.book(undo.name, as_undo(undo.spec, undo._options)).complete(*args, **kwargs)
+        saga.book(undo.name, as_undo(undo.spec, undo.call_options)).complete(*args, **kwargs)
 
     async def __aenter__(self) -> SagaBlock:
         if self._saga is not None:

@@ -56,7 +56,8 @@ class Step(Generic[P, R]):
         # Without the attributes of the function: one of them may be called as one of ours.
         functools.update_wrapper(self, spec.fn, updated=())
         self.spec = spec
-        self._options = options
+        self.call_options = options
+        """Of its calls: those of the definition, or what `options` made of them."""
 
     @property
     def name(self) -> str:
@@ -74,17 +75,17 @@ class Step(Generic[P, R]):
         """In a run: ask for the step. Outside: call the plain function (which, if it is sync, returns its value)."""
         execution = current_execution()
         if execution is None:
-            if self._options.undo is not None and (saga := plain_saga(self.name)) is not None:
-                return call_booked(saga, self.spec, self._options.undo, args, kwargs)  # type: ignore[no-any-return]
+            if self.call_options.undo is not None and (saga := plain_saga(self.name)) is not None:
+                return call_booked(saga, self.spec, self.call_options.undo, args, kwargs)  # type: ignore[no-any-return]
             if self.spec.resources is not None:
                 return call_plainly(self.spec, args, kwargs)  # type: ignore[no-any-return]
             return self.spec.fn(*args, **kwargs)  # type: ignore[no-any-return]
-        return run_step(execution, self.spec, self._options, args, kwargs)
+        return run_step(execution, self.spec, self.call_options, args, kwargs)
 
     @property
     def has_own_options(self) -> bool:
         """Whether its options are other ones than those of its definition."""
-        return self._options != self.spec.options
+        return self.call_options != self.spec.options
 
     def options(
         self,
@@ -100,13 +101,13 @@ class Step(Generic[P, R]):
         """The same step with other options, for one call. An `undo` must be a step here: a plain one has no name."""
         where = f"step {self.name}"
         changed = msgspec.structs.replace(
-            self._options,
-            guard=_guard(self.name, breaker, limit, cost, own=self._options.guard),
-            retry=check_retry(where, retry) or self._options.retry,
-            timeout_seconds=given.some_seconds(where, "timeout", timeout) or self._options.timeout_seconds,
+            self.call_options,
+            guard=_guard(self.name, breaker, limit, cost, own=self.call_options.guard),
+            retry=check_retry(where, retry) or self.call_options.retry,
+            timeout_seconds=given.some_seconds(where, "timeout", timeout) or self.call_options.timeout_seconds,
             heartbeat_seconds=given.some_seconds(where, "heartbeat_timeout", heartbeat_timeout)
-            or self._options.heartbeat_seconds,
-            undo=self._options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
+            or self.call_options.heartbeat_seconds,
+            undo=self.call_options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
         )
         return Step(self.spec, changed)
 
@@ -293,7 +294,7 @@ def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_defi
             raise ArgumentTypeError(f"step {name}", "undo", undo, wanted)
         given.function(f"step {name}", "undo", undo, like="release")
         undo = step(name=f"{name}.undo", retry=UNDO_RETRY)(undo)
-    spec = as_undo(undo.spec, undo._options)
+    spec = as_undo(undo.spec, undo.call_options)
     if not spec.signature.takes_one:
         raise DefinitionError(
             f"step {name}: its undo {spec.name} must take one argument, the result of {name}: write "

@@ -191,12 +191,12 @@ class SyncEngine(Blocking):
 
     def __init__(self, engine: Hosted) -> None:
         super().__init__(Bridge(engine), engine)
-        self._host: _Host | None = None
+        self._host: Host | None = None
 
     def __enter__(self) -> Self:
         if self._host is not None or self._inner.loop is not None:
             raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
-        host = _Host(self._inner)
+        host = Host(self._inner)
         host.start()
         self._host = host
         return self
@@ -253,7 +253,7 @@ class SyncEngine(Blocking):
         count = _Verb(Finder.count)
 
 
-class _Host:
+class Host:
     """A thread with an event loop for one engine."""
 
     def __init__(self, engine: Hosted) -> None:
@@ -264,11 +264,11 @@ class _Host:
         self._leave: asyncio.Event | None = None
         self._is_leaving = False
         # A daemon: it does not keep a program that was stopped twice.
-        self._thread = threading.Thread(target=self._live, name="outlive-sync", daemon=True)
+        self.thread = threading.Thread(target=self.live, name="outlive-sync", daemon=True)
 
     def start(self) -> None:
         """Enter the engine; what it raises is raised here."""
-        self._thread.start()
+        self.thread.start()
         try:
             self._entered.result()
         except BaseException:
@@ -279,14 +279,15 @@ class _Host:
         """Leave the engine and wait until it has stopped."""
         self._is_leaving = True
         # Not in a fork, which has the loop of its parent and not the thread.
-        if self._loop is not None and self._leave is not None and self._thread.is_alive():
+        if self._loop is not None and self._leave is not None and self.thread.is_alive():
             with suppress(RuntimeError):  # It ends by itself, and has closed its loop just now.
                 self._loop.call_soon_threadsafe(self._leave.set)
-        self._thread.join()
+        self.thread.join()
         if self._left.done():
             self._left.result()
 
-    def _live(self) -> None:
+    def live(self) -> None:
+        """The life of its thread: enter the engine, and leave it when it is stopped."""
         asyncio.run(self._run())
 
     async def _run(self) -> None:

@@ -94,6 +94,11 @@ class Proxy:
         self.is_down = False
         self._call(self._set_hearing(True))
 
+    @property
+    def serving(self) -> int:
+        """How many connections it has, or is about to have."""
+        return len(self._serving)
+
     # -- What the connections ask ----------------------------------------------------------------------------
 
     def wants_cut(self, *, is_commit: bool) -> bool:

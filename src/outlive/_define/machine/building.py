@@ -111,7 +111,7 @@ class StateBuilder:
         if isinstance(undo, Step):
             if not undo.spec.signature.takes_one:
                 raise DefinitionError(f"{self.name}: its undo {undo.name} must take one argument, the data")
-            spec = as_undo(undo.spec, undo._options)
+            spec = as_undo(undo.spec, undo.call_options)
             return msgspec.structs.replace(spec, signature=Pieces(undo.spec.signature.decode, NO_RESULT))
         spec = self.step(undo, name=f"{self.name}.undo", result=NO_RESULT, retry=UNDO_RETRY)
         return msgspec.structs.replace(spec, options=msgspec.structs.replace(spec.options, parks=True))

@@ -122,7 +122,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         if snapshot_after is not None:
             snapshot_after = given.whole(where, "snapshot_after", snapshot_after, or_none="to keep all events")
         self._data = codec_for(given.kind(where, "data", data))
-        self._plan = Plan(
+        self.plan = Plan(
             name=name,
             states=states,
             start=start,
@@ -134,7 +134,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         self._resources = Resources(name)
         self._observers: dict[str, tuple[Observer, ...]] = {}
         self._is_checked = False
-        drive = driver_of(self._plan)
+        drive = driver_of(self.plan)
         caller = sys._getframe(1)
         drive.__module__ = caller.f_globals.get("__name__", __name__)
         drive.__name__ = drive.__qualname__ = name
@@ -441,7 +441,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         Returns:
             The resource, for `Engine(resources={...})`.
         """
-        where = f"{self._plan.name}.resource"
+        where = f"{self.plan.name}.resource"
         made = self._resources.add(_parameter(where, name), setup, teardown, health)
         self._is_checked = False
         return made
@@ -454,18 +454,18 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             DefinitionError: it is no `outlive.Observer`, or has none of its hooks.
         """
         if not isinstance(observer, Observer):
-            raise DefinitionError(f"{self._plan.name}.observe({observer!r}): give it an object of outlive.Observer")
+            raise DefinitionError(f"{self.plan.name}.observe({observer!r}): give it an object of outlive.Observer")
         hooks = hooks_of(observer)
         if not hooks:
             wanted = f"define at least one of {', '.join(HOOKS)}"
-            raise DefinitionError(f"{self._plan.name}.observe({observer!r}): it has no hook; {wanted}")
+            raise DefinitionError(f"{self.plan.name}.observe({observer!r}): it has no hook; {wanted}")
         for hook in hooks:
             known = self._observers.get(hook, ())
             if not any(each is observer for each in known):
                 self._observers[hook] = (*known, observer)
 
     def _where(self, state: S) -> str:
-        return f"state {getattr(state, 'name', state)} of machine {self._plan.name}"
+        return f"state {getattr(state, 'name', state)} of machine {self.plan.name}"
 
     # -- As a whole ------------------------------------------------------------------------------------------
 
@@ -476,7 +476,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             MachineError: some do not; names all that is wrong.
         """
         if not self._is_checked:
-            problems = [*problems_of(self._plan), *self._resources.problems()]
+            problems = [*problems_of(self.plan), *self._resources.problems()]
             if problems:
                 raise MachineError(self.name, problems)
             self._is_checked = True
@@ -489,7 +489,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         """
         if form not in ("mermaid", "svg"):
             raise ConfigurationError(f'{self.name}.diagram({form!r}): give "mermaid" or "svg"')
-        return svg(self._plan) if form == "svg" else mermaid(self._plan)
+        return svg(self.plan) if form == "svg" else mermaid(self.plan)
 
     def __repr__(self) -> str:
         return f"<machine {self.spec.name}@{self.spec.version}>"
@@ -498,7 +498,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         self.validate()
 
     def _build(self, state: S) -> StateBuilder:
-        return StateBuilder(self._plan.name, state, self._plan.states, self._data, self._resources)
+        return StateBuilder(self.plan.name, state, self.plan.states, self._data, self._resources)
 
     def _defining(self, state: S, build: Callable[[StateBuilder, Function], Kind]) -> Callable[[F], F]:
         self._check(state)
@@ -510,14 +510,14 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         return define
 
     def _check(self, *states: object) -> None:
-        check_states(self._plan.name, self._plan.states, *states)
+        check_states(self.plan.name, self.plan.states, *states)
 
     def _add(self, state: S, kind: Kind) -> None:
-        known = self._plan.kinds.get(state.name)
+        known = self.plan.kinds.get(state.name)
         if known is not None and not is_same(known, kind):
             places = " and ".join(defined_at(fn) for each in (known, kind) for fn in each.functions)
-            raise MachineError(self._plan.name, [f"state {state.name} is defined twice{places and f': at {places}'}"])
-        self._plan.kinds[state.name] = kind
+            raise MachineError(self.plan.name, [f"state {state.name} is defined twice{places and f': at {places}'}"])
+        self.plan.kinds[state.name] = kind
         self._is_checked = False
 
 

@@ -169,7 +169,7 @@ def _as_branch(builder: StateBuilder, name: str, branch: Branch, retry: Retry | 
         return branch
     if isinstance(branch, Step):
         signature = branch.spec.signature
-        spec = msgspec.structs.replace(branch.spec, options=branch._options)
+        spec = msgspec.structs.replace(branch.spec, options=branch.call_options)
         return msgspec.structs.replace(spec, signature=Pieces(signature.decode, signature.result))
     return builder.step(branch, name=name, result=result_codec(name, branch), retry=retry)
 

@@ -30,17 +30,22 @@ class Rescuer:
         self._is_named = is_named
         """Whether no other worker has the name, so that an older session of the name is its own earlier one."""
         self._look_at = clock.monotonic()
-        self._has_looked = False
+        self.looks = 0
+        """How often it has looked and the store has answered."""
         self._trouble = False
 
     def watch(self, ring: Callable[[], None]) -> None:
         """Look at once when a worker may have died; `ring` wakes the caller of `look_when_due`."""
 
         def look_now() -> None:
-            self._look_at = self._clock.monotonic()
+            self.be_due()
             ring()
 
         self._leases.watch(look_now)
+
+    def be_due(self) -> None:
+        """Look the next time it is asked to, however short ago it has looked."""
+        self._look_at = self._clock.monotonic()
 
     async def look_when_due(self) -> None:
         """End the sessions of workers that have died, if it is time to look for them."""
@@ -50,7 +55,7 @@ class Rescuer:
         self._look_at = self._clock.monotonic() + LOOK_SECONDS * (0.75 + self._clock.random() / 2)
         try:
             lost = await self._leases.find_lost(self._worker.id)
-            if self._is_named and not self._has_looked:
+            if self._is_named and not self.looks:
                 lost += await self._find_former()
             for worker in lost:
                 log.info("worker %s (%s) has died; its runs are taken over", worker.name, worker.id)
@@ -63,7 +68,7 @@ class Rescuer:
                 log.error("%s; workers that have died are not noticed before it is back", error)
             self._trouble = True
         else:
-            self._has_looked, self._trouble = True, False
+            self.looks, self._trouble = self.looks + 1, False
 
     async def _find_former(self) -> list[WorkerInfo]:
         """The sessions of earlier processes of this worker."""

@@ -82,6 +82,11 @@ class ProcessLane:
                 else:
                     self._discard(process)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether each of its processes is ready, and lent to a step."""
+        return not self._idle and all(process.is_ready for process in self._all)
+
     def close(self) -> None:
         """Kill all of them."""
         atexit.unregister(self.close)
@@ -143,9 +148,14 @@ class StepProcess:
         self._has_begun = False
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it takes a job, or has one."""
+        return self._ready.done()
+
+    @property
     def is_idle(self) -> bool:
         """Whether it is ready and has nothing to do."""
-        return self._ready.done() and self._answer is None
+        return self.is_ready and self._answer is None
 
     async def get_ready(self) -> None:
         """Wait until it takes jobs: it has begun, or, if it has done some before, is still there.

@@ -99,10 +99,10 @@ class MemoryTransaction:
             outcomes, go_back = self._commit(changes, behind)
             has_won = all(outcome is Outcome.COMMITTED for outcome, _ in outcomes)
             try:
-                self._end("it has ended", "COMMIT" if has_won else "ROLLBACK")
+                self.finish("it has ended", "COMMIT" if has_won else "ROLLBACK")
             except apsw.ConstraintError:  # One that is judged when the transaction ends.
                 go_back()
-                self._end("SQLite refused what it wrote", "ROLLBACK")
+                self.finish("SQLite refused what it wrote", "ROLLBACK")
                 raise
             return outcomes
 
@@ -116,7 +116,7 @@ class MemoryTransaction:
             if self._over:
                 self._tables.end(self)
             else:
-                self._end(reason, "ROLLBACK")
+                self.finish(reason, "ROLLBACK")
 
     def _expire(self) -> None:
         self.abandon(self._lateness())
@@ -127,7 +127,8 @@ class MemoryTransaction:
     def _lateness(self) -> str:
         return f"it was open for {self._seconds:g} s and was rolled back; do what takes long in another step"
 
-    def _end(self, reason: str, statement: str) -> None:
+    def finish(self, reason: str, statement: str) -> None:
+        """End it with COMMIT or ROLLBACK; `reason` is what later uses are refused with."""
         self._over = reason
         self._timer.cancel()
         self._tables.connection.set_progress_handler(None)
