@@ -26,6 +26,7 @@ from outlive.errors import (
 )
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.fsck import check_store
+from tests.engine.inside import store_of
 
 
 class World:
@@ -50,7 +51,7 @@ async def engine() -> AsyncIterator[TestEngine]:
     """An engine whose store is sound in the end."""
     async with TestEngine() as engine:
         yield engine
-        assert await check_store(engine._store) == []
+        assert await check_store(store_of(engine)) == []
 
 
 @outlive.step
@@ -548,4 +549,4 @@ async def test_retry_on_every_store(store: str, request: pytest.FixtureRequest, 
         await engine.retry("p")
         assert await run.result() == "receipt of deep"
         assert len([event for event in await run.history() if isinstance(event, StepSucceeded)]) == 5
-        assert await check_store(engine._store) == []
+        assert await check_store(store_of(engine)) == []
