@@ -25,7 +25,7 @@ class Lanes:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def run(self, fn: Callable[[], Any]) -> Any:
+    async def run(self, fn: Callable[[], Any], late: Any = None) -> Any:
         """Count it."""
         self.calls += 1
         return fn()
@@ -66,7 +66,15 @@ class Scene:
         )
         options = StepOptions(timeout_seconds=timeout)
         command = SimpleNamespace(step=step, options=options, arguments=b"", call="press")
-        return SimpleNamespace(command=command, given={}, has_begun=False, is_timed_out=False, beat=lambda: None)
+        return SimpleNamespace(
+            command=command,
+            given={},
+            has_begun=False,
+            is_timed_out=False,
+            beat=lambda: None,
+            late=None,
+            on_late=None,
+        )
 
     async def until_begun(self, doing: Any) -> Any:
         """What comes of it when the lease is held again; nothing begins before."""

@@ -39,6 +39,7 @@ from outlive._journal.event import (
     SnapshotTaken,
     StateLeft,
     StepDelayed,
+    StepEndedLate,
     StepFailed,
     StepIntended,
     StepProgressed,
@@ -116,6 +117,7 @@ SAMPLES: dict[str, AnyEvent] = {
         ),
         StepProgressed(at=AT, call="import", progress=Payload(data="eJwrSSwuUUhJLAESALXdBGc=", via=("zlib", "aes"))),
         StepIntended(at=AT, run=1, call="send", attempt=2, digest=7),
+        StepEndedLate(at=AT, run=1, call="send", attempt=2, result=json_payload(b'"sent"')),
         TimerFired(at=AT, run=2, call="@timer"),
         ApprovalRequested(
             at=AT,

@@ -5,8 +5,8 @@ its tree, 0 for the root, left out of the bytes then). Two families:
 
 * **facts the workflow sees**: they resolve what it awaits (`StepSucceeded`, `TimerFired`, `SignalReceived`, ...);
 * **book-keeping** (`RunClaimed`, `RunSuspended`, `RunReleased`, `RunParked`, `RunResumed`, `AttemptFailed`,
-  `StepDelayed`, `StepProgressed`): they say who runs it and what it waits for, move no workflow code and no workflow
-  clock.
+  `StepDelayed`, `StepProgressed`, `StepEndedLate`): they say who runs it and what it waits for, move no workflow code
+  and no workflow clock.
 
 Adding an event kind or an optional field needs nothing else. Changing the meaning of a stored field needs a new
 `FORMAT` and an upcast in `outlive._journal.codec`.
@@ -172,6 +172,17 @@ class StepIntended(Event, frozen=True, tag=True):
     attempt: int = 1
     """0 takes an intent back: the attempt was not begun."""
     digest: int = 0
+
+
+class StepEndedLate(Event, frozen=True, tag=True):
+    """An attempt of a step has ended after its run had given it up: its time was over, or the call was cancelled. A
+    fact for people: the workflow got another outcome, and keeps that."""
+
+    call: str
+    attempt: int = 1
+    result: Payload | None = None
+    failure: Failure | None = None
+    """What it raised, or why its result cannot be stored."""
 
 
 class TimerFired(Event, frozen=True, tag=True):
@@ -401,6 +412,7 @@ AnyEvent = (
     | StepDelayed
     | StepProgressed
     | StepIntended
+    | StepEndedLate
     | TimerFired
     | SignalReceived
     | AskReceived

@@ -198,5 +198,6 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
     journal.StepDelayed: None,
     journal.StepProgressed: None,
     journal.StepIntended: None,
+    journal.StepEndedLate: None,
 }
 assert set(_CHANGES) == set(get_args(AnyEvent)), "every event kind says what it does to the run rows"

@@ -505,6 +505,7 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     journal.StateLeft: _on_recorded,
     journal.SnapshotTaken: _on_snapshot,
     journal.StepIntended: _on_intended,
+    journal.StepEndedLate: None,
     journal.RunClaimed: None,
     journal.RunSuspended: None,
     journal.RunReleased: None,

@@ -34,7 +34,7 @@ from outlive._runtime.tree.step_reports import StepReports
 from outlive.errors import HeartbeatTimeoutError, StepInterrupted, StepTimeoutError
 
 
-class _NotHeld(BaseException):
+class NotHeld(BaseException):
     """A thread was free for a step when the lease was not certain any more; the step has not begun."""
 
 
@@ -119,12 +119,15 @@ class StepCaller:
                     if watch is not None:
                         watch.stop()
             if timeout.expired():
+                attempt.late = (result, None) if attempt.has_begun else None
                 raise TimeoutError(f"it swallowed its cancellation and returned {type(result).__qualname__} too late")
             return result
         except Exception as error:  # What it raises after its timeout comes too late as well.
             if not timeout.expired() or isinstance(error, UnstorableResultError):
                 raise
             attempt.is_timed_out = True
+            if attempt.late is None and attempt.has_begun and not _is_from_timeout(error):
+                attempt.late = None, error
             late, reason = _late(attempt, was_silent=watch is not None and watch.was_silent)
             if attempt.command.step.kind is StepKind.ONCE and attempt.has_begun:
                 # It may have had its effect, just as after a crash, so the workflow gets the same exception.
@@ -138,8 +141,8 @@ class StepCaller:
     async def _on_thread(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
         while True:
             try:
-                result = await self.threads.run(partial(self._if_held, attempt, fn))
-            except _NotHeld:
+                result = await self.threads.run(partial(self._if_held, attempt, fn), attempt.on_late)
+            except NotHeld:
                 await self._lease.until_held()
             else:
                 # Such as `lambda: fetch(url)`, which looks like a plain function and only calls an async one.
@@ -147,7 +150,7 @@ class StepCaller:
 
     def _if_held(self, attempt: Attempt, fn: Callable[[], Any]) -> Any:
         if not self._lease.is_held:
-            raise _NotHeld
+            raise NotHeld
         attempt.has_begun = True
         attempt.beat()
         return fn()
@@ -226,3 +229,8 @@ def _late(attempt: Attempt, *, was_silent: bool) -> tuple[StepTimeoutError, str]
         return HeartbeatTimeoutError(step.name, seconds), f"has not called heartbeat() for {seconds:g} s"
     seconds = options.timeout_seconds or 0.0
     return StepTimeoutError(step.name, seconds), f"did not end within its timeout of {seconds:g} s"
+
+
+def _is_from_timeout(error: Exception) -> bool:
+    """Whether it is what `asyncio.timeout` makes of the cancellation, and nothing that the step raised itself."""
+    return isinstance(error, TimeoutError) and isinstance(error.__cause__, asyncio.CancelledError)

@@ -11,13 +11,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
+from types import CoroutineType
+from typing import Any
 
 from msgspec import structs
 
 from outlive._define.step import UnstorableResultError
 from outlive._journal.event import AnyEvent, AttemptFailed, StepDelayed, StepFailed
 from outlive._model.policy import NO_RETRY
-from outlive._replay.command import RunStep
+from outlive._replay.command import RunStep, StepKind
 from outlive._runtime.commit.committer import Committer, rolled_back
 from outlive._runtime.environment import Environment
 from outlive._runtime.failures import describe
@@ -25,13 +27,17 @@ from outlive._runtime.gate.breakers import end_of
 from outlive._runtime.gate.gate import Gate
 from outlive._runtime.gate.ticket import End
 from outlive._runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
-from outlive._runtime.steps.caller import StepCaller
+from outlive._runtime.steps.caller import NotHeld, StepCaller
 from outlive._runtime.steps.next_attempt import next_attempt
 from outlive._runtime.steps.unstorable import encode_result, undo_at_once
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.step_reports import StepReports
 from outlive._tasks import own_task
+from outlive.errors import StepInterrupted, StepTimeoutError
+
+_STOPPED = (asyncio.CancelledError, StepTimeoutError, StepInterrupted)
+"""What an attempt raises because it was stopped, and not by itself."""
 
 STEPS_PER_LANE_MAX = 100
 """Steps that one lane runs before the event loop gets a turn."""
@@ -204,6 +210,8 @@ class Executor:
         if live.observers is not None:
             live.observers.started(command)
         attempt.task = task
+        if not command.step.is_async:
+            attempt.on_late = partial(self._on_late, live, attempt)
         retry = command.options.retry
         if retry is not None and retry.elapsed_max is not None:
             attempt.began_at = self._clock.now()
@@ -233,6 +241,28 @@ class Executor:
             self._reports.ended(live, attempt, result, failure)
         elif attempt.transaction is not None:
             await rolled_back(attempt.transaction)
+        elif attempt.has_begun and not isinstance(raised, _STOPPED):
+            self._ended_late(live, attempt, result, raised)
+        if attempt.late is not None:
+            self._on_late(live, attempt, *attempt.late)
+
+    def _on_late(self, live: LiveTree, attempt: Attempt, value: Any, error: BaseException | None) -> None:
+        """The function of an attempt has returned or raised, and the run had given the attempt up before."""
+        if isinstance(value, CoroutineType):
+            value.close()
+        if isinstance(error, NotHeld) or isinstance(value, CoroutineType):
+            return  # Its function was not called, or has done nothing but make a coroutine.
+        command, result = attempt.command, None
+        if error is None:
+            try:
+                result = command.step.signature.result.encode(value, f"late result of step {command.call}")
+            except Exception as unstorable:  # A class of the user may do anything when it is encoded.
+                error = unstorable
+        self._ended_late(live, attempt, result, error)
+
+    def _ended_late(self, live: LiveTree, attempt: Attempt, result: bytes | None, error: BaseException | None) -> None:
+        if attempt.command.step.kind is not StepKind.TRANSACTION:  # What that one wrote was rolled back.
+            self._reports.ended_late(live, attempt, result, None if error is None else describe(error))
 
     def failed(self, command: RunStep, error: BaseException, began_at: int = 0) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""

@@ -14,7 +14,9 @@ from typing import Any
 
 from outlive._runtime.clock import Clock
 
-Job = tuple[Callable[[], Any], contextvars.Context, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+Late = Callable[[Any, BaseException | None], None]
+"""Called on the event loop with what a call returned or raised after it was cancelled."""
+Job = tuple[Callable[[], Any], contextvars.Context, asyncio.AbstractEventLoop, "asyncio.Future[Any]", Late | None]
 
 
 class ThreadLane:
@@ -32,15 +34,15 @@ class ThreadLane:
         """Calls that run or wait for a thread."""
         return self._busy
 
-    async def run(self, fn: Callable[[], Any]) -> Any:
-        """Call `fn` on a thread, in a copy of this context. A cancelled call runs on, and its result is ignored."""
+    async def run(self, fn: Callable[[], Any], late: Late | None = None) -> Any:
+        """Call `fn` on a thread, in a copy of this context. A cancelled call runs on, and its result goes to `late`."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._busy += 1
         if self._busy > self._threads and self._threads < self._threads_max:
             self._threads += 1
             self._clock.spawn(self._work, name=f"outlive-step-{self._threads}")
-        self._queue.put((fn, contextvars.copy_context(), loop, future))
+        self._queue.put((fn, contextvars.copy_context(), loop, future, late))
         return await future
 
     def close(self) -> None:
@@ -51,21 +53,26 @@ class ThreadLane:
 
     def _work(self) -> None:
         while (job := self._queue.get()) is not None:
-            fn, context, loop, future = job
+            fn, context, loop, future, late = job
             try:
-                # A call that was cancelled while it waited for a thread is not made.
-                result, error = None if future.done() else context.run(fn), None
+                if future.done():  # A call that was cancelled while it waited for a thread is not made.
+                    late = None
+                    result, error = None, None
+                else:
+                    result, error = context.run(fn), None
             except BaseException as raised:  # Whatever a step raises is its outcome; the thread lives on.
                 result, error = None, raised
             try:
-                loop.call_soon_threadsafe(self._answer, future, result, error)
+                loop.call_soon_threadsafe(self._answer, future, late, result, error)
             except RuntimeError:  # The loop has been closed: no attempt waits for an answer.
                 return
-            del job, fn, context, future, result, error
+            del job, fn, context, future, late, result, error
 
-    def _answer(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    def _answer(self, future: asyncio.Future[Any], late: Late | None, result: Any, error: BaseException | None) -> None:
         self._busy -= 1
         if future.done():
+            if late is not None:
+                late(result, error)
             return
         if error is None:
             future.set_result(result)

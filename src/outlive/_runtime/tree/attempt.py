@@ -48,6 +48,8 @@ class Attempt:
         "is_saving",
         "is_timed_out",
         "is_wanted",
+        "late",
+        "on_late",
         "progress",
         "task",
         "ticket",
@@ -89,6 +91,10 @@ class Attempt:
         """Whether it has left an effect that could be neither stored nor undone."""
         self.is_timed_out = False
         """Whether its time is over; a thread cannot be stopped, but its function can ask."""
+        self.late: tuple[Any, BaseException | None] | None = None
+        """What its function returned or raised after its time was over."""
+        self.on_late: Callable[[Any, BaseException | None], None] | None = None
+        """Called with what its function returns or raises on a thread after it was given up."""
         self.progress: bytes | None = None
         """Progress that is not in the journal yet; the latest wins."""
         self.is_saving = False

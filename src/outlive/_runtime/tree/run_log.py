@@ -16,6 +16,7 @@ from outlive._journal.event import (
     RunFailed,
     RunParked,
     RunTimedOut,
+    StepEndedLate,
     StepFailed,
 )
 from outlive._journal.failure import text_of
@@ -26,7 +27,7 @@ from outlive.client.why import instant
 from outlive.errors import RunParkedError
 from outlive.telemetry import log, run_fields
 
-NOTABLE = frozenset({AttemptFailed, StepFailed, MessageSetAside, RunFailed, RunParked, RunTimedOut})
+NOTABLE = frozenset({AttemptFailed, StepFailed, StepEndedLate, MessageSetAside, RunFailed, RunParked, RunTimedOut})
 """The events that get a line."""
 
 
@@ -45,6 +46,8 @@ class RunLog:
                     self._write_attempt(event, run, following)
                 case StepFailed():
                     self._write_attempt(event, run, "no other attempt follows, and the workflow gets the error")
+                case StepEndedLate():
+                    self._write_late(event, run)
                 case MessageSetAside():
                     what = "a decision on approval" if event.approval else "a message of signal"
                     text = "run %s: %s %r was set aside: %s"
@@ -68,6 +71,20 @@ class RunLog:
             failure.type,
             failure.message,
             following,
+            extra=run_fields(run.id, run.workflow, step=step_of(event.call), attempt=event.attempt),
+        )
+
+    def _write_late(self, event: StepEndedLate, run: Run) -> None:
+        how = "returned"
+        if event.failure is not None:
+            failure = self._hidden(event.failure)
+            how = f"failed: {failure.type}: {failure.message}"
+        log.info(
+            "attempt %d of step %s of run %s has ended after it was given up: it %s",
+            event.attempt,
+            event.call,
+            run.id,
+            how,
             extra=run_fields(run.id, run.workflow, step=step_of(event.call), attempt=event.attempt),
         )
 

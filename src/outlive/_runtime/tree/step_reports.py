@@ -11,13 +11,16 @@ import asyncio
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from outlive._journal.event import AnyEvent, RunPublished, StepProgressed
+from outlive._journal.event import AnyEvent, RunPublished, StepEndedLate, StepProgressed
+from outlive._model import Failure
 from outlive._replay.command import RunStep
 from outlive._replay.deciding import merge_published
 from outlive._runtime.clock import Clock
+from outlive._runtime.failures import describe
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.phase import TreePhase
+from outlive.telemetry import log
 
 StepOutcome = tuple[LiveTree, Attempt, bytes | None, AnyEvent | None]
 """How an attempt ended: the encoded result of a success, or the event of a failure."""
@@ -59,6 +62,22 @@ class StepReports:
     def _bring_outcomes(self) -> None:
         outcomes, self.outcomes = self.outcomes, []
         self._worker.take_outcomes(outcomes)
+
+    def ended_late(self, live: LiveTree, attempt: Attempt, result: bytes | None, failure: Failure | None) -> None:
+        """An attempt has ended that its run had given up. What the run got instead is recorded first."""
+        self._loop.call_soon(self._record_late, live, attempt, result, failure)
+
+    def _record_late(self, live: LiveTree, attempt: Attempt, result: bytes | None, failure: Failure | None) -> None:
+        command = attempt.command
+        is_ours = live.phase is TreePhase.MOVING and not self._worker.is_stopping
+        if not is_ours or command.run not in live.fold.runs:
+            text = "attempt %d of step %s of run %s ended after it was given up, and its run is not in motion here: %s"
+            how = "it returned" if failure is None else f"it raised {failure.type}"
+            log.info(text, command.attempt, command.call, live.id, f"{how}, and that is not recorded")
+            return
+        with self._worker.guarding(live):
+            live.happen(late_end(live, command, result, failure, at=self._clock.now()))
+        self._worker.settle(live)
 
     def progressed(self, live: LiveTree, attempt: Attempt, data: bytes) -> None:
         """A step has reported progress."""
@@ -127,3 +146,18 @@ def publish_pending(live: LiveTree, attempt: Attempt, *, at: int) -> bool:
     payload = live.pack(merged, f"what step {command.call} published")
     live.happen(RunPublished(at=at, run=command.run, payload=payload))
     return True
+
+
+def late_end(
+    live: LiveTree, command: RunStep, result: bytes | None, failure: Failure | None, *, at: int
+) -> StepEndedLate:
+    """The event of an attempt that has ended late, for the next change of its tree."""
+    payload = None
+    if result is not None:
+        try:
+            payload = live.pack(result, f"late result of step {command.call}")
+        except Exception as error:  # Too large, or a payload codec of the user's that raises.
+            failure = describe(error)
+    return StepEndedLate(
+        at=at, run=command.run, call=command.call, attempt=command.attempt, result=payload, failure=failure
+    )
