@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from outlive._define.approval import wait_for_approval
 from outlive._define.asks import Ask, asks, asks_answered
-from outlive._define.decide import continue_as_new, patched, publish, set_tags
+from outlive._define.decide import continue_as_new, emit, patched, publish, set_tags
 from outlive._define.in_run import current_run, current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.logger import get_logger
 from outlive._define.map import Tolerance, map
@@ -32,6 +32,7 @@ from outlive._define.talking import cancel, signal
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
+from outlive._model.published import REMOVED
 from outlive.errors import (
     ApprovalExpired,
     AskFailed,
@@ -49,6 +50,7 @@ from outlive.errors import (
     StepInterrupted,
     StepSkipped,
     StepTimeoutError,
+    StreamFullError,
     ToleranceExceededError,
 )
 
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.checkpoints import CheckpointStore
     from outlive.client.handle import RunHandle
+    from outlive.client.streams import StreamItem
     from outlive.engine import Engine
     from outlive.engine.checkpoints import checkpoints
     from outlive.engine.current import current_engine
@@ -73,6 +76,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "REMOVED",
     "All",
     "Any",
     "Approval",
@@ -122,6 +126,8 @@ __all__ = [
     "StepInterrupted",
     "StepSkipped",
     "StepTimeoutError",
+    "StreamFullError",
+    "StreamItem",
     "SyncTx",
     "TokenBucket",
     "Tolerance",
@@ -137,6 +143,7 @@ __all__ = [
     "current_engine",
     "current_run",
     "current_step",
+    "emit",
     "get_logger",
     "map",
     "now",
@@ -182,6 +189,7 @@ _ON_DEMAND = {
     "Quorum": "outlive._define.machine.joins",
     "RateLimit": "outlive._model.limit",
     "RunHandle": "outlive.client.handle",
+    "StreamItem": "outlive.client.streams",
     "SyncTx": "outlive._store.handle",
     "TokenBucket": "outlive._model.limit",
     "Tx": "outlive._store.handle",

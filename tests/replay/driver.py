@@ -47,6 +47,7 @@ from outlive._model.policy import NO_RETRY
 from outlive._replay.command import (
     CancelStep,
     Command,
+    Emit,
     EndRun,
     Park,
     Record,
@@ -167,6 +168,8 @@ class Driver:
                 del self._open[key_of(command)]
             case Park():
                 self.life.park = command.reason
+            case Emit():
+                """It is written with the event, and no answer comes."""
             case RunStep() | StartChild() | StartDetached() | Record() | TakeSnapshot() | EndRun():
                 self._open[key_of(command)] = command
             case _:

@@ -13,6 +13,7 @@ from outlive._model import Wait
 from outlive._replay.command import (
     CancelStep,
     Command,
+    Emit,
     EndRun,
     Park,
     Record,
@@ -50,6 +51,8 @@ def describe(command: Command) -> Asked:
             return (*head, command.arguments, command.digest)
         case Record():
             return ("record", command.run, command.call, command.fact, command.data)
+        case Emit():
+            return ("emit", command.run, command.stream, command.data, command.number)
         case TakeSnapshot():
             return ("snapshot", command.data, command.signals)
         case EndRun():
@@ -68,6 +71,8 @@ def key_of(command: Command) -> Key:
             return ("call", command.run, command.call)
         case StartChild():
             return ("call", command.parent, command.call)
+        case Emit():
+            return ("emit", command.run, str(command.number))
         case TakeSnapshot():
             return ("call", *SNAPSHOT)
         case EndRun():

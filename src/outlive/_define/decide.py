@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Generator
+from concurrent.futures import Future
 from typing import Any, NoReturn
 
 from outlive._define.in_run import CURRENT_STEP
@@ -15,13 +18,15 @@ from outlive.errors import NotInRunError
 def publish(**fields: Any) -> None:
     """Show something of the run to people: `publish(stage="packing", progress=0.4)`.
 
-    Fields stay until they are published again. `await engine.get(run_id).published()` reads them back. In a workflow
-    each change is a fact in the journal; in a step, from any thread, the latest values win when it publishes faster
-    than the store can write.
+    Fields stay until they are published again; `publish(stage=outlive.REMOVED)` takes one out. Readers get plain
+    values: the value of an enum, an object for a model or a dataclass. `await engine.get(run_id).published()` reads
+    them back, and `watch()` as they change. In a workflow each change is a fact in the journal; in a step, from any
+    thread, the latest values win when it publishes faster than the store can write. For what comes in pieces, see
+    `outlive.emit`.
 
     Raises:
         NotInRunError: neither a workflow nor a step runs here.
-        UnserialisableError: a value has no exact stored form.
+        UnserialisableError: a value has no stored form.
     """
     execution = current_execution()
     if execution is not None:
@@ -48,6 +53,53 @@ def set_tags(**tags: str | None) -> None:
     checked = given.tags("outlive.set_tags", {name: value for name, value in tags.items() if value is not None})
     removed = given.tags("outlive.set_tags", {name: "" for name, value in tags.items() if value is None})
     deciding.set_tags(execution, {**dict.fromkeys(removed), **checked})
+
+
+class Emission:
+    """What `outlive.emit` returns. Awaiting it is waiting until there is room for more."""
+
+    __slots__ = ("_room",)
+
+    def __init__(self, room: Future[None] | None = None) -> None:
+        self._room = room
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if self._room is not None and not self._room.done():
+            yield from asyncio.wrap_future(self._room).__await__()
+
+
+_EMITTED = Emission()
+
+
+def emit(stream: str, value: Any) -> Emission:
+    """Let readers of a stream of this run have an item: `await outlive.emit("tokens", chunk)`.
+
+    Items are ordered, cheap and no part of the journal; `engine.get(run_id).stream("tokens")` reads them, from any
+    process. Readers get plain values, as with `publish`. What a workflow emits is written with the event that led to
+    it: once, and a replay emits nothing. What a step emits is written in batches while it runs, and all of it before
+    its result; items of an attempt that failed stay, and are marked with their attempt.
+
+    Awaiting it is waiting for room in the buffer. A sync step calls it without `await`, and waits in the call.
+
+    Raises:
+        NotInRunError: neither a workflow nor a step runs here.
+        UnserialisableError, PayloadTooLargeError: the item cannot be stored.
+        StreamFullError: the run has emitted as much as it may (`Limits`).
+    """
+    name = given.text("outlive.emit", "stream", stream, like="tokens")
+    execution = current_execution()
+    if execution is not None:
+        deciding.emit(execution, name, value)
+        return _EMITTED
+    step = CURRENT_STEP.get(None)
+    if step is None:
+        raise NotInRunError("emit", "a workflow or a step")
+    room = step.emit(name, value)
+    if room is None:
+        return _EMITTED
+    if asyncio._get_running_loop() is None:
+        room.result()  # A thread of a sync step.
+    return Emission(room)
 
 
 def patched(name: str) -> bool:
@@ -88,4 +140,4 @@ def continue_as_new(*args: Any, workflow: Workflow[..., Any] | Bound[Any] | None
     deciding.continue_as_new(execution, wanted.workflow.spec, wanted.args, {**wanted.kwargs, **kwargs})
 
 
-__all__ = ["continue_as_new", "patched", "publish", "set_tags"]
+__all__ = ["Emission", "continue_as_new", "emit", "patched", "publish", "set_tags"]

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import random as _random
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple, overload
@@ -187,6 +188,9 @@ class StepSource(Protocol):
 
     def publish(self, fields: dict[str, Any]) -> None:
         """See `outlive.publish`."""
+
+    def emit(self, stream: str, value: Any) -> Future[None] | None:
+        """See `outlive.emit`; if there is no room for more, what is done when there is. From any thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from outlive.errors import (
     StepInterrupted,
     StepSkipped,
     StepTimeoutError,
+    StreamFullError,
     TransactionOverError,
     TransactionRefusedError,
     UnserialisableError,
@@ -218,5 +219,6 @@ OWN_ERRORS: tuple[type[BaseException], ...] = (
     CircuitOpenError,
     RateLimitedError,
     ResourceError,
+    StreamFullError,
 )
 """Errors of ours that reach a workflow as themselves."""

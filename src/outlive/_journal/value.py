@@ -288,6 +288,11 @@ def _sort_sets(value: Any, encode: Callable[[Any], bytes]) -> Any:
     return twin
 
 
+def is_record(cls: type) -> bool:
+    """Whether values of this class are written by their fields: a dataclass, a struct, a model, a named tuple."""
+    return is_model(cls) or _has_fields(cls)
+
+
 def _has_fields(cls: type) -> bool:
     is_record = hasattr(cls, "_fields") or typing.is_typeddict(cls)
     return is_record or (bool(_field_names_of(cls)) and not is_model(cls))

@@ -135,6 +135,12 @@ class Limits:
     history_events_max: int = 1_000_000
     inbox_messages_max: int = 10_000
     """Messages that wait for one tree of runs."""
+    streams_max: int = 100
+    """Streams of one run."""
+    stream_items_max: int = 1_000_000
+    """Items that a run emits, in all its streams together; its next generation counts from 0."""
+    stream_bytes_max: int = 256 * 1024 * 1024
+    """Bytes of these items, as they are stored."""
     transaction_seconds_max: int = 30
     """How long the transaction of a step may be open; on SQLite never longer than 4, as all writers wait for it."""
     turns_per_event_max: int = 1_000_000

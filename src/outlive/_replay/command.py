@@ -190,6 +190,19 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """What becomes the payload of the event."""
 
 
+class Emit(msgspec.Struct, frozen=True, gc=False):
+    """Let readers of a stream have an item, with the event that led to it."""
+
+    run: int
+    stream: str
+    data: bytes
+    number: int
+    """Rises along the journal, and is the same in every replay."""
+    items: int
+    """How many items the workflow of this run has emitted so far."""
+    bytes: int
+
+
 class TakeSnapshot(msgspec.Struct, frozen=True, gc=False):
     """Put everything so far into one event, and forget the rest."""
 
@@ -232,4 +245,4 @@ class Park(msgspec.Struct, frozen=True, gc=False):
     """The name of a change that the run has taken and this code has not asked for: code that has it may go on."""
 
 
-Command = RunStep | CancelStep | StartChild | StartDetached | Record | TakeSnapshot | EndRun | Park
+Command = RunStep | CancelStep | StartChild | StartDetached | Record | Emit | TakeSnapshot | EndRun | Park

@@ -1,6 +1,8 @@
 """What a run decides by itself: what it shows to people, its tags, its way past a change, that it continues as new.
 
 No event answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
+What it emits is no fact of the journal, but it is written in that transaction too, so a replay emits nothing: see
+`Lookahead.told` for the two places at which that is not certain.
 
 What a run publishes is one object, and every publication carries it whole: the latest one says all. It
 is known as JSON only, so that nothing that the workflow changes later in its values changes what was said.
@@ -17,10 +19,12 @@ from typing import Any, NoReturn
 from zlib import crc32
 
 from outlive._journal.event import PatchTaken, RunPublished, RunTagged
+from outlive._journal.readable import READABLE
 from outlive._journal.value import TAGGED
 from outlive._model import given
 from outlive._model.payload import NO_PAYLOAD
-from outlive._replay.command import Successor, WorkflowSpec
+from outlive._model.published import REMOVED
+from outlive._replay.command import Emit, Successor, WorkflowSpec
 from outlive._replay.ending import ContinueAsNew
 from outlive._replay.execution import Execution
 from outlive._replay.frame import PATCH, SCOPE
@@ -56,14 +60,29 @@ def set_tags(execution: Execution, changes: Mapping[str, str | None]) -> None:
 
 
 def merge_published(before: bytes, fields: dict[str, Any]) -> bytes:
-    """The JSON of what is published, with some fields replaced.
+    """The JSON of what is published, with some fields replaced or removed.
 
     Raises:
-        UnserialisableError: a value has no exact stored form.
+        UnserialisableError: a value has no stored form.
     """
     what = "what is published"
     known: dict[str, Any] = TAGGED.decode(before, what)
-    return TAGGED.encode({**known, **fields}, what)
+    merged = {**known, **fields}
+    return READABLE.encode({name: value for name, value in merged.items() if value is not REMOVED}, what)
+
+
+def emit(execution: Execution, stream: str, value: Any) -> None:
+    """Let readers of a stream have an item; once, however often the code comes by."""
+    execution.refuse_if_dropped()
+    frame = SCOPE.get().frame
+    data = READABLE.encode(value, f"an item of stream {stream!r}")
+    frame.emitted_items += 1
+    frame.emitted_bytes += len(data)
+    number = execution.next_emission()
+    if execution.events > execution.ahead.told:
+        execution.commands.append(
+            Emit(frame.number, stream, data, number, items=frame.emitted_items, bytes=frame.emitted_bytes)
+        )
 
 
 def patched(execution: Execution, name: str) -> bool:

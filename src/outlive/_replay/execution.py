@@ -35,6 +35,8 @@ from outlive.errors import DivergenceError, OutliveError, RunDropped, UndoFailed
 
 CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
 
+EMISSION_BITS = 24
+"""Of the number of an item that is emitted: more than a run can emit between two events."""
 ASKED_MAX = 64
 """Calls that are looked at to tell one way of the code from another: the newest ones."""
 ASKED_SHOWN_MAX = 8
@@ -87,6 +89,7 @@ class Execution:
         """Called when a run comes to another stage, with the stage that it has left if the journal says so, else "".
         None while old events are replayed."""
         self.ahead = NOTHING_AHEAD
+        self._emission = 0
         self.has_items = False
         """Whether outcomes of steps and children may be those of items."""
         self.frames: dict[int, Frame] = {}
@@ -145,6 +148,12 @@ class Execution:
         self.loop.execution = None
 
     # -- What both sides do to it ----------------------------------------------------------------------------
+
+    def next_emission(self) -> int:
+        """A number for the next item of a stream: above all earlier ones, and the same in every replay. It is made of
+        the event that the code follows, and of its place behind that."""
+        self._emission = max(self._emission, self.events << EMISSION_BITS) + 1
+        return self._emission
 
     def record(self, fact: Recorded, data: bytes | None = None) -> None:
         """Write a fact of the run's own into the journal, with `data` as its payload; it has `at=0` until then."""

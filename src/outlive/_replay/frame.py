@@ -184,6 +184,9 @@ class Frame(msgspec.Struct, eq=False):
     patches: dict[str, bool] = {}
     """The way that was taken at each mark of a change in the code."""
     published: bytes = NOTHING_PUBLISHED
+    emitted_items: int = 0
+    """What its workflow has emitted; what its steps have is counted by the store."""
+    emitted_bytes: int = 0
     """JSON of what the run shows to people."""
     position: bytes | None = None
     """JSON of where the workflow stood, if the run begins with a snapshot."""

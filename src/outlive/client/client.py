@@ -30,6 +30,7 @@ from outlive.client.asks import Asks
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
 from outlive.client.finding import Finder
+from outlive.client.followers import Bell
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.recovery import Incomplete, find_incomplete
@@ -37,6 +38,7 @@ from outlive.client.retrying import Retrier
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
 from outlive.client.starting import Commits, Ids, Starter, read_tree
+from outlive.client.streams import Rest, StreamReader
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_stopped, why
 from outlive.errors import (
@@ -96,6 +98,7 @@ class Client:
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         finder = Finder(access)
         self.list, self.count = finder.list, finder.count
+        self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.info = access.info
 
     def close(self) -> None:
@@ -232,6 +235,10 @@ class Client:
     def new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
         """What to wait for between two looks at the store. A client of tests waits in skipped time."""
         return self._waiters.pause
+
+    def new_rest(self) -> Rest:
+        """How a reader of a stream waits until there may be more. A client of tests waits in skipped time."""
+        return Bell.wait
 
     # -- Messages --------------------------------------------------------------------------------------------
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from msgspec import UNSET
 
@@ -14,8 +15,10 @@ from outlive._model.approval import Approval
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
 from outlive.client.set_aside import SetAside
+from outlive.client.streams import StreamItem
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class RunHandle(Generic[R]):
@@ -55,6 +58,50 @@ class RunHandle(Generic[R]):
     async def published(self) -> dict[str, Any]:
         """What it last showed of itself with `outlive.publish`; empty if nothing."""
         return await self._client.published(self.id)
+
+    @overload
+    def stream(self, name: str, *, after: int = 0, redacted: bool = False) -> AsyncIterator[Any]: ...
+    @overload
+    def stream(self, name: str, kind: type[T], *, after: int = 0, redacted: bool = False) -> AsyncIterator[T]: ...
+    @overload
+    def stream(
+        self, name: str, *, after: int = 0, positions: Literal[True], redacted: bool = False
+    ) -> AsyncIterator[StreamItem[Any]]: ...
+    @overload
+    def stream(
+        self, name: str, kind: type[T], *, after: int = 0, positions: Literal[True], redacted: bool = False
+    ) -> AsyncIterator[StreamItem[T]]: ...
+    async def stream(
+        self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False, redacted: bool = False
+    ) -> AsyncIterator[Any]:
+        """What it emits to a stream, in order, from the first item on; ends when the run has ended.
+
+        Args:
+            kind: the type of the items; without one a model is read as an object.
+            after: the position of the last item that is known already; the first one has position 1.
+            positions: whether to give each item with its position, and with the step and the attempt it comes from.
+            redacted: as people may see it: the stream is a field of its name, see `Engine.history`.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+            RunParkedError: nothing more comes before it is resumed.
+            UnreadableError: an item is of another type, or damaged.
+        """
+        given.flag("run.stream", "positions", positions)
+        async for item in self._client.streams.items(self.id, name, after=after, kind=kind, redacted=redacted):
+            yield item if positions else item.value
+
+    async def watch(self) -> AsyncIterator[dict[str, Any]]:
+        """What it shows of itself with `outlive.publish`, now and whenever it changes; ends when the run has ended.
+
+        Changes that follow each other quickly may be seen as one.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+            RunParkedError: nothing more comes before it is resumed.
+        """
+        async for fields in self._client.streams.published(self.id):
+            yield fields
 
     async def export(self, path: str | os.PathLike[str]) -> None:
         """Write the journal of its tree into a file, for `outlive.testing.replay`."""

@@ -15,6 +15,7 @@ from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
 from outlive._tasks import own_task
 from outlive.client.answers import AnswerWaiters
+from outlive.client.followers import Followers
 from outlive.client.why import is_stopped
 from outlive.errors import EngineClosedError, RunNotFoundError, StoreMovedError, StoreUnavailableError
 
@@ -35,11 +36,14 @@ class Waiters:
         """Those of them that were there, and whether they were when last looked for. One that was never there may be on
         its way into the store; one that was has gone."""
         self._poller: asyncio.Task[None] | None = None
+        self.followers = Followers(store.follow)
+        """Those who read along, and wait for less than an end."""
 
     def announce(self, run: Run) -> None:
         """A run has ended; or it is parked, and with it everything in its tree that has not."""
         if self.answers.waiting:
             self.answers.look()
+        self.followers.ring(run.id)
         ids = [run.id]
         if run.status is RunStatus.PARKED:
             ids += [run_id for run_id in self._waiting if run_id.startswith(f"{run.id}~")]
@@ -77,6 +81,7 @@ class Waiters:
         self.answers.close()
         if self._poller is not None:
             self._poller.cancel()
+        self.followers.close()
         for run_id in list(self._waiting):
             self._fail(run_id, EngineClosedError("waiting for a result"))
 

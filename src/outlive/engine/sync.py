@@ -170,6 +170,15 @@ class SyncRunHandle(Blocking, Generic[R]):
         history = _Verb(RunHandle.history)
         published = _Verb(RunHandle.published)
         export = _Verb(RunHandle.export)
+
+        def stream(
+            self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False, redacted: bool = False
+        ) -> Iterator[Any]:
+            """See `RunHandle`."""
+
+        def watch(self) -> Iterator[dict[str, Any]]:
+            """See `RunHandle`."""
+
         signal = _Verb(RunHandle.signal)
         ask = _Verb(RunHandle.ask)
         answer = _Verb(RunHandle.answer)

@@ -117,6 +117,19 @@ class PayloadTooLargeError(OutliveError, ValueError):
         )
 
 
+class StreamFullError(OutliveError):
+    """A run has emitted as much as it may."""
+
+    def __init__(self, run_id: str, stream: str, *, streams_max: int, items_max: int, bytes_max: int) -> None:
+        self.run_id, self.stream = run_id, stream
+        self.streams_max, self.items_max, self.bytes_max = streams_max, items_max, bytes_max
+        super().__init__(
+            f"stream {stream!r} of run {run_id} has no room for what it emits: the limits of all streams of a run are "
+            f"streams_max {streams_max:,}, stream_items_max {items_max:,} and stream_bytes_max {bytes_max:,}; emit "
+            f"fewer items, go on with outlive.continue_as_new, or raise the limit: Engine(..., limits=Limits(...))"
+        )
+
+
 class HistoryTooLongError(OutliveError):
     """A run's journal has reached its limit; the run is parked."""
 

@@ -18,6 +18,8 @@ from outlive._model.given import Span
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.client.client import Client
+from outlive.client.followers import Bell
+from outlive.client.streams import Rest
 from outlive.engine import Engine
 from outlive.errors import StandstillError
 from outlive.testing.skip_clock import SkipClock
@@ -46,6 +48,15 @@ class SkippingClient(Client):
     def new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
         """A pause that makes time skip."""
         return self.skipper.new_pause()
+
+    def new_rest(self) -> Rest:
+        """The same for a reader of a stream."""
+        pause = self.skipper.new_pause()
+
+        async def rest(bell: Bell, seconds: float) -> None:
+            await pause()
+
+        return rest
 
     async def result(self, run_id: str, timeout: Span | None = None) -> Any:
         """Wait for the end of a run, while time skips.

@@ -12,7 +12,7 @@ from typing import Any
 
 from outlive._store.contract import Claims, Store
 
-SYNC_VERBS = frozenset({"now", "open_beat", "watch"})
+SYNC_VERBS = frozenset({"now", "open_beat", "watch", "follow"})
 LIFE = frozenset({"open", "close"})
 
 
@@ -40,7 +40,7 @@ class WatchedStore:
             answer = await verb(*args, **kwargs)
         finally:
             self.under_way -= 1
-        if name in {"commit", "deliver", "refuse_messages"}:
+        if name in {"commit", "deliver", "refuse_messages", "append_streams"}:
             self.writes += 1
         elif isinstance(answer, Claims):
             self.wake_at = answer.next_wake_at

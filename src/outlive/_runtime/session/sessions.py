@@ -101,6 +101,7 @@ class WorkerSessions:
         worker = Worker(
             self._environment,
             name=self._options.name,
+            store=self._store,
             committer=self._committer,
             gate=self._gate,
             lease=lease,

@@ -37,6 +37,7 @@ from outlive._runtime.tree.alarms import Alarms
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._runtime.tree.draft import Draft
+from outlive._runtime.tree.emitter import Source
 from outlive._runtime.tree.events import event_of_success
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.observer_calls import ObserverCalls
@@ -46,9 +47,10 @@ from outlive._runtime.tree.replay_notes import ReplayNotes
 from outlive._runtime.tree.resume_policy import ResumePolicy
 from outlive._runtime.tree.run_log import RunLog, log_discarded, log_taken_over
 from outlive._runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
+from outlive._runtime.tree.stream_writer import StreamWriter
 from outlive._runtime.tree.trees import LiveTrees, is_stray
 from outlive._store.contract import Answer as AskAnswer
-from outlive._store.contract import Claim, Inbound, MessageKind, Outcome, Transaction
+from outlive._store.contract import Claim, Inbound, MessageKind, Outcome, Store, Transaction
 from outlive.client.birth import birth
 from outlive.client.waiters import Waiters
 from outlive.errors import OutliveError, PayloadTooLargeError, WorkflowNotFoundError
@@ -66,6 +68,7 @@ class Worker:
         environment: Environment,
         *,
         name: str,
+        store: Store,
         committer: Committer,
         gate: Gate,
         lease: LeaseDeadline,
@@ -93,7 +96,10 @@ class Worker:
         self.trees = LiveTrees(cached_max=limits.runs_cached_max, counters=counters)
         self._alarms = Alarms(clock, self._on_alarm)
         self._reports = StepReports(clock, self)
-        self._executor = Executor(environment, committer=committer, gate=gate, lease=lease, reports=self._reports)
+        self._streams = StreamWriter(environment, store, ring=waiters.followers.ring)
+        self._executor = Executor(
+            environment, committer=committer, gate=gate, lease=lease, reports=self._reports, streams=self._streams
+        )
         self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
@@ -210,7 +216,21 @@ class Worker:
         if draft is not None and not draft.change.rows and live.phase is TreePhase.MOVING and not live.is_late:
             live.draft = None
             live.call_hooks(draft)
+            if draft.change.streams:
+                self._say(live, draft)
             self._run_effects(live, draft)
+
+    def _say(self, live: LiveTree, draft: Draft) -> None:
+        """A workflow has emitted something, and there is no change to write that with: write it at once, and with the
+        next change too, so that this is not committed without it. The store takes it once."""
+        said = live.unsaid = draft.change.streams
+
+        def done() -> None:
+            if live.unsaid is said:
+                live.unsaid = []
+
+        source = Source(live.id, live.journal, epoch=live.fold.root.epoch)
+        self._streams.say(source, said, done, blobs=draft.change.blobs)
 
     def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
         """Give messages to a tree in motion; if it has left memory, the store makes it due."""
@@ -406,6 +426,8 @@ class Worker:
             self._waiters.answers.announce(draft.change.answers)
         if draft.runs:
             self._announce(draft)
+        if draft.change.rings:
+            self._waiters.followers.ring(live.id)
         if live.phase is TreePhase.GONE:
             self._discard_and_look(live)
             return
@@ -528,6 +550,7 @@ class Worker:
         """Whether every tree waits for an alarm, a message, or a step that runs: nothing else is under way."""
         return (
             self._executor.is_resting
+            and self._streams.is_resting
             and not self._reports.outcomes
             and not any(live.in_flight or live.lookups or live.draft is not None for live in self.trees.active())
         )
@@ -537,6 +560,7 @@ class Worker:
         self._alarms.close()
         self.discard_all()
         self._executor.close()
+        self._streams.close()
 
     def cancel_steps(self) -> None:
         """Cancel all attempts that run; the worker that goes on with their runs makes them again."""

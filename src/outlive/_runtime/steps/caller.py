@@ -16,6 +16,7 @@ from typing import Any, assert_never
 from outlive._define.in_run import CURRENT_STEP
 from outlive._define.step import UnstorableResultError
 from outlive._journal.value import TAGGED
+from outlive._model.published import REMOVED
 from outlive._replay.command import StepKind
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
@@ -201,7 +202,7 @@ class StepCaller:
             attempt.beat()
             try:
                 result: bytes = await self._in_time(
-                    attempt, partial(process.run, job, partial(self._on_report, live, attempt))
+                    attempt, partial(process.run, job, partial(self._on_report, live, attempt), attempt.emit_encoded)
                 )
             except StepRaised as error:
                 if error.is_unstorable and command.options.undo is not None:
@@ -218,7 +219,7 @@ class StepCaller:
             attempt.beat()
         else:
             fields: dict[str, Any] = TAGGED.decode(message.fields, f"what step {attempt.command.call} publishes")
-            self._reports.published(live, attempt, fields)
+            self._reports.published(live, attempt, fields | dict.fromkeys(message.removed, REMOVED))
 
 
 def _late(attempt: Attempt, *, was_silent: bool) -> tuple[StepTimeoutError, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from types import CoroutineType
 from typing import Any
@@ -31,10 +32,12 @@ from outlive._runtime.steps.caller import NotHeld, StepCaller
 from outlive._runtime.steps.next_attempt import next_attempt
 from outlive._runtime.steps.unstorable import encode_result, undo_at_once
 from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.tree.emitter import Emitter, Source
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.step_reports import StepReports
+from outlive._runtime.tree.stream_writer import StreamWriter
 from outlive._tasks import own_task
-from outlive.errors import StepInterrupted, StepTimeoutError
+from outlive.errors import OutliveError, StepInterrupted, StepTimeoutError
 
 _STOPPED = (asyncio.CancelledError, StepTimeoutError, StepInterrupted)
 """What an attempt raises because it was stopped, and not by itself."""
@@ -54,6 +57,7 @@ class Executor:
         gate: Gate,
         lease: LeaseDeadline,
         reports: StepReports,
+        streams: StreamWriter,
     ) -> None:
         self._clock = environment.clock
         self._counters = environment.counters
@@ -64,6 +68,7 @@ class Executor:
         self._gate = gate
         self._monotonic = self._clock.monotonic
         self._reports = reports
+        self._streams = streams
         self.caller = StepCaller(environment, committer=committer, lease=lease, reports=reports)
         self._queue: deque[tuple[LiveTree, Attempt]] = deque()
         self._passed: deque[tuple[LiveTree, Attempt]] = deque()
@@ -85,6 +90,7 @@ class Executor:
             now=self._clock.now,
             save=partial(self._reports.progressed, live),
             publish=partial(self._reports.published, live),
+            open_emitter=partial(self._open_emitter, live),
             progress_bytes_max=self._progress_bytes_max,
             headers=live.execution.headers,
             engine=self._engine,
@@ -93,6 +99,13 @@ class Executor:
         self._queue.append((live, attempt))
         if not self._is_opening:
             self._open_lane()
+
+    def _open_emitter(self, live: LiveTree, attempt: Attempt) -> Emitter:
+        """For the first item that an attempt emits; from any thread."""
+        live.has_readers = True
+        command = attempt.command
+        source = Source(live.id, live.journal, command.run, command.call, command.attempt, attempt.epoch)
+        return self._streams.open(source)
 
     def _admit(self, live: LiveTree, attempt: Attempt) -> None:
         """Ask the gate. There is a slot, so that an attempt that passes begins at once."""
@@ -223,14 +236,20 @@ class Executor:
                     result = encode_result(command, await self.caller.call(attempt), live.payloads.packer)
                 else:
                     result = await self.caller.call_kind(live, attempt, command.step.kind)
+                if attempt.emitter is not None:
+                    await self._flush(attempt, attempt.emitter)
             except UnstorableResultError as error:
                 await undo_at_once(attempt, error, self.caller.call_undo)
         except asyncio.CancelledError as error:
             # If the executor did not cancel it, the step let a cancellation of its own escape, and has failed.
+            if attempt.emitter is not None:
+                await _flush_rest(attempt, attempt.emitter)
             raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         except KeyboardInterrupt:
             raise  # Ctrl-C ends the process; it is no failure of the step.
         except BaseException as error:  # The user's code may raise anything; its failure is data.
+            if attempt.emitter is not None:
+                await _flush_rest(attempt, attempt.emitter)
             raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         finally:
             self.running -= 1
@@ -263,6 +282,16 @@ class Executor:
     def _ended_late(self, live: LiveTree, attempt: Attempt, result: bytes | None, error: BaseException | None) -> None:
         if attempt.command.step.kind is not StepKind.TRANSACTION:  # What that one wrote was rolled back.
             self._reports.ended_late(live, attempt, result, None if error is None else describe(error))
+
+    async def _flush(self, attempt: Attempt, emitter: Emitter) -> None:
+        """What an attempt has emitted is durable before its result."""
+        try:
+            await emitter.flush()
+        except OutliveError:
+            if (transaction := attempt.transaction) is not None:
+                attempt.transaction = None  # The step has failed.
+                await rolled_back(transaction)
+            raise
 
     def failed(self, command: RunStep, error: BaseException, began_at: int = 0) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
@@ -313,3 +342,12 @@ class _Applicant:
 
     def refused(self, error: BaseException) -> None:
         self._executor.turn_away(self._live, self._attempt, self._executor.failed(self.command, error))
+
+
+async def _flush_rest(attempt: Attempt, emitter: Emitter) -> None:
+    """An attempt has failed: what it emitted comes before what the next one does. Why it has failed is more important
+    than that this could not be written."""
+    with suppress(OutliveError, asyncio.CancelledError):
+        if attempt.is_wanted:
+            await emitter.flush()
+    emitter.close()

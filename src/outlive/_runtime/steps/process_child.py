@@ -26,8 +26,10 @@ from outlive._define.in_run import CURRENT_STEP, StepContext
 from outlive._define.registry import REGISTRY
 from outlive._define.step import UnstorableResultError
 from outlive._journal.failure import class_name
+from outlive._journal.readable import READABLE
 from outlive._journal.value import TAGGED
 from outlive._model import Failure
+from outlive._model.published import REMOVED
 from outlive._platform import end_with_group, stand_alone
 from outlive._replay.command import StepSpec
 from outlive._runtime.clock import SystemClock
@@ -78,6 +80,14 @@ class Published(msgspec.Struct, frozen=True, tag=True):
     """The step gave this to `outlive.publish`."""
 
     fields: bytes
+    removed: tuple[str, ...] = ()
+
+
+class Emitted(msgspec.Struct, frozen=True, tag=True):
+    """The step gave this to `outlive.emit`."""
+
+    stream: str
+    data: bytes
 
 
 class Returned(msgspec.Struct, frozen=True, tag=True):
@@ -98,7 +108,7 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
 
 Report = Progressed | Beat | Published
 """What a step says before it ends."""
-Message = Ready | Report | Returned | Raised
+Message = Ready | Report | Emitted | Returned | Raised
 
 encode = msgspec.msgpack.Encoder().encode
 decode_message = msgspec.msgpack.Decoder(Message).decode
@@ -179,10 +189,21 @@ class JobStep:
     def publish(self, fields: dict[str, Any]) -> None:
         """See `outlive.publish`."""
         if fields and not self.is_over:
-            self._wire.send(Published(self._encode(fields, f"what step {self._job.call} publishes")))
+            kept = {name: value for name, value in fields.items() if value is not REMOVED}
+            removed = tuple(name for name, value in fields.items() if value is REMOVED)
+            what = f"what step {self._job.call} publishes"
+            self._wire.send(Published(self._check_size(READABLE.encode(kept, what), what), removed))
+
+    def emit(self, stream: str, value: Any) -> None:
+        """See `StepSource`. The pipe is full when the parent's buffer is, and then sending waits."""
+        if not self.is_over:
+            what = f"an item of stream {stream!r}"
+            self._wire.send(Emitted(stream, self._check_size(READABLE.encode(value, what), what)))
 
     def _encode(self, value: Any, what: str) -> bytes:
-        data = TAGGED.encode(value, what)
+        return self._check_size(TAGGED.encode(value, what), what)
+
+    def _check_size(self, data: bytes, what: str) -> bytes:
         if len(data) > self._job.progress_bytes_max:
             raise PayloadTooLargeError(what, len(data), self._job.progress_bytes_max)
         return data

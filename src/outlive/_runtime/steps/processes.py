@@ -15,6 +15,7 @@ import atexit
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from outlive._runtime.failures import StepRaised
 from outlive._runtime.steps.process_child import (
     ARE_YOU_THERE,
     Beat,
+    Emitted,
     Job,
     Message,
     Progressed,
@@ -37,7 +39,7 @@ from outlive._runtime.steps.process_child import (
     encode,
     serve,
 )
-from outlive.errors import ProcessDiedError
+from outlive.errors import OutliveError, ProcessDiedError
 from outlive.telemetry import Counters, log
 
 if TYPE_CHECKING:
@@ -132,6 +134,7 @@ class ProcessLane:
 
 
 OnReport = Callable[[Report], None]
+Emit = Callable[[str, bytes], Future[None] | None]
 
 
 class StepProcess:
@@ -144,6 +147,7 @@ class StepProcess:
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._answer: asyncio.Future[Returned | Raised] | None = None
         self._report: OnReport = _ignore
+        self._emit: Emit = _ignore_item
         self._is_wanted = True
         self._has_begun = False
 
@@ -172,14 +176,15 @@ class StepProcess:
         finally:
             late.cancel()
 
-    async def run(self, job: Job, report: OnReport) -> bytes:
-        """The encoded result of a step; `report` is called with its progress and what it publishes.
+    async def run(self, job: Job, report: OnReport, emit: Emit | None = None) -> bytes:
+        """The encoded result of a step; `report` is called with its progress and what it publishes, and `emit`, on
+        another thread, with what it emits.
 
         Raises:
             StepRaised: the step raised.
             ProcessDiedError: the process died.
         """
-        self._report = report
+        self._report, self._emit = report, emit or _ignore_item
         self._answer = self._loop.create_future()
         self._jobs.put(encode(job))
         try:
@@ -187,7 +192,7 @@ class StepProcess:
         except ChildProcessError as error:
             log.warning("the process of step %s %s", job.step, error)
             raise ProcessDiedError(job.step, str(error)) from None
-        self._answer, self._report = None, _ignore
+        self._answer, self._report, self._emit = None, _ignore, _ignore_item
         if isinstance(outcome, Raised):
             raise StepRaised(
                 outcome.failure, outcome.classes, is_final=outcome.is_final, is_unstorable=outcome.is_unstorable
@@ -203,7 +208,7 @@ class StepProcess:
 
     # -- Its messages --------------------------------------------------------------------------------------------------
 
-    def _on_message(self, message: Message) -> None:
+    def _on_message(self, message: Ready | Progressed | Published | Returned | Raised) -> None:
         match message:
             case Ready():
                 if not self._ready.done():
@@ -252,9 +257,19 @@ class StepProcess:
             connection.send_bytes(job)
             del job
             message: Message = Progressed(b"")
-            while isinstance(message, Report):
+            while isinstance(message, Report | Emitted):
                 message = decode_message(_receive(process, connection))
-                self._post(self._on_message, message)
+                if isinstance(message, Emitted):
+                    self._take_item(message)
+                else:
+                    self._post(self._on_message, message)
+
+    def _take_item(self, message: Emitted) -> None:
+        """Not on the event loop: while there is no room for the item, the pipe fills, and the step waits."""
+        # If earlier items could not be written, the attempt fails for it when the step returns.
+        with suppress(OutliveError):
+            if (room := self._emit(message.stream, message.data)) is not None:
+                room.result()
 
     def _post(self, callback: Callable[[Any], None], value: Any) -> None:
         """Call something on the event loop."""
@@ -313,3 +328,7 @@ def _how_it_ended(code: int | None) -> str:
 
 def _ignore(message: Report) -> None:
     """No job runs: there is no attempt to report to."""
+
+
+def _ignore_item(stream: str, data: bytes) -> None:
+    """As above."""

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from msgspec import structs
 
 from outlive._define.in_run import StepContext, Verbs
+from outlive._journal.readable import READABLE
 from outlive._journal.value import TAGGED
 from outlive._model import Run
+from outlive._model.published import REMOVED
 from outlive._replay.command import RunStep, StepSpec
 from outlive._runtime.gate.ticket import Ticket
+from outlive._runtime.tree.emitter import Emitter
 from outlive._store.contract import Transaction
 from outlive.errors import PayloadTooLargeError
 
 Save = Callable[["Attempt", bytes], None]
 Publish = Callable[["Attempt", dict[str, Any]], None]
+OpenEmitter = Callable[["Attempt"], Emitter]
+
+_OPENING = threading.Lock()
+"""Held while an emitter is opened: two threads of a step may emit their first items at once."""
 
 
 def idempotency_key(run: Run, call: str) -> str:
@@ -31,6 +40,7 @@ class Attempt:
     __slots__ = (
         "_loop",
         "_now",
+        "_open_emitter",
         "_progress_bytes_max",
         "_publish",
         "_run",
@@ -38,6 +48,7 @@ class Attempt:
         "beat_at",
         "began_at",
         "command",
+        "emitter",
         "engine",
         "epoch",
         "given",
@@ -69,6 +80,7 @@ class Attempt:
         publish: Publish,
         progress_bytes_max: int,
         headers: dict[str, str],
+        open_emitter: OpenEmitter | None = None,
         engine: Verbs | None = None,
     ) -> None:
         self.command = command
@@ -105,6 +117,9 @@ class Attempt:
         """Whether earlier fields are being written to the journal."""
         self.headers = headers
         """Of its run."""
+        self.emitter: Emitter | None = None
+        """What it has emitted; None until it does."""
+        self._open_emitter = open_emitter
         self._run = run
         self.epoch = epoch
         self.engine = engine
@@ -118,6 +133,8 @@ class Attempt:
     def cancel(self) -> None:
         """The run does not wait for it any more. Cooperative: it may run on, and its outcome is ignored."""
         self.is_wanted = False
+        if self.emitter is not None:
+            self.emitter.close()
         if self.task is not None:
             self.task.cancel()
 
@@ -194,11 +211,31 @@ class Attempt:
         """See `outlive.publish`."""
         if fields and self.is_wanted:
             what = f"what step {self.command.call} publishes"
-            data = TAGGED.encode(fields, what)
+            data = READABLE.encode({name: value for name, value in fields.items() if value is not REMOVED}, what)
             if len(data) > self._progress_bytes_max:
                 raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
+            removed = [name for name, value in fields.items() if value is REMOVED]
             # A copy, as a reader will see it: the step may change its values later.
-            self._loop.call_soon_threadsafe(self._publish, self, TAGGED.decode(data, what))
+            copy = {**READABLE.decode(data, what), **dict.fromkeys(removed, REMOVED)}
+            self._loop.call_soon_threadsafe(self._publish, self, copy)
+
+    def emit(self, stream: str, value: Any) -> Future[None] | None:
+        """See `StepSource`."""
+        what = f"an item of stream {stream!r}"
+        data = READABLE.encode(value, what)
+        if len(data) >= self._progress_bytes_max:
+            raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
+        return self.emit_encoded(stream, data)
+
+    def emit_encoded(self, stream: str, data: bytes) -> Future[None] | None:
+        """The same for an item that is JSON already."""
+        if self.is_cancelled or self._open_emitter is None:
+            return None
+        emitter = self.emitter
+        if emitter is None:
+            with _OPENING:
+                emitter = self.emitter = self.emitter or self._open_emitter(self)
+        return emitter.add(stream, data)
 
 
 def _ignore(attempt: Attempt, report: Any) -> None:

@@ -25,6 +25,7 @@ from outlive._journal.event import (
     AskAnswered,
     PatchTaken,
     RunParked,
+    RunPublished,
     RunReleased,
     RunSuspended,
     RunTagged,
@@ -40,6 +41,7 @@ from outlive._model.payload import Blob
 from outlive._replay.command import (
     CancelStep,
     Command,
+    Emit,
     EndRun,
     Park,
     Record,
@@ -58,6 +60,7 @@ from outlive._runtime.environment import Environment
 from outlive._runtime.tree.asks import answer_of, judged
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.draft import Draft, Effect
+from outlive._runtime.tree.emitter import Source
 from outlive._runtime.tree.events import event_of_message
 from outlive._runtime.tree.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.tree.item import item_of
@@ -66,10 +69,12 @@ from outlive._runtime.tree.observer_facts import ObserverFacts
 from outlive._runtime.tree.payloads import TreePayloads
 from outlive._runtime.tree.phase import FOLLOWS, TreePhase
 from outlive._runtime.tree.run_log import NOTABLE
+from outlive._runtime.tree.stream_lines import line_of
 from outlive._runtime.tree.translating import event_of_command, snapshot_of
 from outlive._runtime.tree.undo import undo_cut_off, undo_failed
 from outlive._store.contract import Change, Inbound, MessageKind, Refusal
-from outlive.errors import HistoryTooLongError
+from outlive._store.streams import StreamLines
+from outlive.errors import HistoryTooLongError, OutliveError, StreamFullError
 from outlive.telemetry import log, run_fields
 
 
@@ -78,6 +83,7 @@ class LiveTree:
 
     __slots__ = (
         "_history_max",
+        "_limits",
         "_observer_calls",
         "_salt",
         "_todo",
@@ -89,6 +95,7 @@ class LiveTree:
         "draft",
         "execution",
         "fold",
+        "has_readers",
         "id",
         "in_flight",
         "journal",
@@ -100,6 +107,7 @@ class LiveTree:
         "refusals",
         "retries",
         "seq",
+        "unsaid",
     )
 
     def __init__(
@@ -143,7 +151,12 @@ class LiveTree:
         """For the observers of its workflows; None if there are none."""
         self.refusals: list[Refusal] = []
         """Asks that the run has refused, and that the store does not know to be refused."""
+        self.has_readers = False
+        """Whether it has published or emitted something here, so that others may read along."""
+        self.unsaid: list[StreamLines] = []
+        """What its workflows emitted when there was no change to write it with; the next one has it."""
         self._observer_calls = observer_calls
+        self._limits = limits
         self._history_max = limits.history_events_max
         self._salt = salt_of(nonce)
         self._todo: deque[AnyEvent | TakeSnapshot] = deque()
@@ -198,6 +211,9 @@ class LiveTree:
             self.in_flight += 1
             if draft.runs:
                 draft.change.runs = list(draft.runs.values())
+            if self.unsaid:
+                draft.change.streams = [*self.unsaid, *draft.change.streams]
+                self.unsaid = []
         return draft
 
     def committed(self, draft: Draft, journal: int) -> None:
@@ -224,6 +240,9 @@ class LiveTree:
             draft.notable.append((event, self.fold.runs[event.run]))
         if run is not None:
             draft.runs[run.number] = run
+            if self.has_readers or type(event) is RunPublished:
+                self.has_readers = True
+                draft.change.rings = self.id
             if run.number == 0 and not run.owner:
                 self.enter(TreePhase.LEAVING)
 
@@ -430,6 +449,29 @@ class LiveTree:
         self.record(event)
         self.execution.events += 1
 
+    def emit(self, command: Emit) -> None:
+        """Write what a workflow emits with the next change, or park the tree if it cannot be written."""
+        draft, run_id = self.open_draft(), self.fold.runs[command.run].id
+        limits = self._limits
+        try:
+            if command.items > limits.stream_items_max or command.bytes > limits.stream_bytes_max:
+                raise StreamFullError(
+                    run_id,
+                    command.stream,
+                    streams_max=limits.streams_max,
+                    items_max=limits.stream_items_max,
+                    bytes_max=limits.stream_bytes_max,
+                )
+            line = line_of(
+                [command.data], Source(self.id), self.payloads.packer, draft.change.blobs, number=command.number
+            )
+        except OutliveError as error:  # Too large, or a payload codec of the user's that raises.
+            self._todo.clear()
+            self._todo.append(RunParked(at=self.clock.now(), reason=storable(str(error))))
+            return
+        draft.change.streams.append(StreamLines(run=command.run, name=command.stream, lines=(line,)))
+        draft.change.rings, self.has_readers = self.id, True
+
     # -- What the run asks for -------------------------------------------------------------------------------
 
     def _follow(self, command: Command) -> None:
@@ -454,6 +496,8 @@ class LiveTree:
                 self.deferred.append(command)
             case StartChild() | StartDetached() | Record() | EndRun():
                 self._todo.append(event_of_command(self, command))
+            case Emit():
+                self.emit(command)
             case TakeSnapshot():
                 # Not yet an event: a snapshot is complete only when the events before it are recorded.
                 self._todo.append(command)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, RunClaimed, RunReleased
 from outlive._model import Run
-from outlive._replay.command import Command, Park, RunStep
+from outlive._replay.command import Command, Emit, Park, RunStep
 from outlive._replay.feeding import feed_again
 from outlive._runtime.tree.events import is_new, resumed_by
 from outlive._runtime.tree.live import LiveTree
@@ -93,6 +93,8 @@ def _feed_all(live: LiveTree, events: list[AnyEvent]) -> Park | None:
         for command in feed_again(live.execution, event):
             if isinstance(command, Park):
                 return command
+            if type(command) is Emit:
+                live.emit(command)
     return None
 
 

@@ -26,6 +26,7 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
+from outlive._store.streams import Appended, StreamAppend
 from outlive.testing.crash.journal import event_of, title
 from outlive.testing.watched_store import LIFE, SYNC_VERBS
 
@@ -111,6 +112,12 @@ class MortalStore:
     async def change_cell(self, name: str, change: CellChange[Any]) -> Any:
         """See `CellStore`."""
         return await self._write(partial(self.inner.change_cell, name, change), f"change of cell {name}")
+
+    async def append_streams(self, appends: Sequence[StreamAppend], **options: Any) -> list[Appended]:
+        """See `StreamTable`."""
+        what = "items of " + ", ".join(it.said.name for it in appends)
+        answers: list[Appended] = await self._write(partial(self.inner.append_streams, appends, **options), what)
+        return answers
 
     async def claim_runs(self, *args: Any, **options: Any) -> Claims:
         """See `Store`."""

@@ -1,0 +1,16 @@
+"""What `outlive.publish` may be given in the place of a value."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+
+class Removed(enum.Enum):
+    """Has one member, for type checkers."""
+
+    REMOVED = "removed"
+
+
+REMOVED: Final = Removed.REMOVED
+"""Takes a field out of what a run has published: `outlive.publish(stage=outlive.REMOVED)`."""

@@ -1,0 +1,46 @@
+"""How items become lines of a stream: packed, through the codecs, as a blob if they are large, and sealed."""
+
+from __future__ import annotations
+
+from outlive._journal.packing import Packer, mail_mark
+from outlive._journal.stream import SealedItems, array_of, seal_items
+from outlive._model.payload import Blob
+from outlive._runtime.tree.emitter import Source
+from outlive._store.streams import StreamLine
+
+LINE_BYTES_MAX = 16 * 1024
+"""Items beyond this begin another line; an item that is larger is a line of its own."""
+
+
+def lines_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blob]) -> list[StreamLine]:
+    """The lines of items that were emitted one after the other; what they need is added to `blobs`.
+
+    Raises:
+        UnserialisableError: a payload codec failed.
+    """
+    lines: list[StreamLine] = []
+    part: list[bytes] = []
+    size = 0
+    for item in items:
+        if part and size + len(item) > LINE_BYTES_MAX:
+            lines.append(line_of(part, source, packer, blobs))
+            part, size = [], 0
+        part.append(item)
+        size += len(item)
+    if part:
+        lines.append(line_of(part, source, packer, blobs))
+    return lines
+
+
+def line_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blob], *, number: int = 0) -> StreamLine:
+    """One line.
+
+    Raises:
+        UnserialisableError: a payload codec failed. PayloadTooLargeError: the items are too large.
+    """
+    # By name, as mail: the stream goes on with the next generation of the run, which is another tree.
+    payload, blob = packer.pack(array_of(items), "items of a stream", of=mail_mark(source.root_id))
+    if blob is not None:
+        blobs.append(blob)
+    body = seal_items(SealedItems(payload, source.call, source.attempt, source.epoch))
+    return StreamLine(body, len(items), len(body) + (len(blob.data) if blob is not None else 0), number)

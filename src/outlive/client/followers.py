@@ -1,0 +1,94 @@
+"""Who reads along with which run: readers of streams and of what is published.
+
+A reader looks at the store and, when there is nothing new, waits for a ring. The worker of this engine rings when it
+has written something for readers, and so does the store, if it can, for what other processes have written. Both are
+hints: a reader looks by itself now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from outlive.errors import EngineClosedError
+
+
+class Bell:
+    """What one reader waits for. A ring while it does not wait ends the next wait at once."""
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        """There may be something new."""
+        self._rung.set()
+
+    def clear(self) -> None:
+        """From now on only what comes later rings: call it before a look."""
+        self._rung.clear()
+
+    async def wait(self, seconds: float) -> None:
+        """Return when it rings, or after a while."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(seconds, self._rung.set)
+        try:
+            await self._rung.wait()
+        finally:
+            timer.cancel()
+
+
+class Followers:
+    """The bells of the readers of one engine, by the root of the run that they read."""
+
+    def __init__(self, follow: Callable[[Callable[[str], None]], bool]) -> None:
+        self._follow = follow
+        self._is_rung: bool | None = None
+        self._bells: dict[str, list[Bell]] = {}
+        self._is_closed = False
+
+    @property
+    def is_rung(self) -> bool:
+        """Whether the store rings for other processes."""
+        if self._is_rung is None:
+            self._is_rung = self._follow(self.ring)
+        return self._is_rung
+
+    def ring(self, root_id: str) -> None:
+        """Readers of this tree are to look; with "", all readers."""
+        if self._bells:
+            every = [bell for bells in self._bells.values() for bell in bells]
+            for bell in self._bells.get(_name_of(root_id), ()) if root_id else every:
+                bell.ring()
+
+    @contextmanager
+    def following(self, run_id: str) -> Iterator[Bell]:
+        """A bell for a reader of a run."""
+        self.check_open()
+        name, bell = _name_of(run_id), Bell()
+        self._bells.setdefault(name, []).append(bell)
+        try:
+            yield bell
+        finally:
+            self._bells[name].remove(bell)
+            if not self._bells[name]:
+                del self._bells[name]
+
+    def check_open(self) -> None:
+        """See that the engine runs.
+
+        Raises:
+            EngineClosedError: it does not.
+        """
+        if self._is_closed:
+            raise EngineClosedError("reading a stream")
+
+    def close(self) -> None:
+        """The engine stops: all readers are to notice."""
+        self._is_closed = True
+        self.ring("")
+
+
+def _name_of(run_id: str) -> str:
+    """What the ids of a tree and of all its generations begin with."""
+    return run_id.partition("~")[0]

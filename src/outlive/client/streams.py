@@ -1,0 +1,178 @@
+"""Reading along with a run: its streams, and what it publishes, from any process.
+
+A reader reads what is there and then waits for a ring (see `followers`). It knows where it is by the position of the
+last item, so that another reader, or the same program after its connection was lost, can go on behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from outlive._journal.packing import mail_mark
+from outlive._journal.readable import READABLE
+from outlive._journal.redaction import Redaction
+from outlive._journal.stream import SealedItems, open_lines
+from outlive._journal.value import Stored, codec_for
+from outlive._model import Run, given
+from outlive._store.streams import CHUNKS_READ_MAX, StreamChunk
+from outlive.client.access import Access
+from outlive.client.followers import Bell, Followers
+from outlive.client.why import is_stopped
+from outlive.errors import RunParkedError, StoreMovedError, StoreUnavailableError, UnreadableError
+
+LOOK_SECONDS = 0.05
+"""How often a reader looks if the store cannot ring."""
+RUNG_LOOK_SECONDS = 1.0
+"""How often it looks if the store can: a ring may be lost."""
+
+T = TypeVar("T")
+Rest = Callable[[Bell, float], Coroutine[Any, Any, None]]
+"""Waits until a bell rings, or so many seconds."""
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class StreamItem(Generic[T]):
+    """An item of a stream, and where it comes from."""
+
+    position: int
+    """1 for the first; `run.stream(name, after=item.position)` goes on behind it."""
+    value: T
+    call: str
+    """The call of the step that emitted it, as `history` has it; empty for the workflow itself."""
+    attempt: int
+    """The attempt of that step. Items of an earlier one (`attempt` and `epoch`) of the same call were taken back."""
+    epoch: int
+    """How often the run had been claimed: a step whose worker was lost is called again with the same attempt."""
+
+
+class StreamReader:
+    """Reads streams for one client."""
+
+    def __init__(
+        self, access: Access, *, followers: Followers, redaction: Redaction, new_rest: Callable[[], Rest]
+    ) -> None:
+        self._access = access
+        self._followers = followers
+        self._redaction = redaction
+        self._new_rest = new_rest
+
+    # -- Streams ---------------------------------------------------------------------------------------------
+
+    async def items(
+        self, run_id: str, name: str, *, after: int, kind: Any, redacted: bool
+    ) -> AsyncIterator[StreamItem[Any]]:
+        """Items behind a position, until the run has ended. See `RunHandle.stream`."""
+        where = "run.stream"
+        name = given.text(where, "name", name, like="tokens")
+        position = given.whole(where, "after", after, least=0)
+        codec = READABLE if kind is Any else codec_for(given.kind(where, "kind", kind))
+        redaction = self._redaction if given.flag(where, "redacted", redacted) else None
+        run = await self._access.info(run_id)
+        followers, rest, is_over = self._followers, self._new_rest(), False
+        with followers.following(run_id) as bell:
+            while True:
+                bell.clear()
+                try:
+                    chunks = await self._access.store.read_stream(run_id, name, after=position)
+                    items = await self._open(run, name, chunks)
+                    if not chunks and not is_over and await self._is_over(run_id):
+                        # Looked at before the last read, so that nothing can come behind it.
+                        is_over = True
+                        continue
+                except StoreMovedError:
+                    raise
+                except StoreUnavailableError:
+                    await rest(bell, self._look_seconds)  # It is waited for, as by all who wait for a run.
+                    continue
+                for place, line, raw in items:
+                    if place > position:
+                        value = codec.decode(_shown(raw, name, redaction), f"item {place} of stream {name!r}")
+                        position = place
+                        yield StreamItem(place, value, line.call, line.attempt, line.epoch)
+                if is_over and not chunks:
+                    return
+                if not is_over and len(chunks) < CHUNKS_READ_MAX:
+                    await rest(bell, self._look_seconds)
+                    followers.check_open()
+
+    async def _open(self, run: Run, name: str, chunks: list[StreamChunk]) -> list[tuple[int, SealedItems, msgspec.Raw]]:
+        """The items of chunks as JSON, each with its position and the line that it stands in."""
+        what = f"stream {name!r} of run {run.id}"
+        lines = [(chunk, list(open_lines(chunk.body, what))) for chunk in chunks]
+        blobs = await self._access.blobs(line.payload for _, each in lines for line in each)
+        unpack, owners = self._access.packer.unpack, (mail_mark(run.root_id),)
+        found: list[tuple[int, SealedItems, msgspec.Raw]] = []
+        for chunk, each in lines:
+            items = [(line, raw) for line in each for raw in _decode_items(unpack(line.payload, blobs, owners=owners))]
+            if len(items) != chunk.count:
+                reason = f"{chunk.count} items were written from position {chunk.first} on, and {len(items)} are there"
+                raise UnreadableError(what, "items of a stream", reason, advice="restore a backup")
+            found += [(place, line, raw) for place, (line, raw) in enumerate(items, chunk.first)]
+        return found
+
+    # -- What is published -----------------------------------------------------------------------------------
+
+    async def published(self, run_id: str) -> AsyncIterator[dict[str, Any]]:
+        """What a run publishes, as it changes, until it has ended. See `RunHandle.watch`."""
+        before: bytes | None = None
+        followers, rest = self._followers, self._new_rest()
+        await self._access.info(run_id)
+        with followers.following(run_id) as bell:
+            while True:
+                bell.clear()
+                try:
+                    run = await self._access.info(run_id)
+                    is_over = await self._is_over(run_id, run)
+                    fields = await self._fields_of(run)
+                except StoreMovedError:
+                    raise
+                except StoreUnavailableError:
+                    await rest(bell, self._look_seconds)
+                    continue
+                if fields is not None and (shown := msgspec.json.encode(run.published)) != before:
+                    before = shown
+                    yield fields
+                if is_over:
+                    return
+                await rest(bell, self._look_seconds)
+                followers.check_open()
+
+    async def _fields_of(self, run: Run) -> dict[str, Any] | None:
+        if run.published is None:
+            return None
+        fields: dict[str, Any] = READABLE.decode(
+            await self._access.unpack(run.published), f"what run {run.id} published"
+        )
+        return fields
+
+    # -- Looking ---------------------------------------------------------------------------------------------
+
+    @property
+    def _look_seconds(self) -> float:
+        return RUNG_LOOK_SECONDS if self._followers.is_rung else LOOK_SECONDS
+
+    async def _is_over(self, run_id: str, run: Run | None = None) -> bool:
+        """Whether a run has ended.
+
+        Raises:
+            RunParkedError: it is parked: nothing comes before it is resumed.
+        """
+        run = run or await self._access.info(run_id)
+        if run.status.is_terminal:
+            return True
+        root = await self._access.root_of(run)
+        if is_stopped(root):
+            raise RunParkedError(run_id, root.reason)
+        return False
+
+
+def _shown(raw: msgspec.Raw, name: str, redaction: Redaction | None) -> Stored:
+    """An item as it may be seen; the stream is a field of its name."""
+    if redaction is None:
+        return raw
+    return msgspec.json.encode(redaction.hide({name: msgspec.json.decode(raw)})[name])
