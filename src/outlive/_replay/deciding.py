@@ -2,7 +2,7 @@
 
 No event answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
 What it emits is no fact of the journal, but it is written in that transaction too, so a replay emits nothing: see
-`Lookahead.told` for the two places at which that is not certain.
+`Lookahead.written` for the two places at which that is not certain.
 
 What a run publishes is one object, and every publication carries it whole: the latest one says all. It
 is known as JSON only, so that nothing that the workflow changes later in its values changes what was said.
@@ -79,7 +79,7 @@ def emit(execution: Execution, stream: str, value: Any) -> None:
     frame.emitted_items += 1
     frame.emitted_bytes += len(data)
     number = execution.next_emission()
-    if execution.events > execution.ahead.told:
+    if execution.events > execution.ahead.written:
         execution.commands.append(
             Emit(frame.number, stream, data, number, items=frame.emitted_items, bytes=frame.emitted_bytes)
         )

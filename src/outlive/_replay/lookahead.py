@@ -35,7 +35,7 @@ wrote it had come to rest beyond every event before."""
 class Lookahead:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
-    __slots__ = ("answered", "last", "passed", "patches", "seen", "set_aside", "told", "undone")
+    __slots__ = ("answered", "last", "passed", "patches", "seen", "set_aside", "undone", "written")
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.undone = undone_in(events)
@@ -57,7 +57,7 @@ class Lookahead:
         self.seen = first + _lived_through(events, last)
         """The number of the last event that older code has lived through, with all that it does after it: what code
         does from there on, it does for the first time."""
-        self.told = -1 if last == 0 and isinstance(events[0], RunCreated) else self.seen
+        self.written = -1 if last == 0 and isinstance(events[0], RunCreated) else self.seen
         """The number of the last event whose items of streams are certainly in the store, because they were written
         with it. A run that a client has created may have been claimed, and its worker lost, before they were."""
         is_followed = self.seen == self.last and len(events) - 1 > last

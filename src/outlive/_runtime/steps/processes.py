@@ -208,7 +208,7 @@ class StepProcess:
 
     # -- Its messages --------------------------------------------------------------------------------------------------
 
-    def _on_message(self, message: Ready | Progressed | Published | Returned | Raised) -> None:
+    def _on_message(self, message: Ready | Report | Returned | Raised) -> None:
         match message:
             case Ready():
                 if not self._ready.done():
