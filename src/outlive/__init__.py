@@ -50,7 +50,6 @@ from outlive.errors import (
     StepInterrupted,
     StepSkipped,
     StepTimeoutError,
-    StreamFullError,
     ToleranceExceededError,
 )
 
@@ -126,7 +125,6 @@ __all__ = [
     "StepInterrupted",
     "StepSkipped",
     "StepTimeoutError",
-    "StreamFullError",
     "StreamItem",
     "SyncTx",
     "TokenBucket",
