@@ -240,16 +240,12 @@ class Executor:
                     await self._flush(attempt, attempt.emitter)
             except UnstorableResultError as error:
                 await undo_at_once(attempt, error, self.caller.call_undo)
-        except asyncio.CancelledError as error:
-            # If the executor did not cancel it, the step let a cancellation of its own escape, and has failed.
-            if attempt.emitter is not None:
-                await _flush_rest(attempt, attempt.emitter)
-            raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         except KeyboardInterrupt:
             raise  # Ctrl-C ends the process; it is no failure of the step.
         except BaseException as error:  # The user's code may raise anything; its failure is data.
             if attempt.emitter is not None:
                 await _flush_rest(attempt, attempt.emitter)
+            # A cancellation, if the executor did not cancel it, is one of the step's own that has escaped: a failure.
             raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         finally:
             self.running -= 1
