@@ -57,4 +57,29 @@ async def tell_repair(url: str) -> str:
         return await engine.export(run.id)
 
 
-RETRY_STORIES: dict[str, Callable[[str], Awaitable[str]]] = {"repair": tell_repair}
+@outlive.step(name="golden.price")
+async def price(part: str) -> int:
+    """What a part costs."""
+    return len(part)
+
+
+@outlive.workflow(name="golden.offer")
+async def offer(part: str) -> list[str]:
+    """Depends on a price, and draws random numbers."""
+    first = str(outlive.uuid4())
+    cost = await price(part)
+    await asyncio.sleep(60)
+    return [first, await paint(f"{part} for {cost}"), str(outlive.uuid4())]
+
+
+async def tell_fork(url: str) -> str:
+    """What if it had cost something else?"""
+    async with TestEngine(url) as engine:
+        run = await engine.start(offer, "door", id="golden-offer")
+        await run.result()
+        fork = await engine.fork(run.id, at="golden.paint", set={"golden.price": 7}, id="golden-fork")
+        await fork.result()
+        return await engine.export(fork.id)
+
+
+RETRY_STORIES: dict[str, Callable[[str], Awaitable[str]]] = {"repair": tell_repair, "fork": tell_fork}

@@ -26,6 +26,7 @@ from outlive._journal.event import (
     RunContinued,
     RunCreated,
     RunFailed,
+    RunForked,
     RunParked,
     RunPublished,
     RunReleased,
@@ -102,6 +103,15 @@ SAMPLES: dict[str, AnyEvent] = {
         RunResumed(at=AT),
         RunRetried(
             at=AT, undone=(3, 7, 8), since=7, rested=60_000_000, next_number=2, timeout_at=AT + 9, reason="repaired"
+        ),
+        RunForked(
+            at=AT,
+            origin="order-7",
+            events=9,
+            seed=2**63 - 1,
+            rested=5,
+            timeout_at=AT + 9,
+            reason="what if it were safe",
         ),
         StepSucceeded(at=AT, run=1, call="1.2/charge#3", result=json_payload(b"null"), digest=12345, attempt=2),
         StepFailed(at=AT, call="charge", failure=FAILURE, digest=0, attempt=5),

@@ -29,6 +29,7 @@ from outlive._journal.event import (
     RunContinued,
     RunCreated,
     RunFailed,
+    RunForked,
     RunParked,
     RunPublished,
     RunReleased,
@@ -178,6 +179,9 @@ TABLE: dict[tuple[str, str], Change] = {
     ("taken over", "parked"): Change(RunParked(at=30, reason="broken"), (PARKED, "", None, (), 1, "broken")),
     ("taken over", "resumed"): Change(RunResumed(at=30), (RUNNING, "v", 20, (), 0, "")),
     ("cancelled", "retried"): Change(RunRetried(at=30, undone=(1,), timeout_at=90), (PENDING, "", 30, (), 0, "")),
+    ("running", "forked"): Change(
+        RunForked(at=30, origin="o", events=1, seed=7, timeout_at=90), (PENDING, "", 30, (), 0, "")
+    ),
     ("taken over", "step succeeded"): Change(StepSucceeded(at=30, call="a", result=ONE), (RUNNING, "v", 20, (), 0, "")),
     ("taken over", "step failed"): Change(StepFailed(at=30, call="a", failure=FAILURE), (RUNNING, "v", 20, (), 0, "")),
     ("taken over", "attempt failed"): Change(

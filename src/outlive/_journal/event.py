@@ -53,6 +53,8 @@ class RunCreated(Event, frozen=True, tag=True):
     """How many runs of this id have gone on as the next one before it."""
     published: Payload | None = None
     """What the run before it showed to people: it goes on from there, from its first line of code on."""
+    seed: int = 0
+    """Of a fork: the nonce of the tree whose history it begins with; its random numbers are those of that tree there."""
 
 
 class RunClaimed(Event, frozen=True, tag=True):
@@ -108,6 +110,22 @@ class RunRetried(Event, frozen=True, tag=True):
     keeps its number."""
     timeout_at: int | None = None
     """The new deadline of the run."""
+    reason: str = ""
+
+
+class RunForked(Event, frozen=True, tag=True):
+    """Up to here this is the history of another run, edited; from here on this run has a life of its own."""
+
+    origin: str
+    """The run that was forked."""
+    events: int
+    """How many events of its journal were looked at: the rest is not part of this history."""
+    seed: int
+    """What random numbers are made from from here on."""
+    rested: int = 0
+    """How long ago the last event before it is, in microseconds. The timers stood still meanwhile."""
+    timeout_at: int | None = None
+    """The deadline of the run."""
     reason: str = ""
 
 
@@ -406,6 +424,7 @@ AnyEvent = (
     | RunParked
     | RunResumed
     | RunRetried
+    | RunForked
     | StepSucceeded
     | StepFailed
     | AttemptFailed

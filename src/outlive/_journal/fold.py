@@ -132,6 +132,18 @@ class Fold(msgspec.Struct, eq=False):
             failure=None,
         )
 
+    def _fork(self, event: journal.RunForked) -> Run:
+        return self._set(
+            0,
+            event,
+            status=RunStatus.PENDING,
+            wake_at=event.at,
+            owner="",
+            created_at=event.at,
+            timeout_at=event.timeout_at,
+            reason="",
+        )
+
     def _publish(self, event: journal.RunPublished) -> Run:
         return self._set(event.run, event, published=event.payload)
 
@@ -172,6 +184,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
     journal.RunParked: Fold._park,
     journal.RunResumed: Fold._resume,
     journal.RunRetried: Fold._retry,
+    journal.RunForked: Fold._fork,
     **dict.fromkeys(STATUS, Fold._end),
     journal.RunPublished: Fold._publish,
     journal.RunTagged: Fold._tag,

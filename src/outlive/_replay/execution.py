@@ -69,6 +69,8 @@ class Execution:
         self.retry = retry
         """For steps that have none of their own, in workflows that have none."""
         self.nonce = 0
+        self.seed = 0
+        """What its random numbers are made from: its nonce, or what a fork has of its origin."""
         self.generation = 0
         self.created: RunCreated | None = None
         """How the root run began."""

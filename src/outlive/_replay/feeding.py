@@ -361,7 +361,9 @@ def _on_cancel(execution: Execution, event: journal.CancelRequested) -> None:
 
 def _on_detached_started(execution: Execution, event: journal.DetachedStarted) -> None:
     call = execution.find(event, event.run, event.call, DetachedCall, f"detached run {event.run_id} was started")
-    if call.command.digest != event.digest or call.command.run_id != event.run_id:
+    # A fork has the id that its origin gave.
+    is_other = call.command.run_id != event.run_id and execution.seed == execution.nonce
+    if call.command.digest != event.digest or is_other:
         execution.differ(event, event.run, event.call)
     del execution.calls[event.run, event.call]
     call.future.set_result(event.run_id)
@@ -398,12 +400,33 @@ def _on_retried(execution: Execution, event: journal.RunRetried) -> None:
     """The run goes on: it has a new deadline, and its timers are as far away as they were when it ended."""
     if event.run == 0:
         execution.retried = execution.events
-        execution.timers.put_off(event.rested)
-        for asking in [asking for frame in execution.frames.values() for asking in frame.approvals.values()]:
-            if asking.deadline_at is not None:
-                asking.deadline_at += event.rested
+        _put_off(execution, event.rested)
         if execution.created is not None:
             execution.created = replace(execution.created, timeout_at=event.timeout_at)
+    _renew_deadline(execution, event)
+
+
+def _on_forked(execution: Execution, event: journal.RunForked) -> None:
+    """From here on it is another run than the one whose history it has: its random numbers are its own."""
+    _put_off(execution, event.rested)
+    execution.seed = event.seed
+    for frame in execution.frames.values():
+        frame.nonce = event.seed
+        for scope in [frame.scope, *(task.home[SCOPE] for task in frame.tasks if isinstance(task, RunTask))]:
+            scope.seed_again()
+    if execution.created is not None:
+        execution.created = replace(execution.created, timeout_at=event.timeout_at, seed=event.seed)
+    _renew_deadline(execution, event)
+
+
+def _put_off(execution: Execution, time: int) -> None:
+    execution.timers.put_off(time)
+    for asking in [asking for frame in execution.frames.values() for asking in frame.approvals.values()]:
+        if asking.deadline_at is not None:
+            asking.deadline_at += time
+
+
+def _renew_deadline(execution: Execution, event: journal.RunRetried | journal.RunForked) -> None:
     frame = execution.frames.get(event.run)
     execution.timers.take(event.run, DEADLINE)
     if frame is not None and isinstance(frame.task, RunTask) and event.timeout_at is not None:
@@ -431,7 +454,8 @@ def _on_snapshot(execution: Execution, event: journal.SnapshotTaken) -> None:
 
 def _begin_root(execution: Execution, event: journal.RunCreated) -> WorkflowSpec:
     execution.created, execution.headers = event, event.headers
-    execution.nonce = execution.loop.nonce = event.nonce
+    execution.nonce = event.nonce
+    execution.seed = execution.loop.nonce = event.seed or event.nonce
     execution.generation = event.generation
     spec = execution.resolve(event.workflow, event.version)
     execution.forgets = spec.forgets
@@ -447,7 +471,7 @@ def _start(
 ) -> Frame:
     """A run begins: its code runs when the loop is drained. It begins with its arguments, or with `coroutine`."""
     run_id = child_id(execution.root_id, event.run) if event.run else execution.root_id
-    frame = execution.frames[event.run] = Frame(event.run, run_id, spec, execution.nonce)
+    frame = execution.frames[event.run] = Frame(event.run, run_id, spec, execution.seed)
     frame.tags, frame.created_at = event.tags, event.at
     frame.parent_id = child_id(execution.root_id, event.parent) if event.run else event.notify or None
     if event.published is not None:
@@ -512,5 +536,6 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     journal.RunParked: None,
     journal.RunResumed: None,
     journal.RunRetried: _on_retried,
+    journal.RunForked: _on_forked,
 }
 assert set(_HANDLERS) == set(get_args(AnyEvent)), "every event kind says what it does to an execution"

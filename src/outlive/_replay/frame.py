@@ -93,6 +93,10 @@ class Scope(msgspec.Struct, eq=False):
             self._random = random.Random(f"{self.frame.nonce}/{self.frame.number}/{self._path}")
         return self._random
 
+    def seed_again(self) -> None:
+        """Make the next random numbers from what the frame says now."""
+        self._random = None
+
     def remembered(self) -> Remembered:
         """All that identities and random numbers go on from."""
         counts = {name: count for name, count in self._counts.items() if not name.startswith(APPROVAL)}
@@ -160,7 +164,7 @@ class Frame(msgspec.Struct, eq=False):
     id: str
     spec: WorkflowSpec
     nonce: int
-    """Of the tree."""
+    """What its random numbers are made from: see `Execution.seed`."""
     stage: str = ""
     """Where the workflow says that it is, for observers; empty if it says nothing."""
     tags: dict[str, str] = {}

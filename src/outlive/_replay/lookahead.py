@@ -19,6 +19,7 @@ from outlive._journal.event import (
     PatchTaken,
     RunClaimed,
     RunCreated,
+    RunForked,
     RunParked,
     RunReleased,
     RunResumed,
@@ -27,7 +28,7 @@ from outlive._journal.event import (
     SnapshotTaken,
 )
 
-_SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed, RunRetried)
+_SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed, RunRetried, RunForked)
 """At the end of a journal these say who has it, and not how far the code has come. `RunSuspended` does: the code that
 wrote it had come to rest beyond every event before."""
 

@@ -174,7 +174,7 @@ class Search:
                 if number in execution.ahead.undone and number:
                     feed_again(execution, event)
                     continue
-                if number >= trial.since and not _is_asked_for(execution, event):
+                if number >= trial.since and not is_asked_for(execution, event):
                     trial.dropped.append(number)
                     execution.next_number = max(execution.next_number, self._next_number)
                     execution.events += 1
@@ -257,7 +257,7 @@ def _is_of(event: AnyEvent, error: Failure) -> bool:
     return failure is not None and (failure.type, failure.message) == (error.type, error.message)
 
 
-def _is_asked_for(execution: Execution, event: AnyEvent) -> bool:
+def is_asked_for(execution: Execution, event: AnyEvent) -> bool:
     """Whether the code, as it stands, takes an event: it has made the call that the event answers, with the same
     arguments. What the world says to a run is always taken."""
     match event:

@@ -31,6 +31,7 @@ from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
 from outlive.client.finding import Finder
 from outlive.client.followers import Bell
+from outlive.client.forking import Forker
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.recovery import Incomplete, find_incomplete
@@ -82,6 +83,8 @@ class Client:
         self.start = self._starter.start
         """Start a run; its id. See `Engine.start`."""
         self._retrier = Retrier(access)
+        self.fork = Forker(access, ids=ids).fork
+        """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
         self.approvals = Approvals(access, inbox=self._inbox, new_id=ids.new_id)
         asks = Asks(

@@ -485,6 +485,40 @@ class Engine(Messages):
         """
         await self._verbs.retry(run_id, reason=reason)
 
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: str | int | None = None,
+        set: Mapping[str, Any] | None = None,
+        input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+        version: int | None = None,
+        id: str | None = None,
+        reason: str = "",
+    ) -> RunHandle[Any]:
+        """Start a new run with the history of another one up to some point, edited; durable when this returns.
+
+        The other run stays as it is, whether it is open or has ended. Completed steps of the copied history are not
+        called again. What an edit changes is done again: from the first one on, a step counts as completed only if the
+        code still asks for it with the same arguments. The code of the workflow must be in this process.
+
+        Args:
+            at: the call that is not copied, nor anything behind it: the name of a step, its call as `history` has it
+                ("charge#2"), or the number of an event; without, all but the end of the run is copied.
+            set: results of steps, by name or call, of the types that the steps return.
+            input: other arguments of the workflow: a tuple, or a mapping by name.
+            version: another version of the workflow.
+            id: of the new run; made up unless given.
+            reason: for the history.
+
+        Raises:
+            RunNotFoundError, RunExistsError. RunNotForkableError: there is no such call, the code contradicts the
+            history, or it is not here; nothing was written.
+        """
+        client = self._verbs
+        new_id = await client.fork(run_id, at=at, set=set, input=input, version=version, id=id, reason=reason)
+        return RunHandle(client, new_id)
+
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without calling a step that is in flight; the request is durable when this returns.
 

@@ -18,7 +18,7 @@ import asyncio
 import concurrent.futures
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple
@@ -232,6 +232,19 @@ class SyncEngine(Blocking):
             """See `Engine`."""
 
         def get(self, run_id: str) -> SyncRunHandle[Any]:
+            """See `Engine`."""
+
+        def fork(
+            self,
+            run_id: str,
+            *,
+            at: str | int | None = None,
+            set: Mapping[str, Any] | None = None,
+            input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+            version: int | None = None,
+            id: str | None = None,
+            reason: str = "",
+        ) -> SyncRunHandle[Any]:
             """See `Engine`."""
 
         def approve(

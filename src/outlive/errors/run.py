@@ -115,6 +115,14 @@ class RunNotRetriableError(OutliveError):
         super().__init__(f"run {run_id!r} cannot be retried: {reason}")
 
 
+class RunNotForkableError(OutliveError):
+    """This history cannot be the beginning of another run; `reason` says why."""
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        self.run_id, self.reason = run_id, reason
+        super().__init__(f"run {run_id!r} cannot be forked: {reason}")
+
+
 class RunParkedError(OutliveError):
     """The run is parked: it has stopped with a reason, has no result, and goes on when a person lets it."""
 

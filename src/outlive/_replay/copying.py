@@ -1,0 +1,208 @@
+"""The history of a run up to some event, as the beginning of another one.
+
+The code of the new run is fed with each event that is copied, so what is written is known to replay. Facts of a worker
+(claims, releases, parkings) are left out, and so are attempts of steps that had not ended there: the new run makes its
+own. Children keep their place in the history and get the numbers that the code gives them now.
+
+A history may be edited: with other arguments of the run, and with other results of steps. From the first edit on an
+event is copied only if the code still asks for it with the same arguments, as in a retry (`taking_back`): what the edit
+changes is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from outlive._journal import event as journal
+from outlive._journal.event import AnyEvent, Ending
+from outlive._model import Payload
+from outlive._replay.call import ChildCall, StepCall
+from outlive._replay.command import Park
+from outlive._replay.ending import DEADLINE
+from outlive._replay.execution import Execution
+from outlive._replay.feeding import feed
+from outlive._replay.frame import step_of
+from outlive._replay.lookahead import first_number, undone_in
+from outlive._replay.taking_back import is_asked_for
+
+_OF_WORKERS = (journal.RunClaimed, journal.RunSuspended, journal.RunReleased, journal.RunParked, journal.RunResumed)
+_OF_ATTEMPTS = (journal.AttemptFailed, journal.StepDelayed, journal.StepIntended, journal.StepProgressed)
+_OUTCOMES = (journal.StepSucceeded, journal.StepFailed)
+NAMES_SHOWN_MAX = 8
+
+
+class CannotFork(Exception):
+    """Why a history cannot be copied, for a person."""
+
+
+class Numbered(Sequence[tuple[int, AnyEvent]]):
+    """The events of a journal that were not taken back, each with its number."""
+
+    def __init__(self, events: Sequence[AnyEvent]) -> None:
+        undone = undone_in(events)
+        numbered = enumerate(events, first_number(events))
+        self._numbered = [(number, event) for number, event in numbered if number not in undone]
+
+    def __len__(self) -> int:
+        return len(self._numbered)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._numbered[place]
+
+    def find(self, at: str | int | None) -> int:
+        """The number of the first event that is not copied.
+
+        Raises:
+            CannotFork: there is no such event.
+        """
+        first, last = self._numbered[0][0], self._numbered[-1][0]
+        if at is None:
+            return last + (not isinstance(self._numbered[-1][1], Ending))
+        if isinstance(at, int):
+            if not first < at <= last + 1:
+                raise CannotFork(f"its history has events {first} to {last}, and event {first} is always copied")
+            return at
+        for number, event in self._numbered:
+            if is_called(event, at):
+                return number
+        names = list(dict.fromkeys(step_of(event.call) for _, event in self._numbered if getattr(event, "call", "")))
+        more = ", ..." if len(names) > NAMES_SHOWN_MAX else ""
+        known = f"it has {', '.join(names[:NAMES_SHOWN_MAX])}{more}" if names else "it has no calls"
+        raise CannotFork(f"its history has no call {at!r}; {known}")
+
+
+def is_called(event: AnyEvent, name: str) -> bool:
+    """Whether an event is about a call of this name, or of this identity."""
+    call: str = getattr(event, "call", "")
+    return bool(call) and name in (call, step_of(call))
+
+
+class Copier:
+    """Copies one history."""
+
+    def __init__(
+        self,
+        execution: Execution,
+        *,
+        pack: Callable[[AnyEvent], AnyEvent],
+        results: Mapping[str, Any],
+        pack_result: Callable[[bytes, str], Payload],
+    ) -> None:
+        """`execution` is that of the new run. `pack` packs the values of an event for the new tree, and `pack_result`
+        the result of a step; `results` are the edits, by the name or the call of a step."""
+        self._execution = execution
+        self._pack = pack
+        self._results = results
+        self._pack_result = pack_result
+        self._unused = dict.fromkeys(results)
+        self._numbers = {0: 0}
+        self._places: dict[str, str] = {}
+        """Where messages are in the new journal, by where they were."""
+        self.events: list[AnyEvent] = []
+
+    def copy(self, first: AnyEvent, numbered: Numbered, *, until: int, is_edited: bool) -> None:
+        """Copy the events before `until`, with `first` in the place of the first one.
+
+        Raises:
+            CannotFork: the code contradicts the history, or an edit has no place in it.
+        """
+        before = [(number, event) for number, event in numbered[1:] if number < until]
+        ended = {(event.run, event.call) for _, event in before if isinstance(event, _OUTCOMES)}
+        self._execution.look_ahead([first, *(event for _, event in before)])
+        self._take(first)
+        for number, event in before:
+            if isinstance(event, _OF_WORKERS) or _wanted_its_end(event):
+                is_edited |= _wanted_its_end(event)
+                continue
+            if isinstance(event, _OF_ATTEMPTS) and (event.run, event.call) not in ended:
+                continue
+            moved = self._moved(event)
+            if moved is None or (is_edited and not is_asked_for(self._execution, moved)):
+                is_edited = True
+                continue
+            edited = self._edited(moved)
+            is_edited |= edited is not moved
+            self._places[str(number)] = str(len(self.events))
+            self._take(edited)
+        self._answer_open()
+        if self._unused:
+            raise CannotFork(
+                f"up to there its history has no step {next(iter(self._unused))!r} whose result could be set"
+            )
+        if waiting := list(self._execution.end_waiters):
+            raise CannotFork(f"it waited there for run {waiting[0]}, which it had started and which had not ended")
+
+    def go_on(self, forked: journal.RunForked) -> None:
+        """End the copy: from here on the run has a life of its own."""
+        self._take(forked)
+
+    def _take(self, event: AnyEvent) -> None:
+        self.events.append(event)
+        for command in feed(self._execution, event):
+            if isinstance(command, Park):
+                raise CannotFork(command.reason)
+
+    def _moved(self, event: AnyEvent) -> AnyEvent | None:
+        """An event as the new journal has it; None if its run is not there."""
+        if isinstance(event, journal.RunCreated):
+            parent = self._numbers.get(event.parent)
+            call = None if parent is None else self._execution.calls.get((parent, event.call))
+            if parent is None or not isinstance(call, ChildCall) or call.frame is not None:
+                return None
+            self._numbers[event.run] = call.command.run
+            event = replace(event, parent=parent)
+        number = self._numbers.get(event.run)
+        if number is None:
+            return None
+        changes: dict[str, Any] = {"run": number}
+        if isinstance(event, journal.SignalReceived):
+            changes["key"] = ""  # The key of a message to another run.
+        elif isinstance(event, journal.MessageSetAside):
+            changes["message"] = self._places.get(event.message, event.message)
+        elif isinstance(event, journal.RunRetried):
+            changes |= {"undone": (), "since": 0, "next_number": 0}
+        return self._pack(replace(event, **changes))
+
+    # -- Edits -----------------------------------------------------------------------------------------------
+
+    def _edited(self, event: AnyEvent) -> AnyEvent:
+        if not isinstance(event, _OUTCOMES):
+            return event
+        call = self._execution.calls.get((event.run, event.call))
+        answer = self._answer(call, at=event.at) if isinstance(call, StepCall) else None
+        return event if answer is None else answer
+
+    def _answer(self, call: StepCall, *, at: int) -> journal.StepSucceeded | None:
+        """The result that a step is to have had, if there is one."""
+        command = call.command
+        key = next((key for key in (command.call, step_of(command.call)) if key in self._results), None)
+        if key is None:
+            return None
+        self._unused.pop(key, None)
+        data = command.step.signature.result.encode(self._results[key], f"the result set for step {command.call}")
+        result = self._pack_result(data, f"result of step {command.call}")
+        return journal.StepSucceeded(
+            at=at, run=command.run, call=command.call, result=result, digest=command.digest, skipped=True
+        )
+
+    def _answer_open(self) -> None:
+        """Set the results of steps that the code asks for where the copy ends."""
+        while True:
+            open_calls = [call for call in self._execution.calls.values() if isinstance(call, StepCall)]
+            answers = (self._answer(call, at=self.events[-1].at) for call in open_calls)
+            answer = next((each for each in answers if each is not None), None)
+            if answer is None:
+                return
+            self._take(answer)
+
+
+def _wanted_its_end(event: AnyEvent) -> bool:
+    """Whether an event wanted the whole run to end: its copy is to go on."""
+    if event.run:
+        return False
+    return isinstance(event, journal.CancelRequested) or (
+        isinstance(event, journal.TimerFired) and event.call == DEADLINE
+    )

@@ -1,0 +1,231 @@
+"""Forking a run: a new run that begins with the history of another one, edited; the other one stays as it is.
+
+The code must be in this process: it is fed with every event that is copied (`outlive._replay.copying`), so the new run
+is written only if it replays. Values are packed again, as payload codecs bind them to their tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from outlive._define.batch import BATCH
+from outlive._journal.codec import open_journal, salt_of, seal
+from outlive._journal.event import AnyEvent, ApprovalDecided, DetachedEnded, RunCreated, RunForked, SnapshotTaken
+from outlive._journal.fold import Fold
+from outlive._journal.history import blobs_of
+from outlive._journal.packing import tree_mark
+from outlive._model import Payload, Run, check_run_id, given
+from outlive._model.approval import Decision
+from outlive._model.payload import Blob
+from outlive._replay.command import WorkflowSpec
+from outlive._replay.copying import CannotFork, Copier, Numbered
+from outlive._replay.execution import Execution
+from outlive._store.contract import Change, Outcome
+from outlive.client.access import Access
+from outlive.client.retrying import in_callback
+from outlive.client.starting import Ids
+from outlive.errors import InvalidArgumentError, RunExistsError, RunNotForkableError, WorkflowNotFoundError
+
+
+class Forker:
+    """Forks runs."""
+
+    def __init__(self, access: Access, *, ids: Ids) -> None:
+        self._access = access
+        self._ids = ids
+
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: str | int | None = None,
+        set: Mapping[str, Any] | None = None,
+        input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+        version: int | None = None,
+        id: str | None = None,
+        reason: str = "",
+    ) -> str:
+        """Start a run with the history of another one; its id. See `Engine.fork`."""
+        origin = await self._access.info(run_id)
+        results = _checked(at, set, version)
+        new_id = self._ids.new_id() if id is None else check_run_id(id)
+        if origin.number:
+            raise RunNotForkableError(run_id, f"it is a child of {origin.root_id!r}; fork that run")
+        if origin.workflow.startswith(BATCH.name):
+            raise RunNotForkableError(run_id, "it is a batch, or a chunk of one; start another batch")
+        store = self._access.store
+        rows = await store.read_journal(origin.journal)
+        events = open_journal(rows, nonce=origin.nonce, run_id=origin.id)
+        ids = blobs_of(rows)
+        blobs = await store.get_blobs(sorted(ids)) if ids else {}
+        fork = _Fork(self._access, origin, new_id, nonce=self._ids.nonce(), blobs=blobs, version=version)
+        change = await in_callback(lambda: fork.change(events, at, results, input, reason, now_at=store.now()))
+        if (await store.commit([change]))[0][0] is Outcome.CONFLICT:
+            raise RunExistsError(new_id, "another run has this id", "use another id for the fork")
+        self._access.ring()
+        return new_id
+
+
+class _Fork:
+    """One fork on its way into the store."""
+
+    def __init__(
+        self, access: Access, origin: Run, new_id: str, *, nonce: int, blobs: dict[str, bytes], version: int | None
+    ) -> None:
+        self._access = access
+        self._origin = origin
+        self._id = new_id
+        self._nonce = nonce
+        self._blobs = dict(blobs)
+        self._new_blobs: dict[str, Blob] = {}
+        self._version = origin.version if version is None else version
+
+    def change(
+        self,
+        events: list[AnyEvent],
+        at: str | int | None,
+        results: Mapping[str, Any],
+        input: tuple[Any, ...] | Mapping[str, Any] | None,
+        reason: str,
+        *,
+        now_at: int,
+    ) -> Change:
+        """The change that creates the new tree."""
+        spec = self._spec()
+        execution = Execution(
+            self._id,
+            resolve=self._access.registry.workflow,
+            unpack=lambda payload: self._access.packer.unpack(payload, self._blobs),
+        )
+        copier = Copier(execution, pack=self._packed, results=results, pack_result=self._pack)
+        numbered = Numbered(events)
+        try:
+            until = numbered.find(at)
+            first = self._first(events[0], spec, input)
+            copier.copy(first, numbered, until=until, is_edited=input is not None)
+            span = _span(events)
+            copier.go_on(
+                RunForked(
+                    at=now_at,
+                    origin=self._origin.id,
+                    events=until,
+                    seed=self._nonce,
+                    rested=max(0, now_at - copier.events[-1].at),
+                    timeout_at=None if span is None else now_at + span,
+                    reason=reason,
+                )
+            )
+        except CannotFork as error:
+            raise RunNotForkableError(self._origin.id, str(error)) from None
+        finally:
+            execution.drop()
+        fold, salt = Fold(self._id), salt_of(self._nonce)
+        for event in copier.events:
+            fold.apply(event)
+        return Change(
+            journal=0,
+            after=-1,
+            rows=[seal(event, salt=salt, seq=seq) for seq, event in enumerate(copier.events)],
+            runs=list(fold.runs.values()),
+            blobs=list(self._new_blobs.values()),
+        )
+
+    def _spec(self) -> WorkflowSpec:
+        try:
+            return self._access.registry.workflow(self._origin.workflow, self._version)
+        except WorkflowNotFoundError:
+            reason = (
+                f"workflow {self._origin.workflow}@{self._version} is not defined in this process, and its code has to "
+                f"replay the history; fork it in a process that defines it"
+            )
+            raise RunNotForkableError(self._origin.id, reason) from None
+
+    def _first(
+        self, event: AnyEvent, spec: WorkflowSpec, input: tuple[Any, ...] | Mapping[str, Any] | None
+    ) -> AnyEvent:
+        """The first event of the new journal."""
+        if isinstance(event, SnapshotTaken):
+            if input is not None:
+                raise CannotFork("its history begins with a snapshot, behind its arguments; fork it without `input`")
+            packed = self._packed(event)
+            assert isinstance(packed, SnapshotTaken)
+            return msgspec.structs.replace(packed, events=0, worker="", created=self._created(packed.created))
+        assert isinstance(event, RunCreated)
+        if input is None:
+            created = self._packed(event)
+            assert isinstance(created, RunCreated)
+            return self._created(created)
+        args, kwargs = ((), dict(input)) if isinstance(input, Mapping) else (tuple(input), {})
+        payload = self._pack(spec.signature.encode(args, kwargs), f"the arguments of {spec.name}")
+        return self._created(msgspec.structs.replace(event, input=payload))
+
+    def _created(self, event: RunCreated) -> RunCreated:
+        return msgspec.structs.replace(
+            event,
+            version=self._version,
+            nonce=self._nonce,
+            seed=event.seed or event.nonce,
+            worker="",
+            notify="",
+            generation=0,
+        )
+
+    # -- Values ----------------------------------------------------------------------------------------------
+
+    def _pack(self, data: bytes, what: str) -> Payload:
+        payload, blob = self._access.packer.pack(data, what, of=tree_mark(self._nonce))
+        if blob is not None:
+            self._new_blobs[blob.id] = blob
+            self._blobs[blob.id] = blob.data
+        return payload
+
+    def _packed(self, event: AnyEvent) -> AnyEvent:
+        """An event with its values packed for the new tree."""
+        if isinstance(event, DetachedEnded):
+            return event  # Its result is that of another tree.
+        changes: dict[str, Any] = {}
+        for name in event.__struct_fields__:
+            value = getattr(event, name)
+            if isinstance(value, Payload) and (value.v is msgspec.UNSET or isinstance(event, ApprovalDecided)):
+                changes[name] = self._repacked(event, value)
+            elif isinstance(event, SnapshotTaken) and name in ("signals", "set_aside"):
+                changes[name] = tuple(self._packed(inner) for inner in value)
+            elif isinstance(value, RunCreated):
+                changes[name] = self._packed(value)
+        return msgspec.structs.replace(event, **changes) if changes else event
+
+    def _repacked(self, event: AnyEvent, payload: Payload) -> Payload:
+        data = bytes(self._access.packer.unpack(payload, self._blobs))
+        if isinstance(event, ApprovalDecided):
+            # A decision says which tree it is for.
+            decision = msgspec.json.decode(data, type=Decision)
+            if decision.nonce == self._origin.nonce:
+                data = msgspec.json.encode(msgspec.structs.replace(decision, nonce=self._nonce))
+        return self._pack(data, f"a value of {type(event).__name__}")
+
+
+def _span(events: list[AnyEvent]) -> int | None:
+    """How long the run may take."""
+    first = events[0].created if isinstance(events[0], SnapshotTaken) else events[0]
+    assert isinstance(first, RunCreated)
+    return None if first.timeout_at is None else first.timeout_at - first.at
+
+
+def _checked(at: object, results: object, version: object) -> dict[str, Any]:
+    """What the caller gave, looked at; the results by name."""
+    where = "engine.fork"
+    if at is not None and (isinstance(at, bool) or not isinstance(at, str | int)):
+        raise InvalidArgumentError(
+            where, "at", at, 'give the name of a step, a call or an event, for example at="charge"'
+        )
+    if version is not None:
+        given.whole(where, "version", version)
+    if results is None:
+        return {}
+    if not isinstance(results, Mapping) or not all(isinstance(key, str) for key in results):
+        wanted = 'give results by the names of steps, for example set={"fraud_check": True}'
+        raise InvalidArgumentError(where, "set", results, wanted)
+    return dict(results)

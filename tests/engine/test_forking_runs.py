@@ -1,0 +1,284 @@
+"""`fork`: a new run with the history of another one up to some point, edited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive._journal.event import RunClaimed, RunForked, StepSucceeded
+from outlive.codecs import Encryption
+from outlive.errors import RunExistsError, RunFailed, RunNotForkableError, UnserialisableError, WrongArgumentsError
+from outlive.testing import TestEngine, crash_everywhere, replay
+from outlive.testing.fsck import check_store
+
+calls: list[str] = []
+is_broken = False
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    """Nothing was called."""
+    global is_broken  # noqa: PLW0603 (a step has no other way to know)
+    calls.clear()
+    is_broken = False
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine whose store is sound in the end."""
+    async with TestEngine() as engine:
+        yield engine
+        assert await check_store(engine._store) == []
+
+
+@outlive.step
+async def fork_hold(order: str) -> str:
+    """The first step."""
+    calls.append(f"hold {order}")
+    return f"hold of {order}"
+
+
+@outlive.step
+async def fork_check(order: str) -> bool:
+    """A step whose result decides."""
+    calls.append(f"check {order}")
+    return False
+
+
+@outlive.step
+async def fork_charge(order: str, is_safe: bool) -> str:
+    """The step that is forked at."""
+    calls.append(f"charge {order} {is_safe}")
+    if is_broken:
+        raise ValueError("no card")
+    return f"charged {order} {is_safe}"
+
+
+@outlive.workflow
+async def fork_order(order: str) -> list[str]:
+    """Three steps and a day."""
+    hold = await fork_hold(order)
+    is_safe = await fork_check(order)
+    early = str(outlive.uuid4())
+    await asyncio.sleep(24 * 3600)
+    return [hold, await fork_charge(order, is_safe), early, str(outlive.uuid4())]
+
+
+async def test_fork_has_the_history_up_to_a_call(engine: TestEngine, tmp_path: Path) -> None:
+    """With another result of a step; the original stays as it is."""
+    run = await engine.start(fork_order, "a", id="o", tags={"team": "x"}, timeout=100_000)
+    first = await run.result()
+    before = await run.history()
+
+    fork = await engine.fork("o", at="fork_charge", set={"fork_check": True}, id="o-b", reason="a mistake")
+
+    second = await fork.result()
+    assert (fork.id, second[:2]) == ("o-b", ["hold of a", "charged a True"])
+    assert calls == ["hold a", "check a", "charge a False", "charge a True"]
+    # What was drawn before is part of the history, and what comes then is its own.
+    assert (second[2] == first[2], second[3] == first[3]) == (True, False)
+    assert await run.history() == before
+    events = await fork.history()
+    (forked,) = [event for event in events if isinstance(event, RunForked)]
+    assert (forked.origin, forked.reason) == ("o", "a mistake")
+    info = await fork.info()
+    assert (info.tags, info.created_at > (await run.info()).created_at) == ({"team": "x"}, True)
+    path = tmp_path / "fork.jsonl"
+    await fork.export(path)
+    assert replay(path, workflows=[fork_order]) == [path]
+    assert await engine.fork("o-b", at="fork_charge", id="o-c") is not None
+    assert (await engine.get("o-c").result())[:3] == second[:3]
+
+
+async def test_fork_in_the_middle_of_a_sleep_sleeps_on(engine: TestEngine) -> None:
+    """Of an open run, too; the time until the fork does not count."""
+    run = await engine.start(fork_order, "a")
+    await until_waiting(run)
+    fork = await engine.fork(run.id)
+    assert await run.result() != await fork.result()
+    assert calls == ["hold a", "check a", "charge a False", "charge a False"]
+
+
+async def test_fork_with_other_arguments_does_what_they_change(engine: TestEngine) -> None:
+    """As a tuple or by name; what is the same is not done again."""
+    run = await engine.start(fork_order, "a")
+    await run.result()
+    calls.clear()
+    same = await engine.fork(run.id, input=("a",))
+    assert (await same.result())[0] == "hold of a"
+    assert calls == []
+    other = await engine.fork(run.id, input={"order": "b"})
+    assert (await other.result())[:2] == ["hold of b", "charged b False"]
+    assert calls == ["hold b", "check b", "charge b False"]
+
+
+async def test_fork_of_a_failed_run(engine: TestEngine) -> None:
+    """The result of the step that failed is given, or the step is called again."""
+    global is_broken  # noqa: PLW0603
+    is_broken = True
+    run = await engine.start(fork_order, "a")
+    with pytest.raises(RunFailed):
+        await run.result()
+    given = await engine.fork(run.id, set={"fork_charge": "by hand"})
+    assert (await given.result())[1] == "by hand"
+    is_broken = False
+    again = await engine.fork(run.id, at="fork_charge")
+    assert (await again.result())[1] == "charged a False"
+    assert calls.count("hold a") == 1
+
+
+async def test_edits_that_do_not_fit_are_refused(engine: TestEngine) -> None:
+    """Before anything is written."""
+    run = await engine.start(fork_order, "a", id="o")
+    await run.result()
+    with pytest.raises(RunNotForkableError, match=r"no call 'pay'; it has fork_hold, fork_check, @timer, fork_charge"):
+        await engine.fork("o", at="pay")
+    with pytest.raises(RunNotForkableError, match="no step 'fork_charge' whose result"):
+        await engine.fork("o", at="fork_check", set={"fork_charge": "x"})
+    with pytest.raises(RunNotForkableError, match="events 0 to 7, and event 0 is always copied"):
+        await engine.fork("o", at=0)
+    with pytest.raises(UnserialisableError, match="give a value of type bool"):
+        await engine.fork("o", set={"fork_check": "yes"})
+    with pytest.raises(WrongArgumentsError):
+        await engine.fork("o", input=("a", "b"))
+    with pytest.raises(RunNotForkableError, match="fork_order@7 is not defined in this process"):
+        await engine.fork("o", version=7)
+    with pytest.raises(outlive.errors.InvalidArgumentError, match="set"):
+        await engine.fork("o", set=["fork_check"])  # type: ignore[arg-type]
+    with pytest.raises(RunExistsError, match="use another id"):
+        await engine.fork("o", id="o")
+    assert len(await engine.list()) == 1
+
+
+@outlive.workflow(name="fork_versions")
+async def fork_versions_1(order: str) -> str:
+    """The old way."""
+    return await fork_charge(await fork_hold(order), True)
+
+
+@outlive.workflow(name="fork_versions", version=2)
+async def fork_versions_2(order: str) -> str:
+    """The same at first."""
+    return await fork_charge(await fork_hold(order), False)
+
+
+@outlive.workflow(name="fork_versions", version=3)
+async def fork_versions_3(order: str) -> str:
+    """Something else from the start."""
+    return str(await fork_check(order))
+
+
+async def test_fork_in_another_version(engine: TestEngine) -> None:
+    """Its code replays the history, or says where it cannot."""
+    run = await engine.start(fork_versions_1, "a")
+    await run.result()
+    fork = await engine.fork(run.id, at="fork_charge", version=2)
+    assert await fork.result() == "charged hold of a False"
+    assert (await fork.info()).version == 2
+    with pytest.raises(RunNotForkableError, match="fork_versions@3 no longer matches the journal"):
+        await engine.fork(run.id, at="fork_charge", version=3)
+
+
+@outlive.workflow
+async def fork_child(order: str) -> str:
+    """A child that takes a while."""
+    hold = await fork_hold(order)
+    await asyncio.sleep(60)
+    return await fork_charge(hold, True)
+
+
+@outlive.workflow
+async def fork_family() -> list[str]:
+    """Children, of whom one goes when the result of a step is another one, and messages."""
+    paid = await outlive.wait_for_signal("paid", str)
+    answer = await outlive.wait_for_approval("go", assignees=["ann"])
+    extra = [] if await fork_check("x") else [await fork_child("left out")]
+    return [paid, answer.by, *extra, *await asyncio.gather(fork_child("a"), fork_child("b"))]
+
+
+async def test_fork_of_a_tree(engine: TestEngine) -> None:
+    """Messages and decisions are facts of the history, and children are numbered as the code asks for them."""
+    run = await engine.start(fork_family, id="f")
+    await run.signal("paid", "cash", key="k")
+    await engine.settle()
+    await run.approve("go", by="ann")
+    whole = ["cash", "ann", *(f"charged hold of {name} True" for name in ("left out", "a", "b"))]
+    assert await run.result() == whole
+    calls.clear()
+
+    middle = next(number for number, event in enumerate(await run.history()) if event.run == 3)
+    beside = await engine.fork("f", at=middle + 2)
+    without = await engine.fork("f", set={"fork_check": True}, id="g")
+
+    assert await without.result() == [*whole[:2], *whole[3:]]
+    assert await beside.result() == whole
+    assert "hold left out" not in calls
+    with pytest.raises(RunNotForkableError, match="it is a child of 'f'; fork that run"):
+        await engine.fork("f~1")
+    assert sorted(each.id for each in await engine.list() if each.id.startswith("g")) == ["g", "g~1", "g~2"]
+
+
+@outlive.workflow
+async def fork_detaching() -> list[str]:
+    """Waits for a tree of its own."""
+    started = await outlive.start(fork_order, "d", detached=True, id="detached")
+    return await started.result()
+
+
+async def test_fork_that_would_wait_for_the_run_of_another_is_refused(engine: TestEngine) -> None:
+    """It may be forked when that has ended."""
+    run = await engine.start(fork_detaching)
+    await until_waiting(run)
+    with pytest.raises(RunNotForkableError, match="it waited there for run detached"):
+        await engine.fork(run.id)
+    result = await run.result()
+    assert await (await engine.fork(run.id)).result() == result
+
+
+async def test_payloads_are_packed_for_the_fork(tmp_path: Path) -> None:
+    """A codec that binds values to their tree reads them in the fork."""
+    async with TestEngine(f"sqlite:{tmp_path}/runs.db", codecs=[Encryption({"k": bytes(32)}, "k")]) as engine:
+        run = await engine.start(fork_order, "a" * 100_000)
+        first = await run.result()
+        fork = await engine.fork(run.id, at="fork_charge")
+        assert (await fork.result())[:2] == first[:2]
+        assert await check_store(engine._store) == []
+
+
+async def test_fork_survives_every_crash() -> None:
+    """There is one fork, with the same end."""
+
+    async def drive(engine: TestEngine, run_id: str) -> None:
+        await engine.get(run_id).result()
+        with suppress(RunExistsError):
+            await engine.fork(run_id, at="fork_charge", id="forked")
+        await engine.get("forked").result()
+
+    await crash_everywhere(fork_versions_1, "a", drive=drive)
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+async def test_fork_on_every_store(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """With children."""
+    url = f"sqlite:{tmp_path}/runs.db" if store == "sqlite" else request.getfixturevalue("postgres_url")
+    async with TestEngine(url) as engine:
+        run = await engine.start(fork_child, "a")
+        await until_waiting(run)
+        fork = await engine.fork(run.id, set={"fork_hold": "other"}, id="fork")
+        assert [await run.result(), await fork.result()] == ["charged hold of a True", "charged other True"]
+        events = await fork.history()
+        assert [type(event) for event in events[1:4]] == [StepSucceeded, RunForked, RunClaimed]
+        assert await check_store(engine._store) == []
+
+
+async def until_waiting(run: outlive.RunHandle[Any]) -> None:
+    """Return when a run waits."""
+    while await run.status() is not outlive.RunStatus.WAITING:  # noqa: ASYNC110
+        await asyncio.sleep(0)
