@@ -52,7 +52,7 @@ async def fork_check(order: str) -> bool:
 
 
 @outlive.step
-async def fork_charge(order: str, is_safe: bool) -> str:
+async def fork_charge(order: str, is_safe: bool) -> str:  # noqa: FBT001 (it is the result of a step)
     """The step that is forked at."""
     calls.append(f"charge {order} {is_safe}")
     if is_broken:

@@ -54,7 +54,7 @@ class RunCreated(Event, frozen=True, tag=True):
     published: Payload | None = None
     """What the run before it showed to people: it goes on from there, from its first line of code on."""
     seed: int = 0
-    """Of a fork: the nonce of the tree whose history it begins with; its random numbers are those of that tree there."""
+    """Of a fork: what the random numbers in the history that it begins with were made from."""
 
 
 class RunClaimed(Event, frozen=True, tag=True):

@@ -68,7 +68,8 @@ class Numbered(Sequence[tuple[int, AnyEvent]]):
         for number, event in self._numbered:
             if is_called(event, at):
                 return number
-        names = list(dict.fromkeys(step_of(event.call) for _, event in self._numbered if getattr(event, "call", "")))
+        calls: list[str] = [getattr(event, "call", "") for _, event in self._numbered]
+        names = list(dict.fromkeys(step_of(call) for call in calls if call))
         more = ", ..." if len(names) > NAMES_SHOWN_MAX else ""
         known = f"it has {', '.join(names[:NAMES_SHOWN_MAX])}{more}" if names else "it has no calls"
         raise CannotFork(f"its history has no call {at!r}; {known}")
