@@ -16,6 +16,7 @@ from outlive.codecs import Encryption
 from outlive.errors import RunExistsError, RunFailed, RunNotForkableError, UnserialisableError, WrongArgumentsError
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.fsck import check_store
+from tests.engine.inside import store_of
 
 calls: list[str] = []
 is_broken = False
@@ -34,7 +35,7 @@ async def engine() -> AsyncIterator[TestEngine]:
     """An engine whose store is sound in the end."""
     async with TestEngine() as engine:
         yield engine
-        assert await check_store(engine._store) == []
+        assert await check_store(store_of(engine)) == []
 
 
 @outlive.step
@@ -248,7 +249,7 @@ async def test_payloads_are_packed_for_the_fork(tmp_path: Path) -> None:
         first = await run.result()
         fork = await engine.fork(run.id, at="fork_charge")
         assert (await fork.result())[:2] == first[:2]
-        assert await check_store(engine._store) == []
+        assert await check_store(store_of(engine)) == []
 
 
 async def test_fork_survives_every_crash() -> None:
@@ -275,7 +276,7 @@ async def test_fork_on_every_store(store: str, request: pytest.FixtureRequest, t
         assert [await run.result(), await fork.result()] == ["charged hold of a True", "charged other True"]
         events = await fork.history()
         assert [type(event) for event in events[1:4]] == [StepSucceeded, RunForked, RunClaimed]
-        assert await check_store(engine._store) == []
+        assert await check_store(store_of(engine)) == []
 
 
 async def until_waiting(run: outlive.RunHandle[Any]) -> None:
