@@ -134,7 +134,7 @@ def stand_alone(parent_id: int) -> None:
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent_id:
-            os._exit(1)  # It died before the kernel was told to watch it.
+            os._exit(1)  # The parent died before the kernel watched it.
 
 
 def kill_group(process_id: int) -> bool:

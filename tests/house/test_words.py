@@ -6,7 +6,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "outlive"
 COY = re.compile(r"\b(whoever|somebody|nobody|anew|mend|mended|wish|wishes|herald|told)\b", re.IGNORECASE)
-COY_MAX = 32
+COY_MAX = 5
 """Lower it when you have made it fewer. Name the worker, the caller or the person instead."""
 
 

@@ -157,7 +157,7 @@ def test_a_decision_may_come_at_any_time(seed: int | None) -> None:
 
     is_late = "Closed" in kinds(life)
     assert life.result == (
-        "nobody (finance, boss) decided on approval 'refund' before its deadline" if is_late else "ann Refund(cents=5)"
+        "approval 'refund' was not decided by finance, boss before its deadline" if is_late else "ann Refund(cents=5)"
     )
     assert_replays(life)
 
@@ -167,7 +167,7 @@ def test_reminders_escalation_and_deadline_come_when_they_should() -> None:
     life = live(asks_all, crash_at=range(100))
 
     told = [event.payload for event in life.journal if isinstance(event, ApprovalEscalated)]
-    assert life.result == "nobody (finance, boss) decided on approval 'refund' before its deadline"
+    assert life.result == "approval 'refund' was not decided by finance, boss before its deadline"
     assert kinds(life) == ["Requested", "Escalated", "Closed"]
     assert [msgspec.json.decode(unpack(payload)) for payload in told] == [["finance", "boss"]]
     # Requested, four reminders before the deadline, and one escalation.
@@ -281,11 +281,11 @@ def test_an_approval_that_is_asked_again_says_why_and_keeps_its_deadline() -> No
     """The deadline counts from the first time: a wrong form is no way to put it off."""
     life = live(asks_all, inject={7: [decided(form={"euros": 5})]})
 
-    assert life.result == "nobody (finance, boss) decided on approval 'refund' before its deadline"
+    assert life.result == "approval 'refund' was not decided by finance, boss before its deadline"
     (closed,) = [event for event in life.journal if isinstance(event, ApprovalClosed)]
     assert closed.at == START_AT + 5 * DAY * 1_000_000
     assert kinds(life) == ["Requested", "Decided", "Requested", "Escalated", "Closed"]
-    told = [wait.told for books in life.books for wait in books.waits if wait.kind is WaitKind.APPROVAL]
+    told = [wait.detail for books in life.books for wait in books.waits if wait.kind is WaitKind.APPROVAL]
     assert "(asked again, as the decision could not be used: it cannot be read as Refund: " in told[-1]
     assert_replays(life)
 
@@ -318,7 +318,7 @@ def test_people_who_were_asked_stay_asked() -> None:
     with fed(Code(asking("Refund?", "legal")), journal) as execution:
         assert not execution.is_parked
         assert [found.call for found in execution.differences.values()] == ["@approval/refund"]
-        assert [wait.told for wait in execution.waits()] == ['("Refund?") by finance']
+        assert [wait.detail for wait in execution.waits()] == ['("Refund?") by finance']
 
 
 def test_a_deadline_changes_the_identity_of_no_other_call() -> None:

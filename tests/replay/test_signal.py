@@ -269,7 +269,7 @@ def test_a_run_whose_only_signal_was_set_aside_waits_and_says_so() -> None:
 
     assert life.status == "waiting"
     (wait,) = life.books[-1].waits
-    assert (wait.name, wait.told) == (
+    assert (wait.name, wait.detail) == (
         "number",
         "3 messages were set aside: it cannot be read as int: Expected `int`, got `str`",
     )

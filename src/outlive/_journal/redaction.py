@@ -7,8 +7,8 @@ and lower case are the same. Lists in between do not count; parameters of workfl
 stands in such a field is shown as `[redacted]`, whole.
 
 Exceptions are free text. The attributes of a failure are fields; what is found in hidden fields of the same journal or
-of the failure itself is also blacked out in its messages, arguments, notes and tracebacks, if it is long enough to be
-told from chance. Text that shows a secret which no field holds is not recognised.
+of the failure itself is also blacked out in its messages, arguments, notes and tracebacks, if it is so long that
+it cannot stand there by chance. Text that shows a secret which no field holds is not recognised.
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ def _cached_codec(annotation: Any) -> ValueCodec:
         return TypedCodec(annotation)
     except (TypeError, ValueError) as error:
         # A type that msgspec cannot describe (text or an instant, a Protocol): the exact untyped form still serves its
-        # plain values and refuses the others by name. Unions of models are for pydantic to tell apart. Of two
-        # dataclasses neither can be told from the other, and no value of them could be written.
+        # plain values and refuses the others by name. Unions of models are for pydantic to distinguish. JSON of one
+        # dataclass can look like JSON of another, so no value of a union of them could be written.
         if has_model(annotation):
             return AdaptedCodec(annotation)
         if _has_record(annotation):

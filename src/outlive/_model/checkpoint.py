@@ -61,7 +61,7 @@ class Checkpoint:
         if not isinstance(self.kind, CheckpointKind):
             raise InvalidCheckpointError("kind", self.kind, "use a CheckpointKind")
         if self.unknown_kind and self.kind is not CheckpointKind.STATE:
-            raise InvalidCheckpointError("unknown_kind", self.unknown_kind, "what nobody knows counts as a STATE")
+            raise InvalidCheckpointError("unknown_kind", self.unknown_kind, "an unknown kind counts as a STATE")
         if self.output is not None and not isinstance(self.output, bytes):
             raise InvalidCheckpointError("output", type(self.output), "it is bytes, or None for no output")
 

@@ -19,7 +19,7 @@ class WaitKind(enum.Enum):
     ASK = "ask"
 
 
-class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename={"detail": "told"}):
     """One thing that a run waits for; together they are the run's answer to "why does it not move?"."""
 
     kind: WaitKind
@@ -28,5 +28,5 @@ class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """When the wait ends by itself; None if only the world can end it."""
     run: int = 0
     """The number of the waiting run in its tree."""
-    told: str = ""
-    """What else people should know of it: what an approval is about, and who is asked."""
+    detail: str = ""
+    """What else people should know of it: what an approval is about, and who is asked. Journals call it `told`."""

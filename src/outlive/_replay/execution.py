@@ -268,7 +268,7 @@ class Execution:
                 step = call.command
                 until_at = step.not_before_at or None
                 kind = WaitKind.LIMIT if step.delayed_by else WaitKind.RETRY
-                waits.append(Wait(kind=kind, name=step.call, until_at=until_at, run=step.run, told=step.delayed_by))
+                waits.append(Wait(kind=kind, name=step.call, until_at=until_at, run=step.run, detail=step.delayed_by))
         for frame in self.frames.values():
             waits += frame.waits()
         waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in self.end_waiters]

@@ -154,7 +154,7 @@ class OpenApproval(msgspec.Struct, eq=False):
         said = [f'("{self.title}")'] if self.title else []
         said += [f"by {', '.join(self.assignees)}"] if self.assignees else []
         said += [f"(asked again, as the decision could not be used: {self.again})"] if self.again else []
-        return Wait(kind=WaitKind.APPROVAL, name=self.name, until_at=self.deadline_at, run=run, told=" ".join(said))
+        return Wait(kind=WaitKind.APPROVAL, name=self.name, until_at=self.deadline_at, run=run, detail=" ".join(said))
 
 
 class Frame(msgspec.Struct, eq=False):
@@ -277,7 +277,7 @@ class Frame(msgspec.Struct, eq=False):
     def waits(self) -> list[Wait]:
         """The signals, asks and approvals that it waits for, as data."""
         signals = [
-            Wait(kind=WaitKind.SIGNAL, name=name, run=self.number, told=self._describe_set_aside(name))
+            Wait(kind=WaitKind.SIGNAL, name=name, run=self.number, detail=self._describe_set_aside(name))
             for name in self.awaited_signals()
         ]
         asks = [Wait(kind=WaitKind.ASK, name=name, run=self.number) for name in self.awaited_asks()]

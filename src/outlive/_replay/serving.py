@@ -2,8 +2,8 @@
 
 An ask lies in the inbox until the worker makes it an event (`AskReceived`), and is open until the run answers it
 (`AskAnswered`, with the answer itself in the same transaction). Whether code has taken it does not matter: one that was
-taken and not answered is given to the next generation of the run, and an end of the run leaves it open for good, which
-its sender is told.
+taken and not answered is given to the next generation of the run, and an end of the run leaves it open for good: then
+its sender gets an error.
 
 A run that serves a name says how a body is read and which it accepts. The worker asks that (`judge`) before there is an
 event: an ask that is refused there leaves nothing in the journal. One that came before the run served its name is

@@ -135,7 +135,7 @@ def _choose(audit: Audit, run: Run, name: str, request: str | None) -> Key:
 def _answer(entry: ApprovalEntry) -> Approval[Any]:
     """What the first one decided."""
     if entry.decision is None:
-        raise ApprovalClosedError(entry.run_id, entry.name, entry.reason or "nobody waits for it any more")
+        raise ApprovalClosedError(entry.run_id, entry.name, entry.reason or "the run does not wait for it any more")
     return replace(entry.decision, is_first=False)
 
 

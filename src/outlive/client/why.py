@@ -77,13 +77,13 @@ def _wait(wait: Wait, others: Mapping[str, Run]) -> str:
         case WaitKind.TIMER:
             return f"a timer{until}"
         case WaitKind.SIGNAL:
-            return f"signal {wait.name!r}" + (f" ({wait.told})" if wait.told else "")
+            return f"signal {wait.name!r}" + (f" ({wait.detail})" if wait.detail else "")
         case WaitKind.ASK:
             return f"ask {wait.name!r}"
         case WaitKind.RETRY:
             return f"the next attempt of {wait.name}{until}"
         case WaitKind.LIMIT:
-            return f"{wait.told}, for {wait.name}{until}"
+            return f"{wait.detail}, for {wait.name}{until}"
         case WaitKind.CHILD:
             other = others.get(wait.name)
             if other is not None and is_stopped(other):
@@ -91,7 +91,7 @@ def _wait(wait: Wait, others: Mapping[str, Run]) -> str:
             return f"run {wait.name}"
         case WaitKind.APPROVAL:
             deadline = "" if wait.until_at is None else f"until {instant(wait.until_at)}"
-            return " ".join(part for part in (f"approval {wait.name!r}", wait.told, deadline) if part)
+            return " ".join(part for part in (f"approval {wait.name!r}", wait.detail, deadline) if part)
 
 
 def instant(at: int) -> str:

@@ -253,5 +253,5 @@ class ApprovalExpired(OutliveError, TimeoutError):
 
     def __init__(self, name: str, assignees: tuple[str, ...] = ()) -> None:
         self.name, self.assignees = name, assignees
-        asked = f" ({', '.join(assignees)})" if assignees else ""
-        super().__init__(f"nobody{asked} decided on approval {name!r} before its deadline")
+        people = f" by {', '.join(assignees)}" if assignees else ""
+        super().__init__(f"approval {name!r} was not decided{people} before its deadline")

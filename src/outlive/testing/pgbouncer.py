@@ -20,6 +20,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from outlive.errors import ConfigurationError
+from outlive.testing.postgres import UNPRIVILEGED
 
 START_SECONDS = 10.0
 
@@ -117,7 +118,7 @@ class PgBouncer:
 
 def _servant() -> pwd.struct_passwd | None:
     """PgBouncer refuses to be root."""
-    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+    return pwd.getpwnam(UNPRIVILEGED) if os.geteuid() == 0 else None
 
 
 def _free_port() -> int:

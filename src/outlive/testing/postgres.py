@@ -5,7 +5,7 @@ Theory
 * The server runs in the foreground as a direct child on a free port of the loopback address. Nothing is installed,
   nothing outlives the process that started it, and many servers can run side by side.
 * Where the programs come from is said in `outlive.testing.postgres_programs`; `programs` names other ones.
-* PostgreSQL refuses to run as root; as root we drop to the user `nobody`. That user may not reach the folder of a
+* PostgreSQL refuses to run as root; as root we drop to the user `UNPRIVILEGED`. That user may not reach the folder of a
   virtual environment: then the programs are copied to a place that it can reach.
 * `kill` is a power cut: SIGKILL for the server and everything that it started, at once. Sessions of PostgreSQL are in
   process groups of their own, so they are found by their parent.
@@ -39,6 +39,8 @@ from outlive.testing.postgres_programs import PostgresNotFoundError, copy_progra
 __all__ = ["USER", "PostgresNotFoundError", "PostgresServer"]
 
 USER = "outlive"
+UNPRIVILEGED = "nobody"
+"""The user of the system that runs a server for root."""
 
 
 class PostgresServer(Launched):
@@ -198,11 +200,11 @@ class PostgresServer(Launched):
         programs = self._programs or find_programs()
         self._folder = Path(tempfile.mkdtemp(prefix="outlive-pg-"))
         if os.geteuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
+            user = pwd.getpwnam(UNPRIVILEGED)
+            os.chown(self._folder, user.pw_uid, user.pw_gid)
             if self._data_elsewhere is not None:
                 self._data_elsewhere.mkdir(exist_ok=True)
-                os.chown(self._data_elsewhere, nobody.pw_uid, nobody.pw_gid)
+                os.chown(self._data_elsewhere, user.pw_uid, user.pw_gid)
             if not _is_reachable(programs / "initdb"):
                 programs = copy_programs(programs, self._folder / "programs")
         self._bin = programs
@@ -234,8 +236,8 @@ class PostgresServer(Launched):
 def _identity() -> dict[str, Any]:
     if os.geteuid() != 0:
         return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    user = pwd.getpwnam(UNPRIVILEGED)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 def _is_reachable(program: Path) -> bool:

@@ -182,7 +182,7 @@ class TransactionsConformance(Facet):
         assert outcomes == [(Outcome.COMMITTED, tree.journal)]
         assert [row[0] for row in await store.read_journal(tree.journal)] == [0, 1, 2]
 
-    @pytest.mark.parametrize("loser", ["the transaction", "another", "nobody"])
+    @pytest.mark.parametrize("loser", ["the transaction", "another", "neither"])
     async def test_transaction_and_others_do_not_hurt_each_other(self, store: Store, loser: str) -> None:
         """What is committed meanwhile is judged by itself, and so is the transaction. [OL-T5]"""
         tree, second, third = await begin(store), await begin(store, "run-2"), await begin(store, "run-3")
