@@ -28,7 +28,7 @@ from outlive._define.resources import Resource, resource, use
 from outlive._define.run_step import run_step
 from outlive._define.saga import SagaBlock, saga
 from outlive._define.step import Step, step
-from outlive._define.talking import cancel, signal
+from outlive._define.talking import cancel, get, signal
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
@@ -142,6 +142,7 @@ __all__ = [
     "current_run",
     "current_step",
     "emit",
+    "get",
     "get_logger",
     "map",
     "now",

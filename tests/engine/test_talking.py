@@ -11,13 +11,14 @@ from typing import Any, cast
 import pytest
 
 import outlive
+from outlive import RunStatus
 from outlive._define.in_run import CURRENT_STEP
 from outlive._journal.event import SignalReceived, StepSucceeded
 from outlive._runtime.steps.process_child import JobStep
 from outlive.errors import ConfigurationError, NotInRunError, UnserialisableError
 from outlive.testing import TestEngine, crash_everywhere, replay
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
-from tests.engine.support import Place, events_of, in_time, stage, until, waits
+from tests.engine.support import Place, events_of, in_time, registry_of, stage, until, waits
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ async def conversation() -> list[int]:
 
 async def test_talking_survives_a_crash_at_every_commit() -> None:
     """No signal is lost, and none comes twice."""
-    await crash_everywhere(conversation)
+    await crash_everywhere(conversation, max_points=20)
 
 
 async def test_outside_a_workflow_talking_says_where_it_belongs() -> None:
@@ -242,3 +243,226 @@ async def test_a_step_that_finishes_while_the_engine_stops_has_its_verbs(place: 
     await in_time(stopping)
     async with place.engine() as engine:
         assert "RunStatus.RUNNING" == await in_time(engine.get("lateness-1").result())
+
+
+# -- Waiting for other runs ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Receipt:
+    total: int
+
+
+class Broke(Exception):
+    """Its workflow names it."""
+
+
+@outlive.workflow(raises=(Broke,))
+async def awaited(kind: str) -> Receipt:
+    """Ends when it is signalled, in some way."""
+    word = await outlive.wait_for_signal("end", str)
+    if word == "breaks":
+        raise Broke("no money")
+    if word == "fails":
+        raise LookupError("no such thing")
+    if kind == "continues":
+        outlive.continue_as_new("last")
+    return Receipt(len(word))
+
+
+@outlive.workflow
+async def waiter(run_id: str) -> Any:
+    """Waits for another run, and says what it heard."""
+    try:
+        receipt = await outlive.get(run_id).result()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return receipt.total
+
+
+@outlive.workflow
+async def typed_waiter(run_id: str) -> str:
+    """The same with a type of its own."""
+    return repr(await outlive.get(run_id, Receipt).result())
+
+
+async def test_a_workflow_waits_for_a_run_that_another_program_started(engine: outlive.Engine) -> None:
+    """Its result has the type of its workflow, and the wait says what it is for."""
+    other = await engine.start(awaited, "", id="other-1")
+    runs = [await engine.start(waiter, "other-1") for _ in range(2)]
+    for run in runs:
+        await waits(run)
+    assert "it waits for run other-1" == await runs[0].why()
+    await other.signal("end", "twelve chars")
+
+    assert [12, 12] == [await in_time(run.result()) for run in runs]
+    late = await engine.start(typed_waiter, "other-1")
+    assert "Receipt(total=12)" == await in_time(late.result())
+
+
+@pytest.mark.every_store
+async def test_the_end_is_heard_by_a_run_that_is_not_in_memory(place: Place) -> None:
+    """Another process ends the run that is waited for, while no worker has the one that waits."""
+    async with place.engine() as first:
+        await first.start(awaited, "continues", id="other-1")
+        await waits(await first.start(typed_waiter, "other-1", id="waits-1"))
+    async with place.engine(registry=registry_of(awaited)) as second:
+        await second.signal("other-1", "end", "one")
+        await second.signal("other-1", "end", "seven")
+        assert Receipt(5) == await in_time(second.get("other-1").result())
+        assert await second.get("waits-1").status() is RunStatus.WAITING
+    async with place.engine(registry=registry_of(typed_waiter)) as third:
+        assert "Receipt(total=5)" == await in_time(third.get("waits-1").result())
+
+
+@pytest.mark.parametrize(
+    ("word", "heard"),
+    [("breaks", "Broke: no money"), ("fails", "LookupError: no such thing"), ("", "RunCancelled: run other-1 was")],
+)
+async def test_an_end_without_a_result_raises_in_the_run_that_waits(word: str, heard: str) -> None:
+    """Its own exception where that is known, and `RunCancelled`."""
+    async with TestEngine() as engine:
+        other = await engine.start(awaited, "", id="other-1")
+        run = await engine.start(waiter, "other-1")
+        await (other.signal("end", word) if word else other.cancel())
+        assert heard in await run.result()
+
+
+@outlive.workflow
+async def has_a_child() -> None:
+    """Its child waits for ever."""
+    await awaited("")
+
+
+@outlive.workflow
+async def waits_for_its_parent() -> Any:
+    """A child that waits for its root."""
+    return await waiter(outlive.current_run().id)
+
+
+@pytest.mark.parametrize(
+    ("run_id", "heard"),
+    [
+        ("missing", "RunNotFoundError: no run has id 'missing'"),
+        ("parent-1~1", "ChildRunError: run 'parent-1~1' is a child"),
+        ("self", "SelfWaitError: run 'self' would wait for itself"),
+        ("long~gen1", "RunContinuedError: run 'long~gen1' went on"),
+    ],
+)
+async def test_what_cannot_be_waited_for_raises_at_once(run_id: str, heard: str) -> None:
+    """And is a fact: a replay hears the same."""
+    async with TestEngine() as engine:
+        await engine.start(has_a_child, id="parent-1")
+        await engine.start(awaited, "continues", id="long")
+        await engine.signal("long", "end", "once")
+        run = await engine.start(waiter, run_id, id="self")
+        assert heard in await run.result()
+
+
+async def test_a_child_cannot_wait_for_its_root() -> None:
+    """It would wait for itself."""
+    async with TestEngine() as engine:
+        run = await engine.start(waits_for_its_parent, id="root-1")
+        assert "SelfWaitError: run 'root-1~1' would wait for 'root-1', the root" in await run.result()
+
+
+@outlive.workflow
+async def impatient(run_id: str) -> list[Any]:
+    """Gives up twice, and hears the end the third time."""
+    heard: list[Any] = []
+    other = outlive.get(run_id, Receipt)
+    for _ in range(3):
+        try:
+            async with asyncio.timeout(60):
+                heard.append((await other.result()).total)
+        except TimeoutError:
+            heard.append("not yet")
+            if len(heard) == 2:
+                await other.signal("end", "four")
+    return heard
+
+
+async def test_a_timeout_around_the_wait_is_durable() -> None:
+    """What it gave up it can ask for again."""
+    async with TestEngine() as engine:
+        await engine.start(awaited, "", id="other-1")
+        run = await engine.start(impatient, "other-1")
+        assert ["not yet", "not yet", 4] == await run.result()
+        again = await engine.start(impatient, "other-1")
+        assert [4, 4, 4] == await again.result()
+
+
+async def test_the_end_of_a_parked_run_that_is_cancelled_is_heard() -> None:
+    """No worker ends it: the client does."""
+    async with TestEngine() as engine:
+        other = await engine.start(stuck_for_ever, id="other-1")
+        run = await engine.start(waiter, "other-1")
+        await engine.settle()
+        assert "it waits for run other-1, which is parked" in await run.why()
+        await other.cancel()
+        assert "RunCancelled: run other-1 was cancelled" == await run.result()
+
+
+@outlive.workflow
+async def stuck_for_ever() -> None:
+    """Is parked."""
+    await asyncio.Event().wait()
+
+
+@outlive.workflow
+async def attaches(run_id: str) -> Any:
+    """Starts a run under an id that may be taken."""
+    child = await outlive.start(awaited, "", detached=True, id=run_id)
+    try:
+        return (await child.result()).total
+    except outlive.OutliveError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+async def test_a_start_under_the_id_of_a_run_that_moves_attaches_to_it() -> None:
+    """If that is a run of the same workflow, whoever started it."""
+    async with TestEngine() as engine:
+        await engine.start(awaited, "", id="other-1")
+        await engine.start(stuck_for_ever, id="another-1")
+        run = await engine.start(attaches, "other-1")
+        refused = await engine.start(attaches, "another-1")
+        assert "RunExistsError: run 'another-1' exists already" in await refused.result()
+        await engine.signal("other-1", "end", "abc")
+        assert 3 == await run.result()
+
+
+async def test_a_run_that_begins_by_starting_another_one_waits_for_it(place: Place) -> None:
+    """A worker claims it, and asks for the end of the other one only when that exists."""
+    async with place.engine(worker=False) as client:
+        await client.start(attaches, "other-1", id="attaches-1")
+    async with place.engine() as engine:
+        run = engine.get("attaches-1")
+        await waits(run)
+        await engine.signal("other-1", "end", "abc")
+        assert 3 == await in_time(run.result())
+
+
+async def let_it_end(engine: outlive.Engine, run_id: str) -> None:
+    """The other program."""
+    await engine.start(awaited, "", id="other-1")
+    await engine.signal("other-1", "end", "word", key="once")
+
+
+@outlive.workflow
+async def waits_for_two() -> list[Any]:
+    """One that it has started, and one that it has not."""
+    while True:
+        try:
+            async with asyncio.timeout(3600):
+                first = await outlive.get("other-1", Receipt).result()
+        except outlive.errors.RunNotFoundError:
+            await asyncio.sleep(1)
+            continue
+        second = await outlive.start(awaited, "", detached=True, id="other-2")
+        await outlive.signal(second.id, "end", "second")
+        return [first.total, (await outlive.get(second.id).result()).total, (await second.result()).total]
+
+
+async def test_waiting_for_others_survives_a_crash_at_every_commit() -> None:
+    """No end is lost, and none is heard as another one."""
+    await crash_everywhere(waits_for_two, drive=let_it_end, max_points=20)

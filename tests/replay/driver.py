@@ -45,6 +45,7 @@ from outlive._journal.failure import failure_of
 from outlive._model import RunStatus
 from outlive._model.policy import NO_RETRY
 from outlive._replay.command import (
+    AwaitEnd,
     CancelStep,
     Command,
     Emit,
@@ -166,6 +167,8 @@ class Driver:
         match command:
             case CancelStep():
                 del self._open[key_of(command)]
+            case AwaitEnd():
+                """No event answers it: the end of the other run does, whenever that comes."""
             case Park():
                 self.life.park = command.reason
             case Emit():

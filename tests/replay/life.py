@@ -11,6 +11,7 @@ from outlive._define.workflow import Workflow
 from outlive._journal.event import AnyEvent, Ending, PatchTaken, RunFailed, RunSucceeded
 from outlive._model import Wait
 from outlive._replay.command import (
+    AwaitEnd,
     CancelStep,
     Command,
     Emit,
@@ -49,6 +50,8 @@ def describe(command: Command) -> Asked:
         case StartDetached():
             head = ("detached", command.run, command.call, command.run_id, command.workflow.name)
             return (*head, command.arguments, command.digest)
+        case AwaitEnd():
+            return ("await end", command.run_id, command.asked, command.started)
         case Record():
             return ("record", command.run, command.call, command.fact, command.data)
         case Emit():
@@ -73,6 +76,8 @@ def key_of(command: Command) -> Key:
             return ("call", command.parent, command.call)
         case Emit():
             return ("emit", command.run, str(command.number))
+        case AwaitEnd():
+            return ("end of another", 0, command.run_id)
         case TakeSnapshot():
             return ("call", *SNAPSHOT)
         case EndRun():

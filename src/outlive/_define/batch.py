@@ -22,7 +22,7 @@ import msgspec
 
 from outlive._journal.arguments import Signature
 from outlive._model import Payload
-from outlive._replay.ask import cancel_detached, detached_end, run_item, start_detached, this_execution
+from outlive._replay.ask import cancel_detached, end_of, run_item, start_detached, this_execution
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.deciding import publish
 from outlive._replay.ending import result_of
@@ -115,7 +115,7 @@ async def _run_chunk(plan: Plan, number: int, chunk: Chunk, lanes: int, tally: T
     spec = msgspec.structs.replace(_CHUNK, name=plan.item, version=plan.version)
     try:
         await start_detached(execution, spec, (), {}, run_id=run_id, tags=tags, payload=chunk.payload)
-        ended = await detached_end(execution, run_id)
+        ended = await end_of(execution, run_id, started=spec.name)
     except asyncio.CancelledError:
         cancel_detached(execution, run_id)
         raise

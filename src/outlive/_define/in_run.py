@@ -21,7 +21,7 @@ from outlive._replay.ask import (
     cancel_detached,
     child_result,
     current_execution,
-    detached_end,
+    end_of,
     read_or_park,
     start_child,
     start_detached,
@@ -147,7 +147,7 @@ async def start(
 async def _detached_result(wanted: Bound[R], run_id: str) -> R:
     execution = this_execution("start")
     spec = wanted.workflow.spec
-    stored = result_of(await detached_end(execution, run_id), spec.registered)
+    stored = result_of(await end_of(execution, run_id, started=spec.name), spec.registered)
     return await read_or_park(
         execution, lambda: spec.signature.result.decode(execution.unpack_foreign(stored), f"result of {run_id}")
     )

@@ -1,25 +1,41 @@
 """How a workflow talks to other runs: signals them, cancels them, waits for their results.
 
-Sending is a step of Outlive's own, which uses the engine that runs it: so it is in the journal, is tried again while
-the store is away, and is not repeated in a replay. The message has a key that is made of the call. If the worker dies
-between the message and the journal, the next worker sends the same message again, and the store keeps one.
+A wait leaves a watch in the store, and the change that ends the other run sends its end. Sending is a step of Outlive's
+own, which uses the engine that runs it: so it is in the journal, is tried again while the store is away, and is not
+repeated in a replay. The message has a key that is made of the call. If the worker dies between the message and the
+journal, the next worker sends the same message again, and the store keeps one.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
 from outlive._define.in_run import CURRENT_STEP, Verbs
 from outlive._journal.arguments import Signature
-from outlive._journal.value import codec_of_value
+from outlive._journal.event import DetachedEnded
+from outlive._journal.value import TAGGED, ValueCodec, codec_for, codec_of_value
 from outlive._model import Retry, given, known_run_id
-from outlive._replay.ask import run_step, this_execution
-from outlive._replay.command import StepOptions, StepSpec
-from outlive.errors import CommitUnknownError, EngineClosedError, NotInRunError, OutliveError, StoreUnavailableError
+from outlive._replay.ask import end_of, read_or_park, run_step, this_execution
+from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
+from outlive._replay.ending import result_of
+from outlive._replay.execution import Execution
+from outlive._replay.frame import SCOPE
+from outlive.errors import (
+    CommitUnknownError,
+    EngineClosedError,
+    NotInRunError,
+    OutliveError,
+    SelfWaitError,
+    StoreUnavailableError,
+    WorkflowNotFoundError,
+)
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 _AGAIN = Retry(
     attempts=2**31,
@@ -68,7 +84,70 @@ async def cancel(run_id: str, *, reason: str = "") -> None:
     await run_step(execution, _CANCEL, _CANCEL.options, (known_run_id(where, run_id), why), {})
 
 
-def _execution(name: str) -> Any:
+class OtherRun(Generic[R]):
+    """Another run, for a workflow, wherever it runs."""
+
+    def __init__(self, run_id: str, codec: ValueCodec | None) -> None:
+        self.id = run_id
+        self._codec = codec
+
+    async def result(self) -> R:
+        """Wait, durably, for its result.
+
+        Raises:
+            RunFailed: the run failed, was cancelled (`RunCancelled`) or took too long (`RunTimedOut`). One that failed
+            raises its own exception if that is a builtin one, or named in the `raises` of its workflow.
+            RunNotFoundError: no run has this id. ChildRunError: it is a child of another tree and has not ended.
+            SelfWaitError: it is this run, or the root of its tree.
+        """
+        execution = _execution("get")
+        if self.id == execution.root_id:
+            raise SelfWaitError(SCOPE.get().frame.id, execution.root_id)
+        ended = await end_of(execution, self.id)
+        spec = _spec_of(execution, ended)
+        stored = result_of(ended, () if spec is None else spec.registered)
+        codec = self._codec or (TAGGED if spec is None else spec.signature.result)
+        result: R = await read_or_park(
+            execution, lambda: codec.decode(execution.unpack_foreign(stored), f"result of {self.id}")
+        )
+        return result
+
+    async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
+        """Send it a signal. See `outlive.signal`."""
+        await signal(self.id, name, payload, key=key)
+
+    async def cancel(self, *, reason: str = "") -> None:
+        """Ask it to stop. See `outlive.cancel`."""
+        await cancel(self.id, reason=reason)
+
+    def __repr__(self) -> str:
+        return f"<other run {self.id}>"
+
+
+@overload
+def get(run_id: str) -> OtherRun[Any]: ...
+@overload
+def get(run_id: str, kind: type[T]) -> OtherRun[T]: ...
+def get(run_id: str, kind: Any = None) -> OtherRun[Any]:
+    """Another run by its id, from a workflow; whether there is such a run shows when it is used.
+
+    Args:
+        kind: the type of its result. Unless given, it is the type that its workflow has in this process, and plain
+            values where this process does not have that workflow.
+    """
+    _execution("get")
+    codec = None if kind is None else codec_for(given.kind("outlive.get", "kind", kind))
+    return OtherRun(known_run_id("outlive.get", run_id), codec)
+
+
+def _spec_of(execution: Execution, ended: DetachedEnded) -> WorkflowSpec | None:
+    try:
+        return execution.resolve(ended.workflow, ended.version)
+    except WorkflowNotFoundError:
+        return None
+
+
+def _execution(name: str) -> Execution:
     try:
         return this_execution(name)
     except NotInRunError:

@@ -255,12 +255,17 @@ class DetachedStarted(Event, frozen=True, tag=True):
 
 
 class DetachedEnded(Event, frozen=True, tag=True):
-    """A run that this one started detached has ended."""
+    """A run that this one started detached, or waits for, has ended."""
 
     run_id: str
     status: RunStatus
     result: Payload | None = None
     failure: Failure | None = None
+    workflow: str = ""
+    """Of that run, with its version: they say of which type the result is. Empty if its starter knows."""
+    version: int = 0
+    is_refusal: bool = False
+    """Whether there is no such end to wait for: `failure` says why."""
 
 
 class DetachedCancelled(Event, frozen=True, tag=True):

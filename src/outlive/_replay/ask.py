@@ -18,8 +18,17 @@ from msgspec import structs
 from outlive._journal.event import DetachedCancelled, DetachedEnded
 from outlive._journal.value import ValueCodec
 from outlive._model import Payload
-from outlive._replay.call import ChildCall, DetachedCall, StepCall
-from outlive._replay.command import CancelStep, RunStep, StartChild, StartDetached, StepOptions, StepSpec, WorkflowSpec
+from outlive._replay.call import ChildCall, DetachedCall, EndWait, StepCall
+from outlive._replay.command import (
+    AwaitEnd,
+    CancelStep,
+    RunStep,
+    StartChild,
+    StartDetached,
+    StepOptions,
+    StepSpec,
+    WorkflowSpec,
+)
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Frame, Received
 from outlive._replay.loop import RunLoop
@@ -235,22 +244,26 @@ def _detached_id(execution: Execution, spec: WorkflowSpec, run: int, name: str) 
     return f"{spec.name}-{execution.nonce:016x}{place:08x}"
 
 
-async def detached_end(execution: Execution, run_id: str) -> DetachedEnded:
-    """Wait for the end of a run that was started detached."""
+async def end_of(execution: Execution, run_id: str, *, started: str = "") -> DetachedEnded:
+    """Wait for the end of another tree. One that this run has started, as the workflow `started`, ends once; any other
+    one is asked for now, as a person may have let it go on since it ended."""
     execution.refuse_if_dropped()
-    ended = execution.ended.get(run_id)
+    ended = execution.ended.get(run_id) if started else None
     if ended is not None:
         return ended
+    wait = execution.end_waits.get(run_id)
+    if wait is None:
+        wait = execution.end_waits[run_id] = EndWait(AwaitEnd(run_id, execution.events, started))
+        execution.commands.append(wait.command)
     future: asyncio.Future[DetachedEnded] = execution.loop.create_future()
-    waiters = execution.end_waiters.setdefault(run_id, [])
-    waiters.append(future)
+    wait.waiters.append(future)
     try:
         return await future
     except asyncio.CancelledError:
-        if future in waiters:
-            waiters.remove(future)
-        if not waiters:
-            execution.end_waiters.pop(run_id, None)
+        if future in wait.waiters:
+            wait.waiters.remove(future)
+        if not wait.waiters and execution.end_waits.get(run_id) is wait:
+            del execution.end_waits[run_id]
         raise
 
 

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from outlive._journal.event import DetachedEnded
 from outlive._model import Failure
-from outlive._replay.command import Record, RunStep, StartChild, StartDetached, TakeSnapshot
+from outlive._replay.command import AwaitEnd, Record, RunStep, StartChild, StartDetached, TakeSnapshot
 from outlive._replay.frame import Frame
 from outlive._replay.saga import Saga
 from outlive.errors import UndoFailedError
@@ -87,6 +88,13 @@ class SnapshotCall(msgspec.Struct, eq=False):
 
     def __str__(self) -> str:
         return "a snapshot"
+
+
+class EndWait(msgspec.Struct, eq=False):
+    """What waits in a tree for the end of another one. The journal has nothing of it: the end is a message."""
+
+    command: AwaitEnd
+    waiters: list[asyncio.Future[DetachedEnded]] = []
 
 
 Call = StepCall | ChildCall | DetachedCall | RecordCall | SnapshotCall

@@ -1,8 +1,8 @@
 """What a run asks for. Commands are imperative; the worker makes each of them come true as an event.
 
-Two kinds. **Effects** (`RunStep`, `CancelStep`) may begin only when the event that caused them is durable. **Journal
-commands** (`StartChild`, `StartDetached`, `Record`, `TakeSnapshot`, `EndRun`, `Park`) are nothing but the next facts:
-they may join the transaction of the event that caused them.
+Two kinds. **Effects** (`RunStep`, `CancelStep`, `AwaitEnd`) may begin only when the event that caused them is durable.
+**Journal commands** (`StartChild`, `StartDetached`, `Record`, `TakeSnapshot`, `EndRun`, `Park`) are nothing but the
+next facts: they may join the transaction of the event that caused them.
 """
 
 from __future__ import annotations
@@ -179,6 +179,16 @@ class StartDetached(msgspec.Struct, frozen=True, gc=False):
     """Its input, if that lies in the store already; else it is made of `arguments`."""
 
 
+class AwaitEnd(msgspec.Struct, frozen=True, gc=False):
+    """Let the run hear of the end of another tree: now, if that has ended, else when it does."""
+
+    run_id: str
+    asked: int
+    """The seq of the event after which the run asked."""
+    started: str = ""
+    """The workflow, if the run has started that tree itself: it is to be a run of this workflow."""
+
+
 class Record(msgspec.Struct, frozen=True, gc=False):
     """Write down a fact that the run has decided by itself."""
 
@@ -245,4 +255,4 @@ class Park(msgspec.Struct, frozen=True, gc=False):
     """The name of a change that the run has taken and this code has not asked for: code that has it may go on."""
 
 
-Command = RunStep | CancelStep | StartChild | StartDetached | Record | Emit | TakeSnapshot | EndRun | Park
+Command = RunStep | CancelStep | StartChild | StartDetached | AwaitEnd | Record | Emit | TakeSnapshot | EndRun | Park

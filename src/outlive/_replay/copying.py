@@ -133,7 +133,8 @@ class Copier:
             raise CannotFork(
                 f"up to there its history has no step {next(iter(self._unused))!r} whose result could be set"
             )
-        if waiting := list(self._execution.end_waiters):
+        waits = self._execution.end_waits
+        if waiting := [run_id for run_id, wait in waits.items() if wait.command.started]:
             raise CannotFork(f"it waited there for run {waiting[0]}, which it had started and which had not ended")
 
     def go_on(self, forked: journal.RunForked) -> None:

@@ -162,12 +162,14 @@ def child_outcome(call: ChildCall, event: Ending, frame: Frame, unpack: Callable
 
 
 def result_of(ended: DetachedEnded, registered: tuple[type[BaseException], ...] = ()) -> Payload:
-    """The result of a detached run.
+    """The result of another run.
 
     Raises:
         BaseException: it has not succeeded; what is raised says how it ended.
     """
     run_id = ended.run_id
+    if ended.is_refusal and ended.failure is not None:
+        raise exception_of(ended.failure, registered=(OutliveError,))
     if ended.status is RunStatus.SUCCEEDED:
         assert ended.result is not None
         return ended.result

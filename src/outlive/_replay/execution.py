@@ -13,7 +13,6 @@ a step is retried.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, NoReturn, TypeVar
@@ -24,7 +23,7 @@ import msgspec
 from outlive._journal.event import AnyEvent, DetachedEnded, PatchTaken, RunCreated
 from outlive._journal.value import Stored
 from outlive._model import Payload, Retry, RunStatus, Wait, WaitKind
-from outlive._replay.call import Call, ChildCall, DetachedCall, RecordCall, StepCall
+from outlive._replay.call import Call, ChildCall, DetachedCall, EndWait, RecordCall, StepCall
 from outlive._replay.command import Command, EndRun, Park, Record, Recorded, WorkflowSpec
 from outlive._replay.frame import PATCH, Frame
 from outlive._replay.lookahead import NOTHING_AHEAD, Lookahead
@@ -116,7 +115,7 @@ class Execution:
         self.differences: dict[tuple[int, str], Difference] = {}
         """What a replay has found, by run and call."""
         self.ended: dict[str, DetachedEnded] = {}
-        self.end_waiters: dict[str, list[asyncio.Future[DetachedEnded]]] = {}
+        self.end_waits: dict[str, EndWait] = {}  # For the ends of other trees, by the ids of their roots.
 
     # -- Replay ----------------------------------------------------------------------------------------------
 
@@ -140,7 +139,7 @@ class Execution:
             self.loop.drop([task for frame in self.frames.values() for task in frame.tasks])
         for frame in self.frames.values():
             frame.forget_tasks()
-        for things in (self.commands, self.frames, self.calls, self.children, self.ended, self.end_waiters):
+        for things in (self.commands, self.frames, self.calls, self.children, self.ended, self.end_waits):
             things.clear()
         self.closing.clear()
         if self.timers.by_run:
@@ -271,7 +270,7 @@ class Execution:
                 waits.append(Wait(kind=kind, name=step.call, until_at=until_at, run=step.run, detail=step.delayed_by))
         for frame in self.frames.values():
             waits += frame.waits()
-        waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in self.end_waiters]
+        waits += [Wait(kind=WaitKind.CHILD, name=run_id) for run_id in self.end_waits]
         return tuple(waits)
 
     def wake_at(self) -> int | None:

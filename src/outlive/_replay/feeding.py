@@ -103,7 +103,7 @@ def _report(execution: Execution, failed: Iterable[asyncio.Task[Any]]) -> None:
 def _check_not_stuck(execution: Execution) -> None:
     """Refuse a tree without calls and timers, unless the world or the journal can still move it."""
     frames = execution.frames
-    if execution.end_waiters or execution.is_parked or not frames:
+    if execution.end_waits or execution.is_parked or not frames:
         return
     for frame in frames.values():
         if frame.ending is not None or frame.awaited_signals() or frame.approvals or frame.awaited_asks():
@@ -371,7 +371,8 @@ def _on_detached_started(execution: Execution, event: journal.DetachedStarted) -
 
 def _on_detached_ended(execution: Execution, event: journal.DetachedEnded) -> None:
     execution.ended[event.run_id] = event
-    for waiter in execution.end_waiters.pop(event.run_id, ()):
+    wait = execution.end_waits.pop(event.run_id, None)
+    for waiter in () if wait is None else wait.waiters:
         if not waiter.done():
             waiter.set_result(event)
 

@@ -63,7 +63,7 @@ def may_take_snapshot(execution: Execution) -> bool:
             frame.open_tasks() or frame.approvals or frame.awaited_signals() or frame.awaited_asks() or frame.unsettled
         )
         and frame.cancel_reason is None
-        and not (frame.is_timed_out or frame.is_closing or execution.end_waiters or execution.loop.is_dropped)
+        and not (frame.is_timed_out or frame.is_closing or execution.end_waits or execution.loop.is_dropped)
     )
 
 

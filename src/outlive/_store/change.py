@@ -63,6 +63,8 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     workflow: str = ""
     """Of that run, with its version: they say of which type the result is. Empty if its starter knows."""
     version: int = 0
+    is_refusal: bool = False
+    """Whether there is no such end to wait for: `failure` says why."""
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):

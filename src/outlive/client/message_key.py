@@ -65,6 +65,12 @@ def key_of_end(run_id: str, nonce: int, *, generation: int = 0, forgotten: int =
     return f"{key}/{generation}" if generation else key
 
 
+def key_of_watch(run_id: str, nonce: int, asked: int, *, retried: int = 0) -> str:
+    """One key for every message about the end of another run that answers one wait: that of the tree with this nonce
+    which began after event `asked`. A tree that was retried behind that many events may wait there once more."""
+    return f"@ended/{run_id}/@{nonce:x}/{asked}" + (f"/{retried}" if retried else "")
+
+
 def kind_in(message_key: str) -> MessageKind | None:
     """What kind of message has this key; None if it does not say. The key of a signal begins with a run id, which
     has no '@'."""

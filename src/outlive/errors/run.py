@@ -99,6 +99,26 @@ class RunContinuedError(OutliveError):
         )
 
 
+class ChildRunError(OutliveError):
+    """A child run ends for its own tree only; another run cannot wait for it."""
+
+    def __init__(self, run_id: str, root_id: str) -> None:
+        self.run_id, self.root_id = run_id, root_id
+        super().__init__(
+            f"run {run_id!r} is a child, and only its own tree hears of its end; wait for {root_id!r}, or start it "
+            f"with outlive.start(..., detached=True)"
+        )
+
+
+class SelfWaitError(OutliveError):
+    """A run would wait for its own end."""
+
+    def __init__(self, run_id: str, root_id: str) -> None:
+        self.run_id, self.root_id = run_id, root_id
+        own = "itself" if run_id == root_id else f"{root_id!r}, the root of its own tree"
+        super().__init__(f"run {run_id!r} would wait for {own}, which cannot end before this wait does")
+
+
 class RunNotParkedError(OutliveError):
     """Only a parked run can be resumed."""
 

@@ -24,14 +24,14 @@ from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.session.rescuer import Rescuer
 from outlive._runtime.session.worker import Worker
 from outlive._runtime.tree.claim_data import ClaimData, blob_ids
-from outlive._runtime.tree.events import unsent_end
+from outlive._runtime.tree.events import unsent_end, watch_of
 from outlive._runtime.tree.live import LiveTree
+from outlive._store.change import ended_of
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
     Change,
     Claim,
     Claims,
-    Ended,
     Inbound,
     MessageKind,
     Outcome,
@@ -278,23 +278,36 @@ class Claimer:
                 self._requests.may_lack_trees = True
 
     async def _bring_ends(self) -> None:
-        """Send trees the ends of detached runs that will not send them: they have ended, or another tree has the id."""
+        """Have the ends of other trees sent to the trees that wait for them, and send those that will not be: of runs
+        that have ended, and of runs that cannot be waited for."""
         while self._requests.lookups:
             # Taken off the list only when the store has answered: if it is away, the claimer asks again.
-            live, run_ids = self._requests.lookups[0]
-            now_at, asker = self._clock.now(), live.execution
-            runs = await self._store.find_runs(run_ids)
+            live, waits = self._requests.lookups[0]
+            root, now_at, asker = live.fold.root, self._clock.now(), live.execution
+            runs = await self._store.find_runs([wait.run_id for wait in waits])
+            wanted = [watch_of(wait, runs.get(wait.run_id), root, retried=asker.retried) for wait in waits]
+            watches = [watch for watch in wanted if watch is not None]
+            if watches:
+                # Before they are kept: a run that ends here in the same moment rings for its mail.
+                self._requests.watched.update(watch.run_id for watch in watches)
+                runs |= await self._store.watch_ends(watches)
             ends = [
                 unsent_end(
-                    run, live.id, generation=asker.generation, forgotten=max(asker.base, asker.retried), at=now_at
+                    wait,
+                    runs.get(wait.run_id),
+                    root,
+                    generation=asker.generation,
+                    base=asker.base,
+                    retried=asker.retried,
+                    at=now_at,
                 )
-                for run in runs.values()
+                for wait in waits
             ]
             messages = [message for message in ends if message is not None]
             if messages:
                 await self._store.deliver(messages, inbox_messages_max=NO_LIMIT)
             del self._requests.lookups[0]
-            await _in_callback(partial(self._worker.looked_up, live, len(run_ids)))
+            await _in_callback(partial(self._worker.looked_up, live, len(waits)))
 
     async def _refuse(self) -> None:
         """Answer the asks that trees have refused. Always before an inbox is read, so that none of them is seen again
@@ -371,7 +384,7 @@ def _with_end(message: Inbound, runs: Mapping[str, Run]) -> Inbound:
     run = runs.get(ended_in(message.key)) if _is_lost_end(message) else None
     if run is None or not run.status.is_terminal:
         return message
-    return replace(message, ended=Ended(run.id, run.status, result=run.result, failure=run.failure), fault="")
+    return replace(message, ended=ended_of(run), fault="")
 
 
 def reclaiming(run: Run, rows: list[Row], *, worker_id: str, at: int) -> tuple[Change, Claim]:

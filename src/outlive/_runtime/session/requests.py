@@ -6,6 +6,7 @@ the store, wakes up and reads them.
 
 from __future__ import annotations
 
+from outlive._replay.command import AwaitEnd
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Refusal
@@ -16,8 +17,10 @@ class ClaimRequests:
 
     def __init__(self) -> None:
         self.wakeup = Wakeup()
-        self.lookups: list[tuple[LiveTree, list[str]]] = []
-        """Trees, and the runs that they started detached and that may not send them their end."""
+        self.lookups: list[tuple[LiveTree, list[AwaitEnd]]] = []
+        """Trees, and the ends of other trees that they wait for."""
+        self.watched: set[str] = set()
+        """Runs that trees of this session watch: if one of them ends here, there is mail for such a tree."""
         self.refusals: list[tuple[LiveTree, list[Refusal]]] = []
         """Trees, and the asks that they have refused."""
         self.may_lack_trees = False
@@ -42,9 +45,9 @@ class ClaimRequests:
         self.may_hold_strays = True
         self.look_for_unheld()
 
-    def look_up(self, live: LiveTree, run_ids: list[str]) -> None:
-        """See whether runs that a tree started detached will send it their end."""
-        self.lookups.append((live, run_ids))
+    def look_up(self, live: LiveTree, waits: list[AwaitEnd]) -> None:
+        """See to it that a tree hears of the ends of other trees."""
+        self.lookups.append((live, waits))
         self.wakeup.ring()
 
     def refuse(self, live: LiveTree, refusals: list[Refusal]) -> None:

@@ -179,9 +179,8 @@ class Worker:
             if not mail:
                 # Only without mail: a message may cancel the run, and then these steps must not begin.
                 self._start_durable(live)
-            if live.execution.end_waiters:
-                live.lookups += len(live.execution.end_waiters)
-                self._requests.look_up(live, list(live.execution.end_waiters))
+            if live.execution.end_waits:
+                self._look_up_old_waits(live)
         with self.guarding(live):
             self._take_mail(live, mail)
             live.fire_due()
@@ -199,6 +198,15 @@ class Worker:
         if live.is_declined:
             self.notes.decline(live)
         self.notes.report_differences(live, claim.run)
+
+    def _look_up_old_waits(self, live: LiveTree) -> None:
+        """See to the ends that a tree waited for before it was replayed. Those that it waits for since then follow when
+        its draft is durable: the draft may start the very run."""
+        new = live.draft.lookups if live.draft is not None else []
+        waits = [wait.command for wait in live.execution.end_waits.values() if wait.command not in new]
+        if waits:
+            live.lookups += len(waits)
+            self._requests.look_up(live, waits)
 
     def _listen(self, live: LiveTree, run: Run) -> None:
         """Call the observers of a claimed tree from now on, also if it cannot be replayed."""
@@ -436,10 +444,8 @@ class Worker:
             with self.guarding(live):
                 live.follow_deferred()
             self.settle(live)
-        if draft.change.starts and (
-            detached := [each.runs[0].id for each in draft.change.starts if not each.successor_of]
-        ):
-            self._requests.look_up(live, detached)
+        if draft.lookups:
+            self._requests.look_up(live, draft.lookups)
         if draft.change.starts or draft.change.messages:
             # The change made another tree due, and this worker may run it.
             self._requests.look()
@@ -452,6 +458,9 @@ class Worker:
             if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self._counters.runs_ended += 1
                 self._waiters.announce(run)
+                if run.id in self._requests.watched:
+                    self._requests.watched.discard(run.id)
+                    self._requests.look()
             elif run.status is RunStatus.PARKED:
                 self._waiters.announce(run)
 
@@ -480,7 +489,7 @@ class Worker:
             self._executor.start(live, command)
 
     def looked_up(self, live: LiveTree, asked: int) -> None:
-        """The store has answered `asked` questions about detached runs of a tree, or has answered asks for it."""
+        """The store knows `asked` more of the ends that a tree waits for, or has answered so many asks for it."""
         live.lookups -= asked
         if live.phase is TreePhase.MOVING:
             self.settle(live)

@@ -8,7 +8,7 @@ import msgspec
 
 from outlive._journal.event import AnyEvent
 from outlive._model import Run
-from outlive._replay.command import CancelStep, RunStep
+from outlive._replay.command import AwaitEnd, CancelStep, RunStep
 from outlive._runtime.tree.observer_calls import HookCall
 from outlive._store.contract import Change, Forgotten
 
@@ -25,6 +25,8 @@ class Draft(msgspec.Struct, eq=False):
     forgotten: list[Run] = []
     """Rows of children that ended in this change and are not written: a client may wait for their end."""
     effects: list[Effect] = []
+    lookups: list[AwaitEnd] = []
+    """The ends of other trees that the store must know that this one waits for."""
     notable: list[tuple[AnyEvent, Run]] = []
     """Events that get a line in the log when the change is durable."""
     hook_calls: list[HookCall] = []

@@ -32,10 +32,11 @@ from outlive._journal.event import (
 from outlive._journal.failure import failure_of, storable
 from outlive._model import Payload, Run, RunStatus
 from outlive._model.payload import NO_PAYLOAD
-from outlive._replay.command import EndRun, Record, RunStep, StartChild
-from outlive._store.contract import Ended, Inbound, Message, MessageKind
-from outlive.client.message_key import key_of_end, sender_key
-from outlive.errors import RunExistsError
+from outlive._replay.command import AwaitEnd, EndRun, Record, RunStep, StartChild
+from outlive._store.change import ended_of
+from outlive._store.contract import Ended, Inbound, Message, MessageKind, Watch
+from outlive.client.message_key import key_of_end, key_of_watch, sender_key
+from outlive.errors import ChildRunError, OutliveError, RunContinuedError, RunExistsError, RunNotFoundError
 
 _STATUS: dict[type, RunStatus] = {
     RunSucceeded: RunStatus.SUCCEEDED,
@@ -68,9 +69,7 @@ def event_of_message(message: Inbound, *, at: int) -> AnyEvent:
         case MessageKind.ENDED:
             ended = message.ended
             assert ended is not None
-            return DetachedEnded(
-                at=at, run_id=ended.run_id, status=ended.status, result=ended.result, failure=ended.failure
-            )
+            return DetachedEnded(at=at, **msgspec.structs.asdict(ended))
         case MessageKind.DECISION:
             assert message.payload is not None
             return ApprovalDecided(at=at, run=message.run, approval=message.name, payload=message.payload)
@@ -168,20 +167,49 @@ def message_to_starter(root: Run, event: Ending, *, retried: int = 0) -> Message
     return _end_message(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce, retried=retried))
 
 
-def unsent_end(run: Run, starter_id: str, *, generation: int, forgotten: int, at: int) -> Message | None:
-    """The message about the end of a detached run to its starter, if the run will not send it itself.
+def is_own(wait: AwaitEnd, run: Run | None, waiting_id: str) -> bool:
+    """Whether the tree that waits has started this run itself, so that the run will send its end."""
+    return run is not None and bool(wait.started) and run.number == 0 and run.parent_id == waiting_id
 
-    It will not if it has ended already, or if its id was taken when the tree asked for it: then another starter has the
-    run.
-    """
-    key = key_of_end(run.id, run.nonce, generation=generation, forgotten=forgotten)
-    if run.status.is_terminal:
-        ended = Ended(run.id, run.status, result=run.result, failure=run.failure)
-        return _end_message(starter_id, ended, at=at, key=key)
-    if run.parent_id == starter_id:
+
+def watch_of(wait: AwaitEnd, run: Run | None, waiting: Run, *, retried: int) -> Watch | None:
+    """The watch that a wait needs; None if the run has ended, sends its end itself, or cannot be waited for."""
+    if run is None or run.status.is_terminal or is_own(wait, run, waiting.id) or _refusal(wait, run) is not None:
         return None
-    failure = failure_of(RunExistsError(run.id, run.status.value))
-    return _end_message(starter_id, Ended(run.id, RunStatus.FAILED, failure=failure), at=at, key=key)
+    return Watch(
+        run_id=run.id, watcher=waiting.id, key=key_of_watch(run.id, waiting.nonce, wait.asked, retried=retried)
+    )
+
+
+def unsent_end(
+    wait: AwaitEnd, run: Run | None, waiting: Run, *, generation: int, base: int, retried: int, at: int
+) -> Message | None:
+    """The message that ends a wait at once: the run has ended, or cannot be waited for."""
+    if (error := _refusal(wait, run)) is not None:
+        ended = Ended(wait.run_id, RunStatus.FAILED, failure=failure_of(error), is_refusal=True)
+    elif run is None or not run.status.is_terminal:
+        return None
+    else:
+        ended = ended_of(run)
+    if run is not None and is_own(wait, run, waiting.id):
+        # The same key as that of the message that the run has sent, if it has.
+        key = key_of_end(run.id, run.nonce, generation=generation, forgotten=max(base, retried))
+    else:
+        key = key_of_watch(wait.run_id, waiting.nonce, wait.asked, retried=retried)
+    return _end_message(waiting.id, ended, at=at, key=key)
+
+
+def _refusal(wait: AwaitEnd, run: Run | None) -> OutliveError | None:
+    """Why there is no end of this run to wait for."""
+    if run is None:
+        return RunNotFoundError(wait.run_id)
+    if run.status is RunStatus.CONTINUED:
+        return RunContinuedError(run.id)
+    if run.number and not run.status.is_terminal:
+        return ChildRunError(run.id, run.root_id)
+    if wait.started and run.workflow != wait.started:
+        return RunExistsError(run.id, run.status.value, f"it is a run of {run.workflow}; use another id")
+    return None
 
 
 def _end_message(starter_id: str, ended: Ended, *, at: int, key: str) -> Message:

@@ -39,6 +39,7 @@ from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, RunStatus
 from outlive._model.payload import Blob
 from outlive._replay.command import (
+    AwaitEnd,
     CancelStep,
     Command,
     Emit,
@@ -135,8 +136,8 @@ class LiveTree:
         self.in_flight = 0
         """Changes handed to the committer and not answered."""
         self.lookups = 0
-        """Detached runs of which the store was not asked yet whether they will send their end, and refusals that it
-        does not have yet; until then the tree is not suspended."""
+        """Waits for ends of other trees that the store does not know of yet, and refusals that it does not have yet;
+        until then the tree is not suspended."""
         self.moving = 0
         """Steps asked for that have neither ended nor wait for a later attempt."""
         self.attempts: dict[tuple[int, str], Attempt] = {}
@@ -498,6 +499,9 @@ class LiveTree:
                 self._todo.append(event_of_command(self, command))
             case Emit():
                 self.emit(command)
+            case AwaitEnd():
+                self.lookups += 1
+                self.open_draft().lookups.append(command)
             case TakeSnapshot():
                 # Not yet an event: a snapshot is complete only when the events before it are recorded.
                 self._todo.append(command)

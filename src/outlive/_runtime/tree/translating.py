@@ -52,7 +52,6 @@ class Writing(Protocol):
     execution: Execution
     fold: Fold
     journal: int
-    lookups: int
     payloads: TreePayloads
     seq: int
 
@@ -156,7 +155,6 @@ def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
         payload=command.payload,
     )
     live.open_draft().change.starts.append(change)
-    live.lookups += 1
     return DetachedStarted(at=at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest)
 
 
