@@ -149,6 +149,8 @@ OTHERS = {
     "mail that says nothing": ("UPDATE {inbox} SET payload = '{'", Kind.MAIL, "cannot be read"),
     "a key that is forgotten": ("DELETE FROM {inbox_keys} WHERE key LIKE '%key-1'", Kind.MAIL, "is forgotten"),
     "a key of mail that is forgotten": ("DELETE FROM {inbox_keys} WHERE key LIKE '%key-2'", Kind.MAIL, "is forgotten"),
+    "a key of an ask that is gone": ("DELETE FROM {inbox_keys} WHERE key LIKE '%key-3'", Kind.MAIL, "is forgotten"),
+    "an answer that is lost": ("UPDATE {inbox_keys} SET answer = NULL", Kind.MAIL, "answer to the ask with the key"),
     "keys of nobody": ("UPDATE {inbox_keys} SET journal = 100000", Kind.ORPHAN, "not there"),
     "a blob that is gone": ("DELETE FROM {blobs}", Kind.BLOB, "is missing"),
     "an item that is gone": ("DELETE FROM {items} WHERE index = 2", Kind.ITEM, "4 outcomes of items are stored"),

@@ -55,6 +55,12 @@ async def fsck_wait() -> str:
 
 
 @outlive.workflow
+async def fsck_asked() -> None:
+    ask = await anext(outlive.asks("add", int))
+    ask.reply(ask.body + 1)
+
+
+@outlive.workflow
 async def fsck_rest() -> str:
     return await outlive.wait_for_signal("never", str)
 
@@ -99,6 +105,7 @@ async def fill(url: str) -> None:
         failing = await engine.start(fsck_fail, id="failed")
         waiting = [await engine.start(it, id=name) for it, name in ((fsck_wait, "waits"), (fsck_start, "starter"))]
         await engine.signal("waits", "go", "now", key="key-1")
+        await engine.ask("asked", "add", 1, start=(fsck_asked,), key="key-3")
         runs: list[outlive.RunHandle[Any]] = [failing, *waiting]
         for run, status in zip(runs, ("failed", "waiting", "waiting"), strict=True):
             while (await run.status()).value != status:  # noqa: ASYNC110 (a store has no event)

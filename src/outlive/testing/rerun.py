@@ -14,6 +14,7 @@ import msgspec
 
 from outlive._journal.event import (
     AnyEvent,
+    AskReceived,
     CancelRequested,
     RunCancelled,
     RunClaimed,
@@ -122,10 +123,11 @@ class Rerun:
 
 
 def _is_unmoved(events: list[AnyEvent]) -> bool:
-    """Whether no worker has moved a run yet. A generation begins with the signals of the one before it."""
+    """Whether no worker has moved a run yet. A generation begins with the signals and asks of the one before
+    it."""
     first, *rest = events
     if isinstance(first, RunCreated) and first.generation:
-        rest = list(dropwhile(lambda event: isinstance(event, SignalReceived), rest))
+        rest = list(dropwhile(lambda event: isinstance(event, SignalReceived | AskReceived), rest))
     return isinstance(first, _UNMOVED) and all(isinstance(it, _UNMOVED) for it in rest)
 
 

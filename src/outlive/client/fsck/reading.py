@@ -15,6 +15,8 @@ from outlive._define.batch import OF_STEP, OF_WORKFLOW
 from outlive._journal.codec import Row, open_row, salt_of, stands_for_all
 from outlive._journal.event import (
     AnyEvent,
+    AskAnswered,
+    AskReceived,
     RunCancelled,
     RunClaimed,
     RunCreated,
@@ -47,7 +49,9 @@ class Reading:
         self.blobs: dict[str, int] = {}
         """Blobs that it refers to, each with an event that does."""
         self.keys: set[str] = set()
-        """Keys of signals that became facts, each after the name of the signal."""
+        """Keys of signals and asks that became facts, each after the name of the signal or ask."""
+        self.answered: set[str] = set()
+        """Those of the asks that were answered."""
         self.outcomes: dict[int, Counter[int]] = {}
         """By the number of a run that carries items of a batch: how its items ended, as checksums; 0 where the
         outcome is not in the journal word by word."""
@@ -96,6 +100,9 @@ class Reading:
                 self.blobs[payload.blob] = seq
         if isinstance(event, SignalReceived) and event.key:
             self.keys.add(f"{event.name}/{event.key}")
+        elif isinstance(event, AskReceived | AskAnswered):
+            keys = self.keys if isinstance(event, AskReceived) else self.answered
+            keys.add(f"@ask/{event.name}/{event.key}")
 
     def _apply(self, event: AnyEvent, seq: int) -> None:
         """Fold it, if it may stand here."""

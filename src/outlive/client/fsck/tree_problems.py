@@ -185,13 +185,20 @@ def _judge_streams(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
 def _judge_rest(tree: TreeRows, reading: Reading, *, workers: Collection[str]) -> Iterator[Problem]:
     root = reading.fold.root
     # A generation that has ended has given its keys to the next one; and a run that made room has another id now.
-    known = {key.partition("/")[2] for key in tree.keys}
-    forgotten = reading.keys - known if root.status is not RunStatus.CONTINUED else set()
-    for key in sorted(forgotten):
-        yield _problem(tree, root.id, f"the key {key!r} of a message is forgotten", Kind.MAIL)
+    if root.status is not RunStatus.CONTINUED:
+        for key in sorted(reading.keys - set(map(_sent, tree.keys))):
+            yield _problem(tree, root.id, f"the key {key!r} of a message is forgotten", Kind.MAIL)
+        for key in sorted(reading.answered - set(map(_sent, tree.answered))):
+            yield _problem(tree, root.id, f"the answer to the ask with the key {key!r} is lost", Kind.MAIL)
     if root.owner and root.owner not in workers:
         yield _problem(tree, root.id, f"its owner {root.owner} is no worker that the store knows", Kind.OWNER)
     due_at = min((wait.until_at for wait in root.waits if wait.until_at is not None), default=None)
     if root.status is RunStatus.WAITING and due_at is not None and (root.wake_at is None or root.wake_at > due_at):
         what = f"a wait ends at {due_at}, and the journal says to wake it at {root.wake_at}"
         yield _problem(tree, root.id, what, Kind.WAKE)
+
+
+def _sent(key: str) -> str:
+    """What the key of a message says without the id of its run, which may be another one now."""
+    kind, _, rest = key.partition("/")
+    return f"@ask/{rest.partition('/')[2]}" if kind == "@ask" else rest
