@@ -1,4 +1,4 @@
-"""Waiting: signals, approvals, timeouts, races, timers, children and cancellation, all of them durable."""
+"""Waiting: signals, asks, approvals, timeouts, races, timers, children and cancellation, all of them durable."""
 
 import asyncio
 from dataclasses import dataclass
@@ -16,6 +16,12 @@ class Payment:
 @dataclass
 class RefundForm:
     cents: int
+
+
+@dataclass
+class Item:
+    name: str
+    count: int
 
 
 @outlive.step
@@ -66,6 +72,20 @@ async def reservation(order_id: str) -> str:
         await release_order(order_id)  # runs when the run is cancelled, too
 
 
+@outlive.workflow
+async def cart(user: str) -> int:
+    total = 0
+    async for ask in outlive.asks("add", Item):  # a signal with an answer; every ask gets exactly one
+        if ask.body.count > 99:
+            ask.fail(ValueError(f"{ask.body.count} are too many for {user}"))
+            continue
+        total += ask.body.count
+        ask.reply(total)
+        if total > 9:
+            break
+    return total
+
+
 async def main() -> None:
     async with outlive.Engine("sqlite:waiting.db") as engine:
         # The same key: once. start=(...): create it if absent.
@@ -77,6 +97,13 @@ async def main() -> None:
             decided = await engine.approve("run-1", "refund", by=person, form={"cents": 4200})  # engine.reject(...)
             print(f"decided by {decided.by}")
         print(await engine.get("run-1").result())
+
+        for count in (3, 100, 7):  # the same key, also after a crash or the end of the run: the same answer
+            add = engine.ask("run-3", "add", Item("hat", count), start=(cart, "u-1"), key=f"evt-{count}", timeout=5)
+            try:
+                print(f"{await add} in the cart")
+            except outlive.AskFailed as error:
+                print(error.__cause__)
 
         run = await engine.start(reservation, "o-2", id="run-2")
         await engine.cancel("run-2", reason="the customer has left")  # durable, reaches steps, children and other hosts

@@ -14,6 +14,7 @@ import pytest
 import outlive
 from outlive._journal.event import AskAnswered, AskReceived
 from outlive._journal.redaction import HIDDEN
+from outlive.codecs import Encryption
 from outlive.errors import (
     ArgumentTypeError,
     AskAnsweredError,
@@ -28,7 +29,7 @@ from outlive.errors import (
     UnreadableError,
 )
 from outlive.testing import TestEngine
-from tests.engine.support import Place, events_of, hold, in_time, stage, waits
+from tests.engine.support import Place, events_of, hold, in_time, stage, until, waits
 
 
 @dataclass
@@ -522,3 +523,135 @@ async def test_open_asks_go_to_the_next_generation(engine: outlive.Engine) -> No
     assert await in_time(run.ask("add", 0, key="k1")) == answers[1]
     last, _ = await in_time(run.ask("add", 10))
     assert await in_time(run.result()) == last > 1
+
+
+# -- Payloads, threads, other code -------------------------------------------------------------------------------------
+
+
+@outlive.workflow
+async def echo_in_generations(generation: int) -> int:
+    ask = await anext(outlive.asks("echo", str))
+    ask.reply(ask.body * 2)
+    if generation < 2:
+        outlive.continue_as_new(generation + 1)
+    return generation
+
+
+async def test_large_and_secret_answers_are_read_by_those_who_have_the_key(place: Place) -> None:
+    """They are bound to the run's id: the answers of an earlier generation too. Without the key they cannot be read."""
+    codecs, large = [Encryption({"k": bytes(32)}, "k")], "x" * 200_000
+    async with place.engine(codecs=codecs) as engine:
+        run = await engine.start(echo_in_generations, 1)
+        for key in ("first", "second"):
+            assert await in_time(run.ask("echo", large, key=key)) == large * 2
+        assert await in_time(run.result()) == 2
+        assert await in_time(run.answer("echo", "first", reply=str)) == large * 2
+    async with place.engine(worker=False) as client:
+        with pytest.raises(UnreadableError):
+            await in_time(client.answer(run.id, "echo", "first"))
+
+
+async def test_a_thread_can_ask(engine: outlive.Engine) -> None:
+    """With the same verbs."""
+
+    def work() -> list[Any]:
+        run = engine.sync.start(cart, "u-1", 2)
+        first = engine.sync.ask(run.id, "add", Item("hat", 1), key="k", reply=Total)
+        return [first, run.ask("add", Item("cap", 1), reply=Total), run.answer("add", "k", reply=Total)]
+
+    assert await in_time(asyncio.to_thread(work)) == [Total(1, Decimal(1)), Total(1, Decimal(2)), Total(1, Decimal(1))]
+
+
+class Strictness:
+    """What the validator below allows."""
+
+    most = 5
+
+
+def within(number: int) -> None:
+    """Refuse what is over the limit of the day."""
+    if number > Strictness.most:
+        raise ValueError(f"{number} is over {Strictness.most}")
+
+
+@outlive.workflow
+async def cart_with_moods(most: int) -> list[int]:
+    await outlive.wait_for_signal("open")
+    seen: list[int] = []
+    async for ask in outlive.asks("add", int, validate=within):
+        seen.append(ask.body)
+        ask.reply(len(seen))
+        if len(seen) == most:
+            break
+    return seen
+
+
+async def test_what_was_judged_stays_judged(place: Place) -> None:
+    """A replay does not ask a validator that thinks otherwise now."""
+    async with place.engine() as engine:
+        run = await engine.start(cart_with_moods, 3)
+        early = [asyncio.create_task(run.ask("add", number, key=f"k{number}")) for number in (4, 8)]
+        await until_received(run, 2)
+        await run.signal("open")
+        answers = await asyncio.gather(*early, return_exceptions=True)
+        assert await in_time(run.ask("add", 5)) == 2
+    Strictness.most = 2
+    try:
+        async with place.engine() as engine:
+            with pytest.raises(AskFailed, match="5 is over 2"):
+                await in_time(engine.ask(run.id, "add", 5))
+            Strictness.most = 10
+            assert await in_time(engine.ask(run.id, "add", 9)) == 3
+            assert await in_time(engine.get(run.id).result()) == [4, 5, 9]
+    finally:
+        Strictness.most = 5
+    assert answers[0] == 1
+    assert isinstance(answers[1], AskFailed)
+
+
+async def until_received(run: outlive.RunHandle[Any], count: int) -> None:
+    """Return when so many asks are in the journal."""
+
+    async def are_there() -> bool:
+        return len(await events_of(run, AskReceived)) == count
+
+    await until(are_there)
+
+
+async def test_a_run_that_is_brought_back_may_answer_what_its_end_refused() -> None:
+    """For a caller that asks again; an answer that was given stays."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_that_fails_once)
+        assert await run.ask("add", 1, key="k1") == 1
+        with pytest.raises(AskRefusedError, match="failed"):
+            await run.ask("add", 2, key="k2")
+        Fragile.is_broken = False
+        await engine.retry(run.id)
+        assert await run.ask("add", 0, key="k2") == 3
+        assert await run.answer("add", "k1") == 1
+        assert await run.result() == 3
+    Fragile.is_broken = True
+
+
+class Fragile:
+    """Whether the step below fails."""
+
+    is_broken = True
+
+
+@outlive.step
+async def add_fragile(total: int, number: int) -> int:
+    if Fragile.is_broken and number == 2:
+        raise ConnectionError("busy")
+    return total + number
+
+
+@outlive.workflow
+async def cart_that_fails_once() -> int:
+    total = 0
+    async for ask in outlive.asks("add", int):
+        total = await add_fragile(total, ask.body)
+        ask.reply(total)
+        if total > 2:
+            break
+    return total

@@ -230,6 +230,31 @@ async def test_a_damaged_message_to_skip_a_step_parks_the_run(place: Place, dama
         assert ["before", "given", "after"] == await in_time(run.result())
 
 
+@outlive.workflow
+async def damaged_ask() -> str:
+    ask = await anext(outlive.asks("name", str))
+    ask.reply(ask.body.upper())
+    return ask.body
+
+
+@pytest.mark.parametrize("damage", ["payload = '{'", "kind = 'letter'"])
+async def test_a_damaged_ask_is_answered_with_an_error(place: Place, damage: str) -> None:
+    """Its key is left, and its sender waits for an answer. The next one is answered."""
+    async with place.engine() as engine:
+        await waits(await engine.start(damaged_ask, id="run-1"))
+    async with place.engine(worker=False) as client:
+        with pytest.raises(outlive.AskTimeoutError):
+            await client.ask("run-1", "name", "ann", key="k", timeout=0)
+        change(place, f"UPDATE t_inbox SET {damage}")
+    async with place.engine() as engine:
+        with pytest.raises(outlive.AskFailed, match="UnreadableError"):
+            await in_time(engine.answer("run-1", "name", "k"))
+        assert "BOB" == await in_time(engine.ask("run-1", "name", "bob", key="k2"))
+        change(place, "UPDATE t_inbox_keys SET answer = '{'")
+        with pytest.raises(outlive.AskFailed, match="the stored answer is damaged"):
+            await in_time(engine.answer("run-1", "name", "k2"))
+
+
 @pytest.mark.parametrize("damage", ["payload = '{'", "kind = 'letter'"])
 async def test_a_damaged_message_to_cancel_cancels(place: Place, damage: str) -> None:
     """All that it says is said by its kind, or by its key."""

@@ -158,6 +158,17 @@ async def test_a_snapshot_keeps_signals_that_nobody_has_taken() -> None:
         ]
 
 
+async def test_a_snapshot_keeps_asks_that_have_no_answer() -> None:
+    """No state serves them, and their senders hear of the end of the run."""
+    async with TestEngine() as engine:
+        run = await engine.start(wheel, Data(until=61), id="wheel")
+        with pytest.raises(outlive.AskRefusedError):
+            await run.ask("turn", 7, key="k")
+
+        snapshots = await events_of(run, SnapshotTaken)
+        assert [(each.name, each.key) for each in snapshots[-1].asks] == [("turn", "k")]
+
+
 # -- In the middle of a state ------------------------------------------------------------------------------------------
 
 
