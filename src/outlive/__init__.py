@@ -54,11 +54,13 @@ from outlive.errors import (
 )
 
 if TYPE_CHECKING:
+    from outlive._define.in_run import RunContext, StepContext
     from outlive._define.machine.answer import More, Pending
     from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
     from outlive._define.machine.machine import Machine
     from outlive._define.machine.observer import Observer
     from outlive._define.machine.wire import MachineResult
+    from outlive._define.middleware import Middleware, StartCall
     from outlive._model.breaker import Breaker
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
     from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
@@ -98,6 +100,7 @@ __all__ = [
     "Limits",
     "Machine",
     "MachineResult",
+    "Middleware",
     "More",
     "Observer",
     "OutliveError",
@@ -114,13 +117,16 @@ __all__ = [
     "Retry",
     "Run",
     "RunCancelled",
+    "RunContext",
     "RunFailed",
     "RunHandle",
     "RunParkedError",
     "RunStatus",
     "RunTimedOut",
     "SagaBlock",
+    "StartCall",
     "Step",
+    "StepContext",
     "StepFailed",
     "StepInterrupted",
     "StepSkipped",
@@ -179,6 +185,7 @@ _ON_DEMAND = {
     "Health": "outlive.engine.health",
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
+    "Middleware": "outlive._define.middleware",
     "More": "outlive._define.machine.answer",
     "Observer": "outlive._define.machine.observer",
     "PartialResults": "outlive._define.machine.joins",
@@ -187,7 +194,10 @@ _ON_DEMAND = {
     "Percentage": "outlive._define.machine.joins",
     "Quorum": "outlive._define.machine.joins",
     "RateLimit": "outlive._model.limit",
+    "RunContext": "outlive._define.in_run",
     "RunHandle": "outlive.client.handle",
+    "StartCall": "outlive._define.middleware",
+    "StepContext": "outlive._define.in_run",
     "StreamItem": "outlive.client.streams",
     "SyncTx": "outlive._store.handle",
     "TokenBucket": "outlive._model.limit",

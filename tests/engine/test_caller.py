@@ -39,7 +39,9 @@ class Scene:
         self.trust = LeaseDeadline(self.clock.monotonic)
         self.hold_lease()
         unused: Any = None
-        environment: Any = SimpleNamespace(clock=self.clock, counters=unused, limits=Limits(), resources=self)
+        environment: Any = SimpleNamespace(
+            clock=self.clock, counters=unused, limits=Limits(), resources=self, on_step=()
+        )
         self.caller = StepCaller(environment, committer=unused, lease=self.trust, reports=unused)
         lanes: Any = self.lanes
         self.caller.threads = lanes

@@ -82,6 +82,7 @@ CONTRACT_MODULES = {
         "live_resources",
         "logger",
         "map",
+        "middleware",
         "plain",
         "registry",
         "resources",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -63,10 +63,13 @@ class Execution:
         unpack_foreign: Callable[[Payload], Stored] | None = None,
         turns_max: int = 1_000_000,
         retry: Retry | None = None,
+        around: Callable[[Callable[[], Any]], Any] | None = None,
     ) -> None:
         self.root_id = root_id
         self.retry = retry
         """For steps that have none of their own, in workflows that have none."""
+        self.around = around
+        """Makes the coroutine of a run of what calls its workflow, if something stands around workflows."""
         self.nonce = 0
         self.seed = 0
         """What its random numbers are made from: its nonce, or what a fork has of its origin."""

@@ -16,6 +16,7 @@ import asyncio
 import contextvars
 import types
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, get_args
 
 import msgspec
@@ -450,7 +451,7 @@ def _on_snapshot(execution: Execution, event: journal.SnapshotTaken) -> None:
     execution.retried = event.retried
     spec = _begin_root(execution, event.created)
     created = msgspec.structs.replace(event.created, published=event.published)
-    restore(_start(execution, created, spec, spec.fn()), event, execution)
+    restore(_start(execution, created, spec, spec.fn), event, execution)
 
 
 def _begin_root(execution: Execution, event: journal.RunCreated) -> WorkflowSpec:
@@ -467,20 +468,21 @@ def _start(
     execution: Execution,
     event: journal.RunCreated,
     spec: WorkflowSpec,
-    coroutine: Coroutine[Any, Any, Any] | None = None,
+    begin: Callable[[], Coroutine[Any, Any, Any]] | None = None,
     saga: Saga | None = None,
 ) -> Frame:
-    """A run begins: its code runs when the loop is drained. It begins with its arguments, or with `coroutine`."""
+    """A run begins: its code runs when the loop is drained. It begins with its arguments, or by `begin`."""
     run_id = child_id(execution.root_id, event.run) if event.run else execution.root_id
     frame = execution.frames[event.run] = Frame(event.run, run_id, spec, execution.seed)
     frame.tags, frame.created_at = event.tags, event.at
     frame.parent_id = child_id(execution.root_id, event.parent) if event.run else event.notify or None
     if event.published is not None:
         frame.published = bytes(execution.unpack(event.published))
-    if coroutine is None:
+    if begin is None:
         stored = event.input.v
         args, kwargs = spec.signature.decode(execution.unpack(event.input) if stored is UNSET else stored)
-        coroutine = spec.fn(*args, **kwargs)
+        begin = partial(spec.fn, *args, **kwargs)
+    coroutine = begin() if execution.around is None else execution.around(begin)
     # A fresh context: nothing of the worker leaks in, nothing of the run leaks out.
     context = contextvars.Context()
     context.run(SCOPE.set, frame.scope)

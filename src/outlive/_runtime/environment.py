@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from outlive._define.in_run import Verbs
 from outlive._define.live_resources import LiveResources
+from outlive._define.middleware import AroundWorkflow, Hook
 from outlive._define.registry import Registry
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Retry
@@ -24,6 +25,10 @@ class Environment(NamedTuple):
     packer: Packer
     registry: Registry
     resources: LiveResources
+    on_step: tuple[Hook, ...] = ()
+    """Middleware around the attempts of steps."""
+    around: AroundWorkflow | None = None
+    """Middleware around workflows."""
     engine: Verbs | None = None
     """The engine itself, for its steps."""
     retry: Retry | None = None

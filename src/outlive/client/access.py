@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from outlive._define.middleware import NO_HOOKS, Hooks
 from outlive._define.registry import Registry
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunCreated
@@ -41,13 +42,22 @@ class OwnWorker(Protocol):
 class Access:
     """What every verb of a client begins with."""
 
-    def __init__(self, store: Store, *, packer: Packer, registry: Registry, worker: OwnWorker | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        packer: Packer,
+        registry: Registry,
+        worker: OwnWorker | None,
+        hooks: Hooks = NO_HOOKS,
+    ) -> None:
         self._store: Store | None = store
         self.worker = worker
         self._process = os.getpid()
         self._loop = asyncio.get_running_loop()
         self.packer = packer
         self.registry = registry
+        self.hooks = hooks
 
     @property
     def store(self) -> Store:

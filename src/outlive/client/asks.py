@@ -8,7 +8,7 @@ change that says it in the journal, and is never changed. What is never answered
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypedDict
 
 import msgspec
@@ -60,6 +60,8 @@ class AskOptions(TypedDict, total=False):
     a crash. One that is made for this call unless given."""
     start: tuple[Any, ...] | None
     """`(workflow, *args)`: create the run in the same transaction if there is none."""
+    headers: Mapping[str, str] | None
+    """Of the run that it starts."""
     timeout: given.Span | None
     """How long to wait; the ask goes on."""
 
@@ -94,6 +96,7 @@ class Asks:
         *,
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: given.Span | None = None,
         reply: Any = Any,
     ) -> Any:
@@ -103,7 +106,7 @@ class Asks:
         asked = _id_of(where, run_id, name, self._new_id() if key is None else key)
         seconds = _seconds(where, timeout)
         codec = _codec_of(where, reply)
-        change = None if start is None else self._starter.birth_of(where, asked.run_id, start)[0]
+        change = self._starter.birth_of(where, asked.run_id, start, headers=headers)
         what = f"ask {asked.name!r}"
         data = codec_of_value(body).encode(body, what)
         stored, blob = self._access.packer.pack(data, what, of=mail_mark(asked.run_id))
@@ -118,7 +121,7 @@ class Asks:
         )
         with self._waiters.expecting(asked.run_id, asked.message_key) as waiter:
             try:
-                await self._inbox.deliver(message, start=change)
+                await self._inbox.deliver(message, start=None if change is None else change[0])
             except RunFinishedError as error:
                 raise AskRefusedError(*asked, error.status) from None
             return await self._answer(asked, waiter, seconds, codec)

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from outlive._define.middleware import NO_HOOKS, Hooks
 from outlive._define.registry import Registry
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
@@ -39,11 +40,11 @@ from outlive.client.retrying import Retrier
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
 from outlive.client.starting import Commits, Ids, Starter, read_tree
+from outlive.client.starts import Starts
 from outlive.client.streams import Rest, StreamReader
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_stopped, why
 from outlive.errors import (
-    InvalidArgumentError,
     ResultTimeoutError,
     RunCancelled,
     RunContinuedError,
@@ -74,8 +75,9 @@ class Client:
         ids: Ids,
         commits: Commits,
         worker: OwnWorker | None,
+        hooks: Hooks = NO_HOOKS,
     ) -> None:
-        self.access = access = Access(store, packer=packer, registry=registry, worker=worker)
+        self.access = access = Access(store, packer=packer, registry=registry, worker=worker, hooks=hooks)
         self._shown = Shown(access, redaction)
         self._waiters = waiters
         self.new_id = ids.new_id
@@ -103,6 +105,10 @@ class Client:
         self.list, self.count = finder.list, finder.count
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.info = access.info
+        if hooks.on_start:
+            starts = Starts(hooks.on_start, start=self.start, new_id=ids.new_id)
+            self.start = starts.start
+            self.signal, self.ask = starts.through(self.signal), starts.through(self.ask)  # type: ignore[method-assign]
 
     def close(self) -> None:
         """The engine has stopped: a start that is under way, and every later use of a handle, raises."""
@@ -261,14 +267,7 @@ class Client:
         name = given.text("engine.signal", "name", name, like="paid")
         if key is not None:
             key = given.text("engine.signal", "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
-        change = None
-        spec: WorkflowSpec | None = None
-        said = given.headers("engine.signal", headers)
-        if said and start is None:
-            wanted_start = "a signal has none; they are for the run that it starts: give start=(workflow, ...) too"
-            raise InvalidArgumentError("engine.signal", "headers", headers, wanted_start)
-        if start is not None:
-            change, spec = self._starter.birth_of("engine.signal", run_id, start, headers=said)
+        change, spec = self._starter.birth_of("engine.signal", run_id, start, headers=headers) or (None, None)
         data = await self._inbox.encode_signal(run_id, name, payload, spec)
         stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
         message = Message(

@@ -14,6 +14,7 @@ from contextvars import Context
 from typing import TypeVar
 
 from outlive._define.batch import BATCH
+from outlive._define.middleware import around_workflow
 from outlive._journal.codec import open_journal, salt_of, seal
 from outlive._journal.event import AnyEvent, Ending, RunCreated, RunRetried, SnapshotTaken
 from outlive._journal.fold import Fold
@@ -103,6 +104,7 @@ class Retrier:
                 resolve=self._access.registry.workflow,
                 unpack=lambda payload: packer.unpack(payload, blobs, owners=owners),
                 unpack_foreign=lambda payload: packer.unpack(payload, blobs),
+                around=around_workflow(self._access.hooks),
             )
 
         try:

@@ -29,6 +29,7 @@ from outlive.client.closing import closing_change, renamed
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
+    InvalidArgumentError,
     OutliveError,
     RunExistsError,
     StoreUnavailableError,
@@ -176,12 +177,19 @@ class Starter:
         return event, [blob] if blob else []
 
     def birth_of(
-        self, where: str, run_id: str, start: tuple[Any, ...], *, headers: dict[str, str] | None = None
-    ) -> tuple[Change, WorkflowSpec]:
-        """The change that creates a tree for `(workflow, *args)`, as `where` was given it; and its workflow."""
+        self, where: str, run_id: str, start: tuple[Any, ...] | None, *, headers: Mapping[str, str] | None = None
+    ) -> tuple[Change, WorkflowSpec] | None:
+        """The change that creates a tree for `(workflow, *args)`, as `where` was given it; and its workflow. None if
+        nothing is to be started."""
+        said = given.headers(where, headers)
+        if start is None:
+            if said:
+                wanted_start = "they are for the run that it starts, and it starts none: give start=(workflow, ...) too"
+                raise InvalidArgumentError(where, "headers", headers, wanted_start)
+            return None
         workflow, *args = given.call(where, "start", start)
         wanted: Bound[Any] = bound(workflow, tuple(args))
-        return birth(check_run_id(run_id), *self.created(wanted, headers=headers)), wanted.workflow.spec
+        return birth(check_run_id(run_id), *self.created(wanted, headers=said)), wanted.workflow.spec
 
     async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
         loop = asyncio.get_running_loop()

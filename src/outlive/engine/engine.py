@@ -20,6 +20,7 @@ from msgspec import UNSET
 from outlive._define.in_run import CURRENT_STEP
 from outlive._define.live_resources import LiveResources, check_given
 from outlive._define.map import Tolerance
+from outlive._define.middleware import around_workflow, hooks_of
 from outlive._define.registry import REGISTRY, Registry
 from outlive._define.resources import Resource
 from outlive._define.workflow import Startable, refuse_unknown
@@ -96,6 +97,7 @@ class Engine(Messages):
         recovery: which runs of lost workers this one takes over, how fast, and which of them go on; see `Recovery`.
         codecs: compress or encrypt payloads, in this order.
         resources: what takes the place of resources: a value, which is used as it is, or another resource.
+        middleware: what is around every start, step and workflow, the first one outermost; see `Middleware`.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
         exit_when_stalled: whether the process ends, with code 70, when its event loop has stood still for as long as a
@@ -117,6 +119,7 @@ class Engine(Messages):
         recovery: Recovery | None = None,
         codecs: Sequence[PayloadCodec] = (),
         resources: Mapping[Resource[Any], Any] | None = None,
+        middleware: Sequence[object] = (),
         redact: Sequence[str] = (),
         tune: bool = True,
         exit_when_stalled: bool = False,
@@ -139,6 +142,7 @@ class Engine(Messages):
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
         self._resources = LiveResources(check_given(resources))
+        self._hooks = hooks_of(middleware)
         self._redaction = Redaction(redact)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._leases_on = leases_for(lease, clock=self._clock)
@@ -268,6 +272,8 @@ class Engine(Messages):
             self._packer,
             self._registry,
             self._resources,
+            on_step=self._hooks.on_step,
+            around=around_workflow(self._hooks),
             engine=self,
             retry=self._retry,
         )
@@ -301,6 +307,7 @@ class Engine(Messages):
             ids=self._clock,
             commits=self._committer,
             worker=self._sessions,
+            hooks=self._hooks,
         )
 
     @property

@@ -14,6 +14,7 @@ from types import CoroutineType
 from typing import Any, assert_never
 
 from outlive._define.in_run import CURRENT_STEP
+from outlive._define.middleware import around
 from outlive._define.step import UnstorableResultError
 from outlive._journal.value import TAGGED
 from outlive._model.published import REMOVED
@@ -56,6 +57,7 @@ class StepCaller:
         self.processes = ProcessLane(clock, counters=environment.counters, processes_max=limits.processes_max)
         self.transactions = TransactionSteps(committer, lease, seconds_max=limits.transaction_seconds_max)
         self._resources = environment.resources
+        self._on_step = environment.on_step
         self._lease = lease
         self._reports = reports
         self._progress_bytes_max = limits.payload_bytes_max
@@ -78,7 +80,7 @@ class StepCaller:
         context.run(CURRENT_STEP.set, attempt)
         attempt.has_begun = attempt.has_begun or step.is_async
         options = command.options
-        if options.timeout_seconds is not None or options.heartbeat_seconds is not None:
+        if options.timeout_seconds is not None or options.heartbeat_seconds is not None or self._on_step:
             call = self._call_in_time(attempt, partial(step.fn, *args, **kwargs))
         elif step.is_async:
             call = step.fn(*args, **kwargs)
@@ -102,10 +104,14 @@ class StepCaller:
 
     def _call_in_time(self, attempt: Attempt, fn: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Call a function, on a thread if it is a plain one, for as long as its timeouts allow."""
-        if not attempt.command.step.is_async:
-            return self._in_time(attempt, partial(self._on_thread, attempt, fn))
-        attempt.beat()
-        return self._in_time(attempt, fn)
+        start = fn
+        if attempt.command.step.is_async:
+            attempt.beat()
+        else:
+            start = partial(self._on_thread, attempt, fn)
+        if self._on_step:
+            start = around(self._on_step, attempt.context(), start)
+        return self._in_time(attempt, start)
 
     async def _in_time(self, attempt: Attempt, start: Callable[[], Any]) -> Any:
         options = attempt.command.options
@@ -201,15 +207,26 @@ class StepCaller:
             attempt.has_begun = True
             attempt.beat()
             try:
-                result: bytes = await self._in_time(
-                    attempt, partial(process.run, job, partial(self._on_report, live, attempt), attempt.emit_encoded)
-                )
+                run = partial(process.run, job, partial(self._on_report, live, attempt), attempt.emit_encoded)
+                result = await self._run_through(attempt, run) if self._on_step else await self._in_time(attempt, run)
             except StepRaised as error:
                 if error.is_unstorable and command.options.undo is not None:
                     raise UnstorableResultError(error, None) from error  # What it returned is in the other process.
                 raise
             check_size(command, result, live.payloads.packer)
             return result
+
+    async def _run_through(self, attempt: Attempt, run: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+        """The encoded result of a step in a process, with middleware around it here."""
+        codec, what = attempt.command.step.signature.result, f"result of step {attempt.command.call}"
+
+        async def decoded() -> Any:
+            return codec.decode(await run(), what)
+
+        context = contextvars.Context()
+        context.run(CURRENT_STEP.set, attempt)
+        call = self._in_time(attempt, around(self._on_step, attempt.context(), decoded))
+        return codec.encode(await in_context(call, context), what)
 
     def _on_report(self, live: LiveTree, attempt: Attempt, message: Report) -> None:
         if isinstance(message, Progressed):

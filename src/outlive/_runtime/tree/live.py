@@ -128,6 +128,7 @@ class LiveTree:
             unpack_foreign=self.payloads.unpack_foreign,
             turns_max=limits.turns_per_event_max,
             retry=environment.retry,
+            around=environment.around,
         )
         self.fold = Fold(root_id)
         self.seq = -1
