@@ -134,7 +134,16 @@ def arguments_of(function: typing.Any) -> list[str]:
     """The names of the arguments of a function, a class or a method; those that only collect others left out."""
     if isinstance(function, type) and issubclass(function, BaseException):
         return []
-    made = (outlive.Ask, outlive.Step, outlive.Workflow, outlive.RunHandle, outlive.Batch, outlive.CheckpointStore)
+    made = (
+        outlive.Ask,
+        outlive.Batch,
+        outlive.CheckpointStore,
+        outlive.Resource,
+        outlive.RunHandle,
+        outlive.Step,
+        outlive.StepContext,
+        outlive.Workflow,
+    )
     if isinstance(function, type) and function in made:
         return []  # Users never make these themselves.
     if isinstance(function, type) and issubclass(function, enum.Enum):
