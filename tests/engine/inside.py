@@ -200,6 +200,7 @@ async def crash(engine: outlive.Engine) -> None:
     sessions._stop_beating()
     worker.close()
     engine._waiters.close()
+    engine._resources.abandon()
     await go_silent(store, worker.id)
     await store.close()
     engine._client = engine._sessions = engine._committer = None

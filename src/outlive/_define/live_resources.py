@@ -61,6 +61,8 @@ class _Life:
             resources.failed[self.resource] = f"unhealthy: {failed.reason}"
             self.ready.set_exception(failed)
             self.ready.exception()  # All who wanted it may be gone; it is not asyncio's to complain.
+        elif resources.is_abandoned:
+            return
         elif self._is_over.is_set():
             log.exception("teardown failed: resource %s", name)
         else:
@@ -90,6 +92,8 @@ class LiveResources:
         self._order: list[_Life] = []
         self.failed: dict[Resource[Any], str] = {}
         """Why the last set-up of a resource failed."""
+        self.is_abandoned = False
+        """Whether the engine has died, as far as a test can do that."""
 
     async def get(self, wanted: Wanted | None) -> dict[str, Any]:
         """What a function wants, by the names of its parameters; set up now where it is wanted for the first time.
@@ -137,6 +141,12 @@ class LiveResources:
         while self._order:
             await self._order.pop().end()
         self.failed.clear()
+
+    def abandon(self) -> None:
+        """Die as a killed process does, for tests: what stands behind a `yield` is not run, unless in a `finally`."""
+        self.is_abandoned = True
+        for life in self._lives.values():
+            life.cancel()
 
     async def health(self) -> dict[str, str]:
         """How each resource is that this engine has set up, or has tried to."""

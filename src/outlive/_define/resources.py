@@ -58,11 +58,9 @@ class Resource(Generic[T]):
                 yield value
         else:
             value = await made if inspect.isawaitable(made) else made
-            try:
-                yield value
-            finally:
-                if self._teardown is not None:
-                    await call(self._teardown, value)
+            yield value
+            if self._teardown is not None:
+                await call(self._teardown, value)
 
     async def check(self, value: T) -> str:
         """How it is, in words: "healthy", or what its `health` has to say."""

@@ -198,6 +198,7 @@ class TestEngine(Engine):
             self._committer.abandon()
         if self._sessions is not None:
             self._sessions.abandon()
+        self._resources.abandon()
         if self._waiters is not None:
             self._waiters.close()
         if self._client is not None:
