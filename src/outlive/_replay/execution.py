@@ -70,10 +70,9 @@ class Execution:
         """For steps that have none of their own, in workflows that have none."""
         self.around = around
         """Makes the coroutine of a run of what calls its workflow, if something stands around workflows."""
-        self.nonce = 0
+        self.nonce = self.generation = 0
         self.seed = 0
         """What its random numbers are made from: its nonce, or what a fork has of its origin."""
-        self.generation = 0
         self.created: RunCreated | None = None
         """How the root run began."""
         self.headers: dict[str, str] = {}
@@ -100,8 +99,7 @@ class Execution:
         # What a workflow may not use is refused by methods that are set after the class body; mypy cannot see them.
         self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
         self.timers = self.loop.timers
-        self.resolve = resolve
-        self.unpack = unpack
+        self.resolve, self.unpack = resolve, unpack
         self.unpack_foreign = unpack_foreign or unpack
         """For values that another tree made: the results of detached runs."""
         self.commands: list[Command] = []
