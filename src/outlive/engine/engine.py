@@ -8,7 +8,6 @@ finish for a moment, release every run in motion so that others go on at once, e
 from __future__ import annotations
 
 import asyncio
-import builtins
 import os
 import socket
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -29,7 +28,6 @@ from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, Retry, Run, given, known_run_id
-from outlive._model.approval import Approval
 from outlive._model.policy import check_retry
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
@@ -48,7 +46,6 @@ from outlive.client.client import Client
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
 from outlive.client.recovery import Incomplete
-from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
 from outlive.engine.health import Health, health_of
@@ -421,41 +418,9 @@ class Engine(Messages):
         the engine reads or writes them."""
         return self._verbs.checkpoints
 
-    async def approve(
-        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
-    ) -> Approval[Any]:
-        """Approve what a run asks for; the decision is durable when this returns.
-
-        The first decision is the only one: a later one gets it back, with `is_first` False.
-
-        Args:
-            by: who decides; for the audit.
-            form: what they filled in, as plain values or as the form's own type.
-            request: the id of the request (`ApprovalEntry.id`); the oldest open one of this name unless given.
-
-        Raises:
-            RunNotFoundError, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError, InboxFullError.
-        """
-        return await self.get(run_id).approve(name, by=by, form=form, comment=comment, request=request)
-
-    async def reject(
-        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
-    ) -> Approval[Any]:
-        """Reject what a run asks for. As `approve`, and the form may be left out."""
-        return await self.get(run_id).reject(name, by=by, form=form, comment=comment, request=request)
-
     async def approvals(self, run_id: str) -> list[ApprovalEntry]:
         """What a run and its children have asked people for, oldest first, with who decided what and when."""
         return await self.get(run_id).approvals()
-
-    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
-        """Messages that a run and its children could not read, oldest first: signals of another type than the workflow
-        waits for, decisions whose form its validator refuses.
-
-        They block nothing: the run waits for the next signal, or has asked again. Send a right one with `signal`;
-        `signal(run_id, it.name, it.value)` sends the same one again, for code that can read it by now.
-        """
-        return await self._verbs.set_aside(run_id)
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.

@@ -1,12 +1,15 @@
-"""What users send to runs: signals, and asks, which have an answer."""
+"""What users send to runs: signals, asks, which have an answer, and decisions; and what a run could not read."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar, Unpack, overload
 
-from outlive._model import given
+from outlive._model import given, known_run_id
+from outlive._model.approval import Approval
 from outlive.client.asks import AskOptions
 from outlive.client.client import Client
+from outlive.client.handle import RunHandle
+from outlive.client.set_aside import SetAside
 
 T = TypeVar("T")
 
@@ -66,3 +69,38 @@ class Messages:
     ) -> Any:
         """Wait for the answer to an ask that was sent before, by any process; `AskNotFoundError` if it was not."""
         return await self._verbs.answer(run_id, name, key, timeout=timeout, reply=reply)
+
+    async def approve(
+        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Approve what a run asks for; the decision is durable when this returns.
+
+        The first decision is the only one: a later one gets it back, with `is_first` False.
+
+        Args:
+            by: who decides; for the audit.
+            form: what they filled in, as plain values or as the form's own type.
+            request: the id of the request (`ApprovalEntry.id`); the oldest open one of this name unless given.
+
+        Raises:
+            RunNotFoundError, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError, InboxFullError.
+        """
+        return await self._handle(run_id).approve(name, by=by, form=form, comment=comment, request=request)
+
+    async def reject(
+        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Reject what a run asks for. As `approve`, and the form may be left out."""
+        return await self._handle(run_id).reject(name, by=by, form=form, comment=comment, request=request)
+
+    async def set_aside(self, run_id: str) -> list[SetAside]:
+        """Messages that a run and its children could not read, oldest first: signals of another type than the workflow
+        waits for, decisions whose form its validator refuses.
+
+        They block nothing: the run waits for the next signal, or has asked again. Send a right one with `signal`;
+        `signal(run_id, it.name, it.value)` sends the same one again, for code that can read it by now.
+        """
+        return await self._verbs.set_aside(run_id)
+
+    def _handle(self, run_id: str) -> RunHandle[Any]:
+        return RunHandle(self._verbs, known_run_id("engine.get", run_id))
