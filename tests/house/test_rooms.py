@@ -83,6 +83,7 @@ CONTRACT_MODULES = {
         "logger",
         "map",
         "middleware",
+        "method",
         "plain",
         "registry",
         "resources",

@@ -96,7 +96,7 @@ def check_function(kind: str, fn: Callable[..., Any], name: str | None) -> str:
     Raises:
         InvalidArgumentError: it is no function, yields, or has no name that journals can use.
         LocalDefinitionError: a lambda or a function inside a function, which a restarted process cannot find by name.
-        DefinitionError: it is a method, or hides from us that it is async.
+        DefinitionError: it is a method that cannot be one, or hides from us that it is async.
     """
     own_name = None if name is None else given.label(f"@outlive.{kind}", name)
     given.function(f"@outlive.{kind}", "fn", fn, like="an `async def` at the top level of a module")
@@ -113,17 +113,28 @@ def check_function(kind: str, fn: Callable[..., Any], name: str | None) -> str:
             f"{qualname} at {where(fn)} is async, and the decorator below @outlive.{kind} hides that; write the "
             f"wrapper of that decorator as `async def` with `return await`, or put @outlive.{kind} directly above it"
         )
-    return own_name or given.label(f"@outlive.{kind}", fn.__name__)
+    return own_name or given.label(f"@outlive.{kind}", qualname if is_method(fn) else fn.__name__)
 
 
 def _refuse_method(kind: str, fn: Any, qualname: str) -> None:
-    """A method has an object as its first argument, and no journal has that."""
-    parameters = [] if inspect.ismethod(fn) else list(inspect.signature(fn).parameters)
-    if isinstance(fn, classmethod) or ("." in qualname and parameters[:1] and parameters[0] in ("self", "cls")):
+    """A method of a class has the class as its first argument, and a workflow could not find its object again."""
+    if isinstance(fn, classmethod) or _first_parameter(fn) == "cls" or (kind == "workflow" and is_method(fn)):
         raise DefinitionError(
             f"{qualname} at {where(fn)} cannot be a {kind}: it is a method, and the journal cannot hold its object; "
             f"write a function at the top level of the module that takes what it needs as arguments, or a @staticmethod"
         )
+
+
+def is_method(fn: Any) -> bool:
+    """Whether it is a function of a class that is called on an object."""
+    return "." in getattr(fn, "__qualname__", "") and _first_parameter(fn) == "self"
+
+
+def _first_parameter(fn: Any) -> str:
+    """The name of the first parameter of a function of a class; empty for any other, and for a bound method."""
+    if inspect.ismethod(fn) or "." not in fn.__qualname__:
+        return ""
+    return next(iter(inspect.signature(fn).parameters), "")
 
 
 def where(fn: Callable[..., Any]) -> str:

@@ -18,24 +18,27 @@ from typing import (
     Literal,
     ParamSpec,
     Protocol,
+    Self,
     TypedDict,
     TypeVar,
     Unpack,
+    cast,
     overload,
 )
 
 import msgspec
 
+from outlive._define.method import lacks_object, on_object, on_resource, with_object
 from outlive._define.plain import call_booked, call_plainly, plain_saga
-from outlive._define.registry import REGISTRY, check_function
-from outlive._define.resources import uses_of, wanted_in
+from outlive._define.registry import REGISTRY, check_function, is_method
+from outlive._define.resources import Resource, uses_of, wanted_in
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored
 from outlive._model import Retry, given
 from outlive._model.policy import check_retry
 from outlive._replay.ask import current_execution, run_step
 from outlive._replay.command import StepKind, StepOptions, StepSpec
-from outlive.errors import ArgumentTypeError, DefinitionError
+from outlive.errors import ArgumentTypeError, DefinitionError, WrongArgumentsError
 
 if TYPE_CHECKING:
     from outlive._model.breaker import Breaker
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
     from outlive._model.limit import RateLimit
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
+O = TypeVar("O")  # noqa: E741
 R = TypeVar("R")
 
 UNDO_RETRY = Retry(attempts=20, first=1, factor=2, cap=60)
@@ -58,6 +63,7 @@ class Step(Generic[P, R]):
         self.spec = spec
         self.call_options = options
         """Of its calls: those of the definition, or what `options` made of them."""
+        self._lacks_object = lacks_object(spec)
 
     @property
     def name(self) -> str:
@@ -80,6 +86,11 @@ class Step(Generic[P, R]):
             if self.spec.resources is not None:
                 return call_plainly(self.spec, args, kwargs)  # type: ignore[no-any-return]
             return self.spec.fn(*args, **kwargs)  # type: ignore[no-any-return]
+        if self._lacks_object:
+            if not args:
+                raise WrongArgumentsError(self.name, "(self, ...)", "missing the object: call it on one")
+            bound: Step[..., R] = cast("Any", self).__get__(args[0])
+            return bound(*args[1:], **kwargs)
         return run_step(execution, self.spec, self.call_options, args, kwargs)
 
     @property
@@ -110,6 +121,36 @@ class Step(Generic[P, R]):
             undo=self.call_options.undo if undo is None else _undo_of(self.spec.name, undo, may_define=False),
         )
         return Step(self.spec, changed)
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None, /) -> Self: ...
+    @overload
+    def __get__(self: Step[Concatenate[O, Q], R], instance: O, owner: Any = None, /) -> Step[Q, R]: ...
+    def __get__(self, instance: Any, owner: Any = None, /) -> Any:
+        """A step of a class: a method has its object now."""
+        if instance is None or not self._lacks_object:
+            return self
+        return Step(*with_object(self.spec, self.call_options, functools.partial(on_object, instance)))
+
+    def of(self: Step[Concatenate[O, Q], R], resource: Resource[O], *, name: str | None = None) -> Step[Q, R]:
+        """For a step that is a method, taken from its class: the step that is called on a resource.
+
+            charge = Gateway.charge.of(gateway)
+
+        Args:
+            resource: makes the object, in each worker that runs the step.
+            name: what journals call it; the names of the resource and of the method unless given.
+        """
+        where = f"step {self.name}"
+        if not self._lacks_object:
+            raise DefinitionError(f"{where} is no method: let a parameter take the resource, with outlive.use(...)")
+        like = "a function below @outlive.resource"
+        wanted: Resource[Any] = given.instance(where, "resource", resource, Resource, like=like)
+        own_name = given.label(where, f"{wanted.name}.{self.spec.fn.__name__}" if name is None else name)
+        spec, options = with_object(self.spec, self.call_options, functools.partial(on_resource, wanted))
+        spec = msgspec.structs.replace(spec, name=own_name)
+        REGISTRY.add_step(spec)
+        return Step(spec, options)
 
     def __repr__(self) -> str:
         return f"<step {self.spec.name}>"
@@ -201,17 +242,23 @@ def step(
         own_name = check_function("step", fn, name)
         where = f"step {own_name}"
         kind = _kind_of(own_name, fn, once=once, process=process, transaction=transaction)
-        uses = uses_of(where, fn)
-        if uses and process:
+        uses, has_object = uses_of(where, fn), is_method(fn)
+        if process and (uses or has_object):
+            what = "it is a method" if has_object else f"its parameter {next(iter(uses))!r} takes a resource"
             raise DefinitionError(
-                f"{where}: its parameter {next(iter(uses))!r} takes a resource, and process=True runs it in a process "
-                f"of its own, which has none; leave process=True out, or open what it needs inside the function"
+                f"{where}: {what}, and process=True runs it in a process of its own, which has none of that; leave "
+                f"process=True out, or make what it needs inside a function"
             )
         policy = check_retry(where, retry)
         classes = given.exceptions(where, "raises", raises)
         seconds = given.some_seconds(where, "timeout", timeout)
         silent = given.some_seconds(where, "heartbeat_timeout", heartbeat_timeout)
         undoing = None if undo is None else _undo_of(own_name, undo, may_define=True)
+        if undoing is not None and lacks_object(undoing) and not has_object:
+            raise DefinitionError(
+                f"{where}: its undo {undoing.name} is a method, and has no object here; take it from an object, or "
+                f"make it a step on a resource with .of(...)"
+            )
         guard = _guard(own_name, breaker, limit, cost)
         options = StepOptions(
             retry=policy, timeout_seconds=seconds, heartbeat_seconds=silent, undo=undoing, guard=guard
@@ -219,14 +266,16 @@ def step(
         spec = StepSpec(
             name=own_name,
             fn=fn,
-            signature=Signature(fn, own_name, skip=kind is StepKind.TRANSACTION, without=uses),
+            signature=Signature(fn, own_name, skip=has_object + (kind is StepKind.TRANSACTION), without=uses),
             is_async=inspect.iscoroutinefunction(fn),
             options=options,
             registered=(*classes, *(policy.on if policy else ())),
             kind=kind,
             resources=wanted_in(uses),
+            is_method=has_object,
         )
-        REGISTRY.add_step(spec)
+        if not has_object:
+            REGISTRY.add_step(spec)
         return Step(spec, options)
 
     return define if fn is None else define(fn)
@@ -350,7 +399,7 @@ def _kind_of(name: str, fn: Callable[..., Any], *, once: bool, process: bool, tr
             f"step {name}: process=True is for plain functions, and this one is async; write `def` instead of "
             f"`async def`, or leave process=True out"
         )
-    if transaction and not _takes_positional(fn):
+    if transaction and not _takes_positional(fn, skip=is_method(fn)):
         raise DefinitionError(
             f"step {name}: transaction=True gives the transaction as the first argument, and this function takes "
             f"none by position; write `def {fn.__name__}(tx, ...)`"
@@ -358,7 +407,7 @@ def _kind_of(name: str, fn: Callable[..., Any], *, once: bool, process: bool, tr
     return kinds[0] if kinds else None
 
 
-def _takes_positional(fn: Callable[..., Any]) -> bool:
-    kinds = [parameter.kind for parameter in inspect.signature(fn).parameters.values()]
+def _takes_positional(fn: Callable[..., Any], *, skip: int) -> bool:
+    kinds = [parameter.kind for parameter in inspect.signature(fn).parameters.values()][skip:]
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return bool(kinds) and kinds[0] in by_position

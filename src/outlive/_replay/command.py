@@ -88,6 +88,8 @@ class StepSpec(msgspec.Struct, frozen=True):
     resources: Any = None
     """What the function is given by keyword and no journal knows (`_define.resources.Wanted`), or None; the code that
     calls it gets that first, before the call begins."""
+    is_method: bool = False
+    """Whether it is called on an object, which is no argument of the call."""
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True):

@@ -95,6 +95,9 @@ def _item_of(work: Any) -> StepSpec | WorkflowSpec:
         raise ConfigurationError(
             f"start_batch({work!r}, ...): options of a call are not kept with a batch; put them into @outlive.step(...)"
         )
+    if isinstance(work, Step) and work.spec.is_method:
+        wanted = f"it is a method, and the workers of a batch have not its object; give {work.name}.of(resource)"
+        raise ArgumentTypeError(WHERE, "work", work, wanted)
     if not work.spec.signature.takes_one:
         raise ArgumentTypeError(WHERE, "work", work, "give one that takes one argument, the row")
     return work.spec
