@@ -14,7 +14,7 @@ from outlive._store.tables.searching import SOURCES
 from outlive.testing.conformance.builders import DEFINITION
 
 LARGE = ("runs", "events", "inbox", "inbox_keys", "items", "blobs", "tags", "waits", "workers", "checkpoints")
-ALIASES = ("run", "root", "next", "prior", "last", "mail", "seen", "tagged", "wait", "waiting", "worker")
+ALIASES = ("run", "root", "next", "prior", "last", "mail", "seen", "entry", "wait", "waiting", "worker")
 SCANS = [["SCAN", name] for name in (*(f"outlive_{name}" for name in LARGE), *ALIASES)]
 SMALL = {
     # Sessions are few, and are looked at as a whole.
@@ -26,7 +26,17 @@ SMALL = {
     "find_lost_waits": ["SCAN waiting", "SCAN run"],
 }
 SEARCHES = {"list_runs", "list_found_runs", "count_found_runs", "measure_found_runs"}
-PARTS = {"as_bytes", "connect", "wanted", "wanted_groups", "groups", "group_runs", "read_identity", "read_version"}
+PARTS = {
+    "as_bytes",
+    "connect",
+    "groups",
+    "group_runs",
+    "read_identity",
+    "read_version",
+    "row",
+    "wanted",
+    "wanted_groups",
+}
 NAMES = sorted(file.stem for file in SQL.glob("*.sql") if file.stem not in {*PARTS, *SEARCHES, *SOURCES})
 NAMES += [f"list_runs/{order}" for order in ("ASC", "DESC")]
 NAMES += [f"list_found_runs/{source}/{order}" for source in SOURCES for order in ("ASC", "DESC")]

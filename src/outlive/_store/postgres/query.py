@@ -97,13 +97,15 @@ def search_statement(schema: str, name: str) -> tuple[str, tuple[str, ...]]:
         is_order = part in ("ASC", "DESC")
         source = {} if is_order else {"source": _text(SQL / f"{part}.sql"), "at": AT.get(part, "run.created_at")}
         words |= source or {"direction": part}
+    words["row"] = "" if file.startswith("measure") else _text(SQL / "row.sql")
     names: dict[str, str] = {}
 
     def number(match: re.Match[str]) -> str:
         return names.setdefault(match[1], f"${len(names) + 1}")
 
     # The name of the schema comes last: it may look like a parameter.
-    text = _PARAMETER.sub(number, _filled(_text(SQL / f"{file}.sql"), words))
+    text = _filled(_filled(_text(SQL / f"{file}.sql"), words), words)
+    text = _PARAMETER.sub(number, text)
     return _filled(text, _words(schema)), tuple(names)
 
 

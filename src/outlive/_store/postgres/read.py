@@ -11,7 +11,7 @@ from outlive._store.contract import Answer, Inbound, ItemResult
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.rows import to_inbound, to_run, to_text
 from outlive._store.tables.rows import to_answer, to_item
-from outlive._store.tables.searching import SIZE_MAX, Search, Source, sources_of
+from outlive._store.tables.searching import SIZE_MAX, Search, Source, covering_source, sources_of
 
 NO_LIMIT = 2**62
 
@@ -47,6 +47,8 @@ async def list_runs(session: Session, search: Search) -> list[Run]:
 async def count_runs(session: Session, search: Search) -> int:
     """How many runs pass a filter, up to the limit of the search."""
     values = _values(search)
+    if (covering := covering_source(search.filter)) is not None:
+        return await _number(session, covering.measure_statement, values | covering.values(to_text))
     source = await _choose(session, search, values)
     return await _number(session, source.count_statement, values | source.values(to_text))
 

@@ -48,13 +48,23 @@ def sql(name: str) -> str:
     statuses, or another file. A list of runs has a name like `list_found_runs/runs_with_tag/DESC`: what finds them, and
     their order, are filled in too."""
     file, *parts = name.split("/")
-    lines = (line.partition("--")[0].strip() for line in (SQL / f"{file}.sql").read_text("utf-8").splitlines())
-    text = " ".join(line for line in lines if line)
-    words = dict(_WORDS)
+    text, words = _source(file), dict(_WORDS)
     for part in parts:
         is_order = part in ("ASC", "DESC")
-        words |= {"direction": part} if is_order else {"source": sql(part), "at": AT.get(part, "run.created_at")}
-    return _WORD.sub(lambda match: words.get(match[1]) or sql(match[1]), text)
+        words |= {"direction": part} if is_order else {"source": _source(part), "at": AT.get(part, "run.created_at")}
+        if file.startswith("measure"):
+            words["row"] = ""  # Entries are counted, and no run is looked at.
+    return _filled(_filled(text, words), words)
+
+
+def _source(name: str) -> str:
+    """A part of a statement, with its words as they are."""
+    lines = (line.partition("--")[0].strip() for line in (SQL / f"{name}.sql").read_text("utf-8").splitlines())
+    return " ".join(line for line in lines if line)
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    return _WORD.sub(lambda match: words[match[1]] if match[1] in words else sql(match[1]), text)
 
 
 def as_bytes(name: str) -> str:

@@ -25,7 +25,7 @@ from outlive._store.sqlite.rows import (
     decode_runs,
 )
 from outlive._store.tables.rows import to_answer, to_json, to_json_or_null
-from outlive._store.tables.searching import GROUPS, SIZE_MAX, Search, Source, sources_of
+from outlive._store.tables.searching import GROUPS, SIZE_MAX, Search, Source, covering_source, sources_of
 
 READ_ROWS_MAX = 20_000
 """Events that are read at once."""
@@ -118,6 +118,8 @@ def _find_first(session: Session, search: Search) -> list[tuple[int, str, int]]:
 def count_runs(session: Session, search: Search) -> int:
     """How many runs pass a filter, up to the limit of the search."""
     values = _values(search)
+    if (covering := covering_source(search.filter)) is not None:
+        return _number(session, covering.measure_statement, values | covering.values(AS_IT_IS))
     with session.snapshot():
         source = _choose(session, search, values)
         return _number(session, source.count_statement, values | source.values(AS_IT_IS))

@@ -25,7 +25,7 @@ Place = tuple[int, str]
 
 GROUPS = "groups"
 """The index of workflow, status and being a child: it finds every run, in order of creation."""
-AT = {"runs_with_tag": "tagged.created_at", "runs_waiting_for": "waiting.created_at"}
+AT = {"runs_with_tag": "entry.created_at", "runs_waiting_for": "entry.created_at"}
 """Where a source has the instant of creation, if that is not the row of the run: its index is in this order."""
 SOURCES = (
     "runs_of_root",
@@ -97,12 +97,26 @@ class Source(msgspec.Struct, frozen=True):
 
     @property
     def measure_statement(self) -> str:
-        """The statement that counts entries of this index."""
+        """The statement that counts entries of this index, without a look at the runs."""
         return "measure_runs" if self.name == GROUPS else f"measure_found_runs/{self.name}"
 
     def values(self, text: Text) -> dict[str, Any]:
         """What its statements are given besides what the search says."""
         return {} if self.tag is None else {"tag_name": text(self.tag[0]), "tag_value": text(self.tag[1])}
+
+
+def covering_source(wanted: RunFilter) -> Source | None:
+    """The index that knows by itself which runs pass a filter: to count them it is enough to count its entries."""
+    asked = msgspec.structs.replace(wanted, since_at=None, until_at=None)
+    if wanted.waiting_for is not None and asked == RunFilter(waiting_for=wanted.waiting_for):
+        return Source("runs_waiting_for")
+    if wanted.error and "." not in wanted.error and asked == RunFilter(error=wanted.error):
+        return Source("runs_with_error")
+    if len(wanted.tags) == 1 and asked == RunFilter(tags=wanted.tags):
+        return Source("runs_with_tag", next(iter(wanted.tags.items())))
+    if wanted.id_prefix and wanted == RunFilter(id_prefix=wanted.id_prefix):
+        return Source("runs_with_prefix")
+    return None
 
 
 def sources_of(wanted: RunFilter) -> list[Source]:

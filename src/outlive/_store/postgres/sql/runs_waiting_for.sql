@@ -1,6 +1,6 @@
 -- The runs that wait for a signal, an approval or another run of this name.
-{schema}.waits AS waiting
-JOIN {schema}.runs AS run ON run.key = waiting.run_key
+{schema}.waits AS entry
+{row}
 WHERE
-    md5(waiting.name) = md5(:waiting_for::text) AND waiting.name = :waiting_for::text
-    AND waiting.created_at BETWEEN :low::bigint AND :high::bigint
+    md5(entry.name) = md5(:waiting_for::text) AND entry.name = :waiting_for::text
+    AND entry.created_at BETWEEN :low::bigint AND :high::bigint

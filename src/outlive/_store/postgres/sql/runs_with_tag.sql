@@ -1,7 +1,7 @@
 -- The runs with the tag :tag_name = :tag_value; {wanted} sees to the other tags.
-{schema}.tags AS tagged
-JOIN {schema}.runs AS run ON run.key = tagged.run_key
+{schema}.tags AS entry
+{row}
 WHERE
-    md5(tagged.name) = md5(:tag_name::text) AND md5(tagged.value) = md5(:tag_value::text)
-    AND tagged.name = :tag_name::text AND tagged.value = :tag_value::text
-    AND tagged.created_at BETWEEN :low::bigint AND :high::bigint
+    md5(entry.name) = md5(:tag_name::text) AND md5(entry.value) = md5(:tag_value::text)
+    AND entry.name = :tag_name::text AND entry.value = :tag_value::text
+    AND entry.created_at BETWEEN :low::bigint AND :high::bigint
