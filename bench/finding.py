@@ -1,8 +1,8 @@
 """How long it takes to list and to count runs with each filter, when a thousand and when a million runs have ended.
 
-`python -m bench.finding --runs 1000,100000` prints a line for each filter and a column for each number of runs: the 95th
-percentile of a page of 50 runs, and of a count that stops at 10,000, in milliseconds. The runs are written by SQL, in
-bulk and without journals: nothing that finds runs looks at one.
+`python -m bench.finding --runs 1000,100000` prints a line for each filter and a column for each number of runs: the
+95th percentile of a page of 50 runs, and of a count that stops at 10,000, in milliseconds. The runs are written by SQL,
+in bulk and without journals: nothing that finds runs looks at one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ SECOND = 1_000_000
 
 _RUN = f"""
 'order-' || n, n, 0, 'order-' || n, 'flow-' || (n % 10), 1, 0, {FIRST_AT} + n * {SECOND},
-CASE WHEN n % 10000 = 7 THEN 'parked' WHEN n % 1000 = 3 THEN 'waiting' WHEN n % 12 = 0 THEN 'failed' ELSE 'succeeded' END,
+CASE
+    WHEN n % 10000 = 7 THEN 'parked' WHEN n % 1000 = 3 THEN 'waiting' WHEN n % 12 = 0 THEN 'failed' ELSE 'succeeded'
+END,
 CASE WHEN n % 1000 = 3 THEN '[{{"kind":"signal","name":"paid-' || (n / 1000 % 10) || '"}}]' END,
 '', 1, 0, {FIRST_AT} + n * {SECOND}, '',
 CASE
@@ -75,7 +77,9 @@ async def fill(url: str, first: int, last: int) -> None:
         connection.close()
         return
     server = await asyncpg.connect(url)
-    for statement in fills(f"WITH n (n) AS (SELECT * FROM generate_series({first}, {last}))", "outlive."):
+    for statement in fills(
+        f"WITH n (n) AS (SELECT * FROM generate_series({first}::bigint, {last}::bigint))", "outlive."
+    ):
         await server.execute(statement)
     for table in ("runs", "tags", "waits"):
         await server.execute(f"VACUUM ANALYZE outlive.{table}")

@@ -223,3 +223,71 @@ async def test_tags_are_set_in_a_workflow_only() -> None:
     """Elsewhere there is no run that could have them."""
     with pytest.raises(outlive.OutliveError, match="set_tags"):
         outlive.set_tags(a="b")
+
+
+# -- Open approvals ----------------------------------------------------------------------------------------------------
+
+
+@outlive.workflow
+async def asking_child_to_find() -> bool:
+    return bool(await outlive.wait_for_approval("audit", assignees=["bob"]))
+
+
+@outlive.workflow
+async def asking_people(number: int) -> list[bool]:
+    mine = outlive.wait_for_approval("refund", title=f"Refund {number}?", assignees=["finance"], deadline=3600)
+    first, second = await asyncio.gather(mine, asking_child_to_find())
+    return [bool(first), second]
+
+
+@pytest.mark.every_store
+async def test_open_approvals_of_all_runs_are_listed(engine: Any) -> None:
+    """By the person who is asked, in pages; what is decided is not there any more, even before a worker has seen it."""
+    runs = [await engine.start(asking_people, each, id=f"run-{each}", tags={"n": str(each)}) for each in range(3)]
+    for run in runs:
+        await waits(run)
+
+    inbox = await engine.approvals(assignee="finance")
+    assert [(it.run_id, it.name, it.title, it.assignees) for it in inbox] == [
+        (f"run-{number}", "refund", f"Refund {number}?", ("finance",)) for number in range(3)
+    ]
+    assert {it.status for it in inbox} == {"pending"}
+    assert all(timedelta(minutes=59) < it.deadline - it.requested_at <= timedelta(hours=1) for it in inbox)
+    assert all(timedelta(0) <= it.age < timedelta(hours=1) for it in inbox)
+    assert [it.run_id for it in await engine.approvals(assignee="bob")] == ["run-0~1", "run-1~1", "run-2~1"]
+    assert [it.run_id for it in await engine.approvals(tags={"n": "1"})] == ["run-1"]
+    assert len(await engine.approvals()) == 6
+    page = await engine.approvals(assignee="finance", limit=2)
+    assert [it.run_id for it in await engine.approvals(assignee="finance", limit=2, after=page.next)] == ["run-2"]
+
+    await engine.approve("run-1", "refund", by="ann")
+    await engine.cancel("run-2")
+    with pytest.raises(outlive.RunCancelled):
+        await runs[2].result()
+    assert [it.run_id for it in await engine.approvals(assignee="finance")] == ["run-0"]
+    assert [it.status for it in await engine.approvals("run-1")] == ["approved", "pending"]
+    with pytest.raises(ValueError, match="either run_id or assignee"):
+        await engine.approvals("run-1", assignee="ann")
+    assert [] == await check_store(store_of(engine))
+
+
+@outlive.step
+async def busy_beside_asking() -> None:
+    await asyncio.Event().wait()
+
+
+@outlive.workflow
+async def asking_while_busy() -> None:
+    await asyncio.gather(outlive.wait_for_approval("go"), busy_beside_asking())
+
+
+async def test_a_run_that_is_busy_is_in_the_inbox_too() -> None:
+    """What it asks for is open from the request on, and not only when the run has nothing else to do."""
+    async with TestEngine() as engine:
+        await engine.start(asking_while_busy, id="run-1")
+
+        async def is_listed() -> bool:
+            return [it.name for it in await engine.approvals()] == ["go"]
+
+        await until(is_listed)
+        assert (await engine.get("run-1").status()) is outlive.RunStatus.RUNNING

@@ -25,7 +25,7 @@ NULLS_MAX = 8
 TABLES: dict[str, tuple[str, str, str]] = {
     "runs": (
         "id journal number root_id parent_id workflow version nonce created_at tags status waits wake_at owner epoch "
-        "attempts updated_at finished_at timeout_at reason result failure published",
+        "attempts updated_at finished_at timeout_at reason result failure published approvals",
         "key",
         "id IN ('tree', 'tree~2', 'starter')",
     ),

@@ -15,6 +15,7 @@ from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
 from tests.golden.retry_stories import RETRY_STORIES
 from tests.golden.stories import STORIES
+from tests.golden.tag_stories import TAG_STORIES
 from tests.golden.wait_for_stories import WAIT_FOR_STORIES
 
 FOLDER = Path(__file__).parent
@@ -22,7 +23,16 @@ FOLDER = Path(__file__).parent
 
 def main() -> None:
     """Tell every story that has no file."""
-    stories = STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES | WAIT_FOR_STORIES | RETRY_STORIES | ASK_STORIES
+    stories = (
+        STORIES
+        | MORE_STORIES
+        | MACHINE_STORIES
+        | LIMIT_STORIES
+        | WAIT_FOR_STORIES
+        | RETRY_STORIES
+        | ASK_STORIES
+        | TAG_STORIES
+    )
     for name, tell in stories.items():
         path = FOLDER / f"{name}.jsonl"
         if not path.exists():

@@ -17,6 +17,7 @@ from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
 from tests.golden.retry_stories import RETRY_STORIES
 from tests.golden.stories import STORIES
+from tests.golden.tag_stories import TAG_STORIES
 from tests.golden.wait_for_stories import WAIT_FOR_STORIES
 
 FOLDER = Path(__file__).parent
@@ -39,7 +40,16 @@ def test_golden_histories_hold_every_kind_of_event() -> None:
 
 def test_every_story_has_its_file() -> None:
     """`python -m tests.golden.make` writes those that are missing."""
-    stories = STORIES | MORE_STORIES | MACHINE_STORIES | LIMIT_STORIES | WAIT_FOR_STORIES | RETRY_STORIES | ASK_STORIES
+    stories = (
+        STORIES
+        | MORE_STORIES
+        | MACHINE_STORIES
+        | LIMIT_STORIES
+        | WAIT_FOR_STORIES
+        | RETRY_STORIES
+        | ASK_STORIES
+        | TAG_STORIES
+    )
 
     assert set(stories) <= {path.stem for path in FILES}
 

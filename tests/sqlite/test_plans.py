@@ -23,7 +23,7 @@ SMALL = {
     # `outlive fsck --repair` only, which has looked at everything before.
     "delete_tags": ["SCAN outlive_tags"],
     # `outlive fsck` only, which looks at everything.
-    "find_lost_waits": ["SCAN waiting", "SCAN run"],
+    "find_lost_waits": ["SCAN outlive_waits", "SCAN run", "SCAN run", "SCAN run", "SCAN outlive_waits"],
 }
 SEARCHES = {"list_runs", "list_found_runs", "count_found_runs", "measure_found_runs"}
 PARTS = {

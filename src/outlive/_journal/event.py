@@ -283,6 +283,9 @@ class ApprovalRequested(Event, frozen=True, tag=True):
     payload: Payload
     """JSON of `outlive._model.approval.ApprovalRequest`."""
     digest: int = 0
+    assignees: tuple[str, ...] | None = None
+    """The people who are asked: for the row of the run, by which it is found. None in journals that are older than this
+    field."""
 
 
 class ApprovalEscalated(Event, frozen=True, tag=True):
@@ -294,6 +297,8 @@ class ApprovalEscalated(Event, frozen=True, tag=True):
     payload: Payload
     """JSON of the list of all who may decide now."""
     digest: int = 0
+    assignees: tuple[str, ...] | None = None
+    """The same, for the row of the run."""
 
 
 class ApprovalDecided(Event, frozen=True, tag=True):

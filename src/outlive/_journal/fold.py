@@ -15,6 +15,7 @@ import msgspec
 from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
 from outlive._model import Run, RunStatus, child_id
+from outlive._model.approval import OpenRequest
 
 STATUS: dict[type[Ending], RunStatus] = {
     journal.RunSucceeded: RunStatus.SUCCEEDED,
@@ -150,6 +151,30 @@ class Fold(msgspec.Struct, eq=False):
     def _tag(self, event: journal.RunTagged) -> Run:
         return self._set(event.run, event, tags=event.tags)
 
+    def _request(self, event: journal.ApprovalRequested) -> Run | None:
+        if event.assignees is None:
+            return None
+        request = OpenRequest(event.call, event.assignees)
+        return self._set(event.run, event, approvals=(*self.runs[event.run].approvals, request))
+
+    def _escalate(self, event: journal.ApprovalEscalated) -> Run | None:
+        if event.assignees is None:
+            return None
+        requests = self.runs[event.run].approvals
+        return self._set(
+            event.run,
+            event,
+            approvals=tuple(
+                OpenRequest(request.call, event.assignees) if request.call == event.approval else request
+                for request in requests
+            ),
+        )
+
+    def _close_request(self, event: journal.ApprovalDecided | journal.ApprovalClosed) -> Run | None:
+        requests = self.runs[event.run].approvals
+        left = tuple(request for request in requests if request.call != event.approval)
+        return self._set(event.run, event, approvals=left) if len(left) < len(requests) else None
+
     def _let_go(self, event: AnyEvent, status: RunStatus, **changes: object) -> Run:
         changes.setdefault("waits", ())
         return self._set(0, event, status=status, owner="", **changes)
@@ -163,6 +188,7 @@ class Fold(msgspec.Struct, eq=False):
             owner="",
             wake_at=None,
             waits=(),
+            approvals=(),
             attempts=0,
             finished_at=event.at,
             result=getattr(event, "result", run.result),
@@ -176,7 +202,7 @@ class Fold(msgspec.Struct, eq=False):
         return run
 
 
-_CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
+_CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     journal.RunCreated: Fold._create,
     journal.RunClaimed: Fold._claim,
     journal.RunSuspended: Fold._suspend,
@@ -201,10 +227,10 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run] | None] = {
     journal.DetachedStarted: None,
     journal.DetachedEnded: None,
     journal.DetachedCancelled: None,
-    journal.ApprovalRequested: None,
-    journal.ApprovalEscalated: None,
-    journal.ApprovalDecided: None,
-    journal.ApprovalClosed: None,
+    journal.ApprovalRequested: Fold._request,
+    journal.ApprovalEscalated: Fold._escalate,
+    journal.ApprovalDecided: Fold._close_request,
+    journal.ApprovalClosed: Fold._close_request,
     journal.MessageSetAside: None,
     journal.PatchTaken: None,
     journal.StateLeft: None,

@@ -31,6 +31,15 @@ class ApprovalRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=T
     escalate_to: tuple[str, ...] = ()
 
 
+class OpenRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request that waits for a decision, as the row of its run has it."""
+
+    call: str
+    """The call of the request."""
+    assignees: tuple[str, ...] = ()
+    """The people who are asked by now."""
+
+
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a person decided."""
 

@@ -202,6 +202,13 @@ def instant(where: str, name: str, value: object) -> datetime:
 # -- Everything else ---------------------------------------------------------------------------------------------------
 
 
+def alone(where: str, name: str, **others: object) -> None:
+    """Nothing else is given beside `name`: it would not mean anything."""
+    for other, value in others.items():
+        if value is not None:
+            raise InvalidArgumentError(where, other, value, f"give either {name} or {other}, and not both")
+
+
 def flag(where: str, name: str, value: object) -> bool:
     """True or False, and nothing that only looks like it: `bool("no")` is True."""
     if not isinstance(value, bool):

@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from outlive._model.approval import OpenRequest
 from outlive._model.failure import Failure
 from outlive._model.payload import Payload
 from outlive._model.wait import Wait, WaitKind
@@ -84,6 +85,8 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     failure: Failure | None = None
     published: Payload | None = None
     """What the run last said of itself with `outlive.publish`: JSON of an object."""
+    approvals: tuple[OpenRequest, ...] = ()
+    """What it asks people for and has no decision on, oldest first."""
 
     @property
     def definition(self) -> str:
@@ -113,12 +116,19 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What it failed with: see `has_error`."""
     waiting_for: str | None = None
     """What it waits for: see `waits_for`."""
+    asks: str | None = None
+    """Has an open request for approval: from this person, or from anyone if empty. Not with `waiting_for`."""
 
 
 def has_error(run: Run, name: str) -> bool:
     """Whether the run failed with an exception of a class of this name, given with as much of its module as one likes:
     `CardDeclined`, `errors.CardDeclined`, `shop.errors.CardDeclined`."""
     return run.failure is not None and f".{run.failure.error}".endswith(f".{name}")
+
+
+def asks(run: Run, person: str) -> bool:
+    """Whether the run has an open request for approval from this person, or from anyone if that is empty."""
+    return any(not person or person in request.assignees for request in run.approvals)
 
 
 _NAMED_WAITS = (WaitKind.SIGNAL, WaitKind.APPROVAL, WaitKind.CHILD)

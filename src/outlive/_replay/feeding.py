@@ -349,6 +349,8 @@ def _on_patched(execution: Execution, event: journal.PatchTaken) -> None:
 
 def _as_asked(event: Recorded) -> Recorded:
     """The event as the run asked for it: without its time, and with the digest for the payload."""
+    if isinstance(event, journal.ApprovalRequested | journal.ApprovalEscalated):
+        return msgspec.structs.replace(event, at=0, payload=NO_PAYLOAD, assignees=None)
     if hasattr(event, "payload"):
         return msgspec.structs.replace(event, at=0, payload=NO_PAYLOAD)
     return msgspec.structs.replace(event, at=0)

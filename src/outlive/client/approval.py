@@ -8,11 +8,12 @@ transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
+from msgspec.structs import replace as replace_fields
 
 from outlive._define.workflow import FORMS
 from outlive._journal.event import ApprovalDecided, ApprovalEscalated, ApprovalRequested
@@ -24,12 +25,14 @@ from outlive._model.approval import Approval, Decision
 from outlive._store.contract import Delivery, Message, MessageKind
 from outlive.client.access import Access
 from outlive.client.audit import ApprovalEntry, Audit, Key, approval_of
+from outlive.client.finding import Filters, Finder, Page, filter_of
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_decision
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalFormError,
     ApprovalNotFoundError,
+    InvalidArgumentError,
     RunFinishedError,
     UnreadableError,
 )
@@ -38,8 +41,9 @@ from outlive.errors import (
 class Approvals:
     """Lists what runs ask people for, and takes decisions."""
 
-    def __init__(self, access: Access, *, inbox: Inbox, new_id: Callable[[], str]) -> None:
+    def __init__(self, access: Access, *, finder: Finder, inbox: Inbox, new_id: Callable[[], str]) -> None:
         self._access = access
+        self._finder = finder
         self._inbox = inbox
         self._new_id = new_id
 
@@ -48,6 +52,31 @@ class Approvals:
         run = await self._access.info(run_id)
         entries = (await self._read(run)).entries.values()
         return [entry for entry in entries if run.number == 0 or entry.run_id == run_id]
+
+    async def open(
+        self, *, assignee: str | None = None, limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
+    ) -> Page[ApprovalEntry]:
+        """Open requests of all runs. See `Engine.approvals`."""
+        where = "engine.approvals"
+        person = "" if assignee is None else given.text(where, "assignee", assignee, like="finance")
+        wanted = replace_fields(filter_of(where, **filters), asks=person)
+        if wanted.waiting_for is not None:
+            instead = "leave it out; give assignee=... instead"
+            raise InvalidArgumentError(where, "waiting_for", wanted.waiting_for, instead)
+        runs = await self._finder.page(where, wanted, order="created_at", limit=limit, after=after)
+        audits = await self._read_all(runs)
+        found = [
+            entry
+            for run in runs
+            for entry in audits[run.journal].entries.values()
+            if entry.run_id == run.id and entry.status == "pending" and (not person or person in entry.assignees)
+        ]
+        return Page(found, next=runs.next, previous=runs.previous)
+
+    async def _read_all(self, runs: Sequence[Run]) -> dict[int, Audit]:
+        """The approvals of the trees of these runs, by their journals."""
+        trees = {run.journal: run for run in runs}
+        return {journal: await self._read(run) for journal, run in trees.items()}
 
     async def decide(
         self, run_id: str, name: str, *, approved: bool, by: str, form: Any, comment: str, request: str | None

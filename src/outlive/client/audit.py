@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -61,6 +61,8 @@ class ApprovalEntry:
     """When it was found that the run waits for a decision no longer."""
     reason: str = ""
     """Why it is closed."""
+    age: timedelta = timedelta(0)
+    """For how long it has been open, or was, when this was read."""
 
 
 class Audit:
@@ -84,6 +86,9 @@ class Audit:
             if entry.status == "pending" and entry.deadline is not None and entry.deadline <= instant_of(now_at):
                 # Its worker may be down and has not said so yet; it will expire all the same.
                 self._close(key, entry.deadline, "its deadline has passed")
+        for key, entry in self.entries.items():
+            ended_at = entry.closed_at or (entry.decision.at if entry.decision is not None else instant_of(now_at))
+            self.entries[key] = replace(entry, age=max(ended_at - entry.requested_at, timedelta(0)))
 
     def _apply(self, event: AnyEvent) -> None:
         match event:

@@ -88,7 +88,9 @@ class Client:
         self.fork = Forker(access, ids=ids).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
-        self.approvals = Approvals(access, inbox=self._inbox, new_id=ids.new_id)
+        finder = Finder(access)
+        self.list, self.count = finder.list, finder.count
+        self.approvals = Approvals(access, finder=finder, inbox=self._inbox, new_id=ids.new_id)
         asks = Asks(
             access,
             inbox=self._inbox,
@@ -101,8 +103,6 @@ class Client:
         self.ask, self.answer = asks.ask, asks.answer
         """See `Engine.ask` and `Engine.answer`."""
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
-        finder = Finder(access)
-        self.list, self.count = finder.list, finder.count
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.info = access.info
         if hooks.on_start:

@@ -146,7 +146,10 @@ class Finder:
     ) -> Page[Run]:
         """A page of the runs that fit. See `Engine.list`."""
         where = "engine.list"
-        wanted = filter_of(where, **filters)
+        return await self.page(where, filter_of(where, **filters), order=order, limit=limit, after=after)
+
+    async def page(self, where: str, wanted: RunFilter, *, order: Order, limit: int, after: str | None) -> Page[Run]:
+        """A page of the runs that pass a filter."""
         count = given.whole(where, "limit", limit, most=PAGE_SIZE_MAX)
         order = given.one_of(where, "order", order, ("-created_at", "created_at"))  # type: ignore[assignment]
         cursor = read_cursor(where, after, order)

@@ -418,9 +418,28 @@ class Engine(Messages):
         the engine reads or writes them."""
         return self._verbs.checkpoints
 
-    async def approvals(self, run_id: str) -> list[ApprovalEntry]:
-        """What a run and its children have asked people for, oldest first, with who decided what and when."""
-        return await self.get(run_id).approvals()
+    async def approvals(
+        self,
+        run_id: str | None = None,
+        *,
+        assignee: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> Page[ApprovalEntry]:
+        """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all.
+        With a `run_id`: everything that this run and its children have asked for, with who decided what and when.
+
+        Args:
+            assignee: only what this person, or this group, may decide.
+            limit: of how many runs a page has the requests.
+            after: `page.next` or `page.previous` of another page.
+            workflow, tags, id_prefix, since, until, status, error, roots_only: only of runs that fit, as in `list`.
+        """
+        if run_id is not None:
+            given.alone("engine.approvals", "run_id", assignee=assignee, after=after, **filters)
+            return Page(await self.get(run_id).approvals())
+        return await self._verbs.approvals.open(assignee=assignee, limit=limit, after=after, **filters)
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.

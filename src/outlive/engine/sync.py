@@ -21,7 +21,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple, Unpack
 
 from outlive._define.workflow import Startable
 from outlive._model.approval import Approval
@@ -29,7 +29,7 @@ from outlive._replay.ask import current_execution
 from outlive.client.asks import Asks
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
-from outlive.client.finding import Finder
+from outlive.client.finding import Filters, Finder, Page
 from outlive.client.handle import RunHandle
 from outlive.client.starting import OnConflict
 from outlive.engine.health import Health
@@ -254,7 +254,15 @@ class SyncEngine(Blocking):
 
         reject = approve
 
-        def approvals(self, run_id: str) -> list[ApprovalEntry]:
+        def approvals(
+            self,
+            run_id: str | None = None,
+            *,
+            assignee: str | None = None,
+            limit: int = 100,
+            after: str | None = None,
+            **filters: Unpack[Filters],
+        ) -> Page[ApprovalEntry]:
             """See `Engine`."""
 
         def health(self) -> Health:

@@ -12,6 +12,8 @@ import msgspec
 
 from outlive._journal.event import (
     AnyEvent,
+    ApprovalEscalated,
+    ApprovalRequested,
     AskAnswered,
     DetachedCancelled,
     DetachedStarted,
@@ -23,6 +25,7 @@ from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._journal.packing import mail_mark, tree_mark
 from outlive._model import Payload
+from outlive._model.approval import ApprovalRequest
 from outlive._replay.command import (
     EndRun,
     Record,
@@ -136,7 +139,13 @@ def _record_of(live: Writing, command: Record) -> AnyEvent:
             key=key_of_cancel(0, live.execution.nonce, call=command.call),
         )
         live.open_draft().change.messages.append(message)
-    return event_of_record(command, at=at, payload=payload)
+    event = event_of_record(command, at=at, payload=payload)
+    if isinstance(event, ApprovalRequested) and command.data is not None:
+        asked = msgspec.json.decode(command.data, type=ApprovalRequest)
+        return msgspec.structs.replace(event, assignees=asked.assignees)
+    if isinstance(event, ApprovalEscalated) and command.data is not None:
+        return msgspec.structs.replace(event, assignees=msgspec.json.decode(command.data, type=tuple[str, ...]))
+    return event
 
 
 def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:

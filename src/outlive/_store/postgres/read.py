@@ -77,7 +77,7 @@ def _values(search: Search) -> dict[str, Any]:
         "statuses": [status.value for status in wanted.statuses] or None,
         "roots_only": wanted.roots_only,
         # In JSON, which escapes what PostgreSQL cannot hold. No name has a NUL.
-        "waiting_for": wanted.waiting_for and wanted.waiting_for.replace("\0", "\1"),
+        "waiting_for": None if (name := search.awaited) is None else name.replace("\0", "\1"),
     }
 
 

@@ -40,7 +40,7 @@ def birth_of(run: Run, *, key: int | None, journal: int) -> tuple[Value, ...]:
 _RunRow = tuple[
     int, str, int, int, str, str | None, str, int, int, int, str | None,
     RunStatus, str | None, int | None, str, int, int, int, int | None, int | None, str, str | None, str | None,
-    str | None,
+    str | None, str | None,
 ]  # fmt: skip
 _decode_runs = msgspec.json.Decoder(list[_RunRow]).decode
 _decode_run = msgspec.json.Decoder(_RunRow).decode

@@ -37,6 +37,7 @@ RUN = {
     "result": "text",
     "failure": "text",
     "published": "text",
+    "approvals": "text",
 }
 """With their types in PostgreSQL, in the order in which they are passed."""
 RUN_COLUMNS = tuple(RUN)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from outlive._model import Failure, Payload, Run, RunStatus, Wait
+from outlive._model.approval import OpenRequest
 from outlive._model.run import STORED
 from outlive._store.contract import Answer, Ended, Inbound, ItemResult, MessageKind
 from outlive._store.tables.columns import RUN_COLUMNS
@@ -25,6 +26,7 @@ Text = Callable[[str], str]
 
 _encode = msgspec.json.Encoder().encode
 _decode_waits = msgspec.json.Decoder(tuple[Wait, ...]).decode
+_decode_approvals = msgspec.json.Decoder(tuple[OpenRequest, ...]).decode
 _decode_tags = msgspec.json.Decoder(dict[str, str]).decode
 _decode_payload = msgspec.json.Decoder(Payload).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
@@ -67,6 +69,7 @@ def state_of(run: Run, text: Text) -> tuple[Any, ...]:
         None if run.result is None else _encode(run.result).decode(),
         None if run.failure is None else _encode(run.failure).decode(),
         None if run.published is None else _encode(run.published).decode(),
+        _encode(run.approvals).decode() if run.approvals else None,
     )
 
 
@@ -148,6 +151,7 @@ _JSON_COLUMNS: dict[str, Callable[[str], Any]] = {
     "result": _decode_payload,
     "failure": _decode_failure,
     "published": _decode_payload,
+    "approvals": _decode_approvals,
 }
 """Columns that hold JSON, and how each is read."""
 
@@ -165,7 +169,7 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
     (
         _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
         status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
-        published, *_,
+        published, approvals, *_,
     ) = row  # fmt: skip
     return Run(
         id=id,
@@ -191,6 +195,7 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
         result=None if result is None else _decode_payload(result),
         failure=None if failure is None else _decode_failure(failure),
         published=None if published is None else _decode_payload(published),
+        approvals=() if approvals is None else _decode_approvals(approvals),
     )
 
 

@@ -53,14 +53,22 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         """How the list is ordered."""
         return "ASC" if self.oldest_first else "DESC"
 
+    @property
+    def awaited(self) -> str | None:
+        """What the runs wait for, as the table of waits has it. A person who is asked for approval is in there too."""
+        if self.filter.asks is None:
+            return self.filter.waiting_for
+        return f"@assignee/{self.filter.asks}" if self.filter.asks else "@approval"
+
     def values(self, text: Text) -> dict[str, Any]:
         """What the statements are given, by name, but for lists of statuses."""
         wanted = self.filter
         until_at = None if wanted.until_at is None else wanted.until_at - 1
         lows = [at for at in (wanted.since_at, self.after and self.after[0]) if at is not None]
         highs = [at for at in (until_at, self.before and self.before[0]) if at is not None]
-        fields = ("workflow", "root_id", "parent_id", "owner", "error", "waiting_for", "id_prefix")
+        fields = ("workflow", "root_id", "parent_id", "owner", "error", "id_prefix")
         values = {name: None if (value := getattr(wanted, name)) is None else text(value) for name in fields}
+        values["waiting_for"] = None if self.awaited is None else text(self.awaited)
         return values | {
             "limit": self.limit,
             "low": max(lows, default=-INSTANT_MAX),
@@ -108,6 +116,8 @@ class Source(msgspec.Struct, frozen=True):
 def covering_source(wanted: RunFilter) -> Source | None:
     """The index that knows by itself which runs pass a filter: to count them it is enough to count its entries."""
     asked = msgspec.structs.replace(wanted, since_at=None, until_at=None)
+    if asked == RunFilter(statuses=wanted.statuses, workflow=wanted.workflow, roots_only=wanted.roots_only):
+        return Source(GROUPS)
     if wanted.waiting_for is not None and asked == RunFilter(waiting_for=wanted.waiting_for):
         return Source("runs_waiting_for")
     if wanted.error and "." not in wanted.error and asked == RunFilter(error=wanted.error):
@@ -127,7 +137,8 @@ def sources_of(wanted: RunFilter) -> list[Source]:
         return [Source("runs_of_parent")]
     if wanted.owner:
         return [Source("runs_of_owner")]
-    found = [Source("runs_waiting_for")] if wanted.waiting_for is not None else []
+    is_awaited = wanted.waiting_for is not None or wanted.asks is not None
+    found = [Source("runs_waiting_for")] if is_awaited else []
     found += [Source("runs_with_error")] if wanted.error is not None else []
     found += [Source("runs_with_tag", tag) for tag in wanted.tags.items()]
     if not found or wanted.statuses or wanted.workflow is not None:

@@ -7,11 +7,19 @@ from typing import Any
 
 import pytest
 
-from outlive._journal.event import RunFailed, RunSuspended, RunTagged
+from outlive._journal.event import (
+    ApprovalClosed,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalRequested,
+    RunFailed,
+    RunSuspended,
+    RunTagged,
+)
 from outlive._model import Failure, RunFilter, RunStatus, Wait, WaitKind
 from outlive._store.contract import Store
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import NONCE, Writer, begin, claim, created, get_run, hire, new_tree
+from outlive.testing.conformance.builders import NONCE, Writer, begin, claim, created, get_run, hire, new_tree, value
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.queries import list_ids
 
@@ -137,6 +145,38 @@ class FindingConformance(Facet):
         assert await list_ids(store, statuses=(RunStatus.FAILED,), id_prefix="a") == ["a-6"]
         assert await count(store, **wanted) == 2
         assert await count(store, **wanted, workflow="flow-1", id_prefix="b", roots_only=True) == 1
+
+    # -- Whom they ask ---------------------------------------------------------------------------------------
+
+    async def test_runs_are_found_by_whom_they_ask_for_approval(self, store: Store) -> None:
+        """One person, or anyone; from the request on until it is decided or closed, whatever else the run does."""
+        tree = await begin(store, "tree")
+        await tree.spawn(1)
+        other = await begin(store, "other", workflow="order")
+        await begin(store, "quiet")
+        await tree.write(asked(store, "a", "ann", "it's"), asked(store, "b", "bob", run=1))
+        await other.write(asked(store, "a"), asked(store, "b", "ann"))
+
+        assert await list_ids(store, asks="ann") == ["tree", "other"]
+        assert await list_ids(store, asks="it's") == ["tree"]
+        assert await list_ids(store, asks="bob") == ["tree~1"]
+        assert await list_ids(store, asks="") == ["tree~1", "tree", "other"]
+        assert await list_ids(store, asks="", workflow="order") == ["other"]
+        assert await list_ids(store, asks="cid") == await list_ids(store, waiting_for="ann") == []
+        assert await count(store, asks="ann") == 2
+
+        await other.write(ApprovalClosed(at=store.now(), call="@closing", approval="b"))
+        await tree.suspend(waits=(Wait(WaitKind.APPROVAL, "a"),))
+        await tree.write(
+            ApprovalEscalated(at=store.now(), call="e", approval="a", payload=value(1), assignees=("cid",))
+        )
+        assert await list_ids(store, asks="ann") == []
+        assert await list_ids(store, asks="cid") == await list_ids(store, waiting_for="a") == ["tree"]
+
+        await tree.write(ApprovalDecided(at=store.now(), approval="a", payload=value(1)))
+        await tree.succeed(run=1)
+        await other.succeed()
+        assert await list_ids(store, asks="") == []
 
     # -- Other tags ------------------------------------------------------------------------------------------
 
@@ -264,6 +304,11 @@ async def suspend(store: Store, run_id: str, *waits: Wait, wake_at: int | None =
     tree = Writer(store, run_id)
     await tree.write(created(store, nonce=NONCE), RunSuspended(at=store.now(), waits=waits, wake_at=wake_at))
     return tree
+
+
+def asked(store: Store, call: str, *assignees: str, run: int = 0) -> ApprovalRequested:
+    """A run asks people for a decision."""
+    return ApprovalRequested(at=store.now(), run=run, call=call, name=call, payload=value(1), assignees=assignees)
 
 
 def tagged(store: Store, tags: dict[str, str], *, run: int = 0) -> RunTagged:

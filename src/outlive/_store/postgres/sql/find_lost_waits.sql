@@ -1,16 +1,16 @@
 -- Entries of the index of waits that no run has, and waits of runs that it does not have; at most $1.
-SELECT waiting.run_key, waiting.name, true AS is_stray
-FROM {schema}.waits AS waiting
-LEFT JOIN {schema}.runs AS run ON run.key = waiting.run_key AND run.created_at = waiting.created_at
-WHERE run.waits IS NULL OR NOT waiting.name = ANY (ARRAY(SELECT {schema}.wait_names(run.waits)))
+WITH own (name, created_at, run_key) AS (
+    SELECT names.name, run.created_at, run.key
+    FROM {schema}.runs AS run CROSS JOIN {schema}.wait_names(run.waits) AS names (name)
+    WHERE run.waits IS NOT NULL
+    UNION
+    SELECT names.name, run.created_at, run.key
+    FROM {schema}.runs AS run CROSS JOIN {schema}.asked_names(run.approvals) AS names (name)
+    WHERE run.approvals IS NOT NULL
+)
+SELECT run_key, name, true AS is_stray
+FROM (SELECT name, created_at, run_key FROM {schema}.waits EXCEPT SELECT name, created_at, run_key FROM own) AS stray
 UNION ALL
-SELECT run.key, own.name, false
-FROM {schema}.runs AS run CROSS JOIN {schema}.wait_names(run.waits) AS own (name)
-WHERE
-    run.waits IS NOT NULL
-    AND NOT EXISTS (
-        SELECT FROM {schema}.waits AS waiting
-        WHERE
-            md5(waiting.name) = md5(own.name) AND waiting.created_at = run.created_at AND waiting.run_key = run.key
-    )
+SELECT run_key, name, false
+FROM (SELECT name, created_at, run_key FROM own EXCEPT SELECT name, created_at, run_key FROM {schema}.waits) AS lost
 LIMIT $1

@@ -1,24 +1,22 @@
 -- Entries of the index of waits that no run has (1), and waits of runs that it does not have (0); at most ?1.
-SELECT waiting.run_key, CAST(waiting.name AS BLOB), 1
-FROM outlive_waits AS waiting
-WHERE NOT EXISTS (
-    SELECT 1
-    FROM outlive_runs AS run, json_each(CASE WHEN json_valid(run.waits) THEN run.waits END) AS own
+WITH own (name, created_at, run_key) AS (
+    SELECT json_extract(run.waits, named.fullkey || '.name'), run.created_at, run.key
+    FROM outlive_runs AS run, json_each(iif(json_valid(run.waits), run.waits, '[]')) AS named
     WHERE
-        run.key = waiting.run_key AND json_extract(run.waits, own.fullkey || '.name') = waiting.name
-        AND run.created_at = waiting.created_at
+        run.waits IS NOT NULL AND json_extract(run.waits, named.fullkey || '.kind') IN ('signal', 'approval', 'child')
+        AND json_extract(run.waits, named.fullkey || '.name') IS NOT NULL
+    UNION
+    SELECT '@approval', run.created_at, run.key
+    FROM outlive_runs AS run
+    WHERE run.approvals IS NOT NULL
+    UNION
+    SELECT '@assignee/' || node.value, run.created_at, run.key
+    FROM outlive_runs AS run, json_tree(iif(json_valid(run.approvals), run.approvals, '[]')) AS node
+    WHERE run.approvals IS NOT NULL AND node.path LIKE '%.assignees' AND node.type = 'text'
 )
+SELECT run_key, CAST(name AS BLOB), 1
+FROM (SELECT name, created_at, run_key FROM outlive_waits EXCEPT SELECT name, created_at, run_key FROM own)
 UNION ALL
-SELECT run.key, CAST(json_extract(run.waits, own.fullkey || '.name') AS BLOB), 0
-FROM outlive_runs AS run, json_each(CASE WHEN json_valid(run.waits) THEN run.waits END) AS own
-WHERE
-    run.waits IS NOT NULL AND json_extract(run.waits, own.fullkey || '.kind') IN ('signal', 'approval', 'child')
-    AND json_extract(run.waits, own.fullkey || '.name') IS NOT NULL
-    AND NOT EXISTS (
-        SELECT 1
-        FROM outlive_waits AS waiting
-        WHERE
-            waiting.name = json_extract(run.waits, own.fullkey || '.name')
-            AND waiting.created_at = run.created_at AND waiting.run_key = run.key
-    )
+SELECT run_key, CAST(name AS BLOB), 0
+FROM (SELECT name, created_at, run_key FROM own EXCEPT SELECT name, created_at, run_key FROM outlive_waits)
 LIMIT ?1
