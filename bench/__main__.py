@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.database import postgres
+from bench.finding import RUNS, print_curves
 from bench.machine import machine_facts
 from bench.plot import draw
 from bench.report import Line, failures, header, import_line, lines_of, number, table, write_json
@@ -22,7 +23,7 @@ from bench.workload import SYSTEMS, WORKLOADS, Workload
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Outlive, DBOS and the bare driver.")
-    parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost,import")
+    parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost,import,find")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--stores", default="sqlite,postgresql", help="which of them, by comma")
@@ -31,6 +32,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "out")
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="for databases")
+    parser.add_argument("--runs-max", type=int, default=RUNS[-1], help="among how many runs to find some, at most")
     parser.add_argument("--skip-rival", action="store_true", help="leave DBOS out")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="which of them, by comma")
     return parser.parse_args()
@@ -39,7 +41,7 @@ def parse_arguments() -> argparse.Namespace:
 def chosen_workloads(only: str) -> list[Workload]:
     """The workloads asked for, in their usual order."""
     wanted = set(filter(None, only.split(",")))
-    unknown = wanted - {workload.name for workload in WORKLOADS} - {"import"}
+    unknown = wanted - {workload.name for workload in WORKLOADS} - {"import", "find"}
     if unknown:
         raise SystemExit(f"no such workload: {', '.join(sorted(unknown))}")
     return [workload for workload in WORKLOADS if not wanted or workload.name in wanted]
@@ -92,6 +94,9 @@ def main() -> None:
     with postgres(given.postgres_url, is_needed="postgresql" in stores) as postgres_url:
         bench = Bench(directory=given.dir, postgres_url=postgres_url, scale=given.scale)
         samples = take_all(bench, workloads, systems=systems, stores=stores, rounds=given.rounds)
+        if "outlive" in systems and (not given.only or "find" in given.only.split(",")):
+            sizes = [size for size in RUNS if size <= given.runs_max]
+            print_curves(stores, sizes, directory=given.dir, postgres_url=postgres_url)
     lines: list[Line] = []
     import_samples_ms: list[float] = []
     for store in stores:

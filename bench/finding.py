@@ -107,7 +107,7 @@ def questions(runs: int) -> dict[str, dict[str, Any]]:
         "workflow, since and until": {"workflow": "flow-3", "since": instant_of(FIRST_AT), "until": middle},
         "waiting for": {"waiting_for": "paid-0"},
         "error": {"error": "Error0"},
-        "error, with its module": {"error": "shop.errors.Error0", "status": "failed"},
+        "error, with its module": {"error": "shop.errors.Error0"},
         "oldest first": {"order": "created_at"},
     }
 
