@@ -250,3 +250,19 @@ def in_thread(ask: Ask, *args: str) -> Result:
 
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         return thread.submit(ask, *args).result()
+
+
+async def test_store_is_moved_into_another_one(store: Store, ask: Ask, tmp_path: Path) -> None:
+    """The command says what it carried over; a second time it finds everything there."""
+    await begin(store, "a")
+    await store.close()
+    source, target = f"sqlite:{tmp_path / 'ask.db'}", f"sqlite:{tmp_path / 'new.db'}"
+
+    moved = in_thread(ask, "move", source, target)
+    again = in_thread(ask, "move", source, target, "--json")
+    missing = in_thread(ask, "move", f"sqlite:{tmp_path / 'none.db'}", target)
+
+    assert moved.exit_code == 0, moved.output
+    assert "1 trees with 1 runs and 1 events" in moved.output
+    assert json.loads(again.output) == {"trees": 1, "runs": 1, "events": 1, "checkpoints": 0}
+    assert (missing.exit_code, "there is no file" in missing.output) == (2, True)

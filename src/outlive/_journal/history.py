@@ -3,10 +3,12 @@
     {"outlive": "history", "format": 1, "run_id": ..., "root_id": ..., "nonce": ..., "version": ..., "events": 9}
     {"blob": "<sha-256>", "data": "<base64>"}
     {"seq": 0, "format": 1, "crc": 123, "event": {"t": "RunCreated", ...}}
+    {"tree": {"message": {...}}}
 
 The event stands there byte for byte as in the journal, so its checksum still holds: a line that was changed, lost,
-doubled or brought from elsewhere does not verify. The format is described in docs/reference/history-format.md, and is
-kept readable for ever: a history is what people check into their repositories.
+doubled or brought from elsewhere does not verify. Behind the events stands what hangs on the journal in its store, for
+another store that takes the run over (`outlive.client.tree_file`). The format is described in
+docs/reference/history-format.md, and is kept readable for ever: a history is what people check into their repositories.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TypeVar
 
@@ -34,7 +36,7 @@ FORMAT = 1
 _REFERENCE = re.compile(rb'"blob":"([0-9a-f]{64})"')
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first line."""
 
     outlive: str
@@ -47,6 +49,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """Of the Outlive that wrote the file."""
     events: int
+    rest: int = -1
+    """How many lines say what hangs on the journal; -1 if nothing was said of that."""
 
 
 class BlobLine(msgspec.Struct, frozen=True):
@@ -76,15 +80,22 @@ class History(msgspec.Struct):
     lines: list[int]
     """The line of each row."""
     blobs: dict[str, bytes]
+    rest: list[tuple[int, str]]
+    """Lines about what hangs on the journal, each with its number."""
 
 
 def blobs_of(rows: Iterable[Row]) -> set[str]:
     """The ids of the blobs that rows refer to, found without decoding them."""
-    return {id.decode() for row in rows if b'"blob"' in row[3] for id in _REFERENCE.findall(row[3])}
+    return {id for row in rows if b'"blob"' in row[3] for id in references_in(row[3])}
 
 
-def write_history(run: Run, rows: list[Row], blobs: dict[str, bytes]) -> str:
-    """The file of a journal."""
+def references_in(text: bytes) -> set[str]:
+    """The ids of blobs that stand in a text."""
+    return {id.decode() for id in _REFERENCE.findall(text)}
+
+
+def write_history(run: Run, rows: list[Row], blobs: dict[str, bytes], rest: Sequence[msgspec.Struct] | None) -> str:
+    """The file of a journal, and of what hangs on it if that is known."""
     head = Head(
         outlive=KIND,
         format=FORMAT,
@@ -93,10 +104,12 @@ def write_history(run: Run, rows: list[Row], blobs: dict[str, bytes]) -> str:
         nonce=run.nonce,
         version=_version(),
         events=len(rows),
+        rest=-1 if rest is None else len(rest),
     )
     lines: list[msgspec.Struct] = [head]
     lines += [BlobLine(id, base64.b64encode(blobs[id]).decode()) for id in sorted(blobs)]
     lines += [_line_of(row) for row in rows]
+    lines += rest or ()
     return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
 
 
@@ -115,16 +128,22 @@ def read_history(text: str, *, source: str) -> History:
         raise HistoryFormatError(source, 1, f"it holds {head.outlive!r} and not a history")
     if head.format > FORMAT:
         raise HistoryFormatError(source, 1, f"format {head.format} is newer than this Outlive knows ({FORMAT})")
-    history = History(source, head, [], [], {})
+    history = History(source, head, [], [], {}, [])
     for number, line in lines[1:]:
         _take(history, number, line)
     if len(history.rows) != head.events:
         last = lines[-1][0]
         raise HistoryFormatError(source, last, f"{len(history.rows)} events, and the head says {head.events}")
+    if len(history.rest) != max(0, head.rest):
+        last = lines[-1][0]
+        raise HistoryFormatError(source, last, f"{len(history.rest)} lines behind the events, not {max(0, head.rest)}")
     return history
 
 
 def _take(history: History, number: int, line: str) -> None:
+    if line.startswith('{"tree"'):
+        history.rest.append((number, line))
+        return
     if line.startswith('{"blob"'):
         blob = _decode(line, BlobLine, history.source, number)
         data = base64.b64decode(blob.data)

@@ -176,7 +176,8 @@ class Change(msgspec.Struct, kw_only=True):
     journal: int
     """The handle of the journal; 0 creates a new one, for the root run in `runs`."""
     after: int
-    """The seq of the last event that the writer knows; -1 for a new journal."""
+    """The seq of the last event that the writer knows; -1 for a new journal, whose first row may have any seq: a tree
+    that was brought here from another store may begin with a snapshot."""
     rows: list[Row]
     """At least one: every change proves by the next seq that it may be written."""
     runs: list[Run] = []
@@ -189,6 +190,8 @@ class Change(msgspec.Struct, kw_only=True):
     consumed: list[int] = []
     """Inbox messages that these rows made facts."""
     blobs: list[Blob] = []
+    keys: list[str] = []
+    """For a new journal: keys of messages that its tree has seen in another store."""
     answers: list[Answer] = []
     """Answers to messages that this tree has accepted, by their keys; a key that has an answer, or that the tree has
     not seen, is left as it is."""

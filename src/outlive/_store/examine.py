@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from outlive._model import Run, RunStatus
+from outlive._store.change import Watch
 
 HANDLE_MIN = -(2**63)
 """No handle is smaller, whatever happened to it."""
@@ -78,6 +79,8 @@ class StreamRows(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     position: int
     """Of its last item, as its row says."""
+    number: int
+    """Of the last line of a workflow; 0 if there is none."""
     items: int
     """How many its chunks have."""
     gaps: int
@@ -134,6 +137,9 @@ class Examiner(Protocol):
 
         A row that cannot be read is given with its fault, and does not keep the caller from reading the others.
         """
+
+    async def list_watches(self, *, after: tuple[str, str] = ("", ""), limit: int) -> list[Watch]:
+        """Watches by `(run_id, watcher)` greater than `after`, ascending, at most `limit`."""
 
     async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
         """The ids of runs that have checkpoints, greater than `after`, ascending, at most `limit`. As bytes: what

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,13 +58,18 @@ def place_of(url: str) -> str:
     return url
 
 
+def open_store(url: str) -> AbstractAsyncContextManager[Store]:
+    """A store that is there."""
+    return new_store(place_of(url))
+
+
 @asynccontextmanager
-async def open_store(url: str) -> AsyncIterator[Store]:
-    """The store itself."""
+async def new_store(url: str) -> AsyncIterator[Store]:
+    """A store, which is created if it is not there."""
     from outlive._runtime.clock import SystemClock
     from outlive.engine.url import store_for
 
-    store = store_for(place_of(url), clock=SystemClock().now)
+    store = store_for(url, clock=SystemClock().now)
     await store.open()
     try:
         yield store

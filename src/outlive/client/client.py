@@ -15,14 +15,12 @@ from msgspec import UNSET
 
 from outlive._define.middleware import NO_HOOKS, Hooks
 from outlive._define.registry import Registry
-from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
 from outlive._journal.failure import OWN_ERRORS, exception_of
-from outlive._journal.history import blobs_of, write_history
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
-from outlive._model import Limits, Run, RunStatus, WaitKind, given, known_run_id
+from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access, OwnWorker
@@ -30,6 +28,7 @@ from outlive.client.approval import Approvals
 from outlive.client.asks import Asks
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
+from outlive.client.copying import check_copy, write_copy
 from outlive.client.finding import Finder
 from outlive.client.followers import Bell
 from outlive.client.forking import Forker
@@ -42,6 +41,7 @@ from outlive.client.shown import Shown
 from outlive.client.starting import Commits, Ids, Starter, read_tree
 from outlive.client.starts import Starts
 from outlive.client.streams import Rest, StreamReader
+from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_stopped, why
 from outlive.errors import (
@@ -131,12 +131,16 @@ class Client:
 
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
-        run = await self.info(run_id)
-        store = self.access.store
-        rows = await store.read_journal(run.journal)
-        open_journal(rows, nonce=run.nonce, run_id=run.root_id)
-        ids = blobs_of(rows)
-        return write_history(run, rows, await store.get_blobs(sorted(ids)) if ids else {})
+        return await export_tree(self.access.store, await self.info(run_id))
+
+    async def import_run(self, text: str, *, id: str | None = None, scratch: Store) -> str:
+        """Write an exported tree into this store; the id of its root. See `Engine.import_run`."""
+        copy = tree_in(text, source="the exported run")
+        root_id = copy.root.id if id is None else check_run_id(id)
+        await check_copy(copy, scratch)
+        await write_copy(self.access.store, copy, root_id=root_id)
+        self.access.ring()
+        return root_id
 
     async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
         """Runs that do not move, and why. See `Engine.recovery`."""

@@ -544,8 +544,29 @@ class Engine(Messages):
         return await self._verbs.history(run_id, redacted=redacted)
 
     async def export(self, run_id: str) -> str:
-        """The journal of the tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`."""
+        """The tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`, and for
+        `import_run` on another store.
+
+        A run that moves too fast to be read as a whole gives its journal alone, which can be replayed and not imported:
+        pause it first.
+        """
         return await self._verbs.export(run_id)
+
+    async def import_run(self, text: str, *, id: str | None = None) -> RunHandle[Any]:
+        """Bring a run here that `export` took out of another store, with its tree, its blobs and its messages.
+
+        It is checked first, as `outlive fsck` checks a store, and is here as a whole or not at all. A run that has not
+        ended goes on here: cancel it in the other store, or both of them call the steps that are left.
+
+        Args:
+            id: another id for the root; its own unless given.
+
+        Raises:
+            RunExistsError: the id is taken. HistoryFormatError: the text is no exported run, or was changed or cut.
+        """
+        client = self._verbs
+        scratch = store_for("memory:", clock=self._clock.now, is_test_clock=True)
+        return RunHandle(client, await client.import_run(text, id=id, scratch=scratch))
 
     async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
         """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no

@@ -247,6 +247,9 @@ class SyncEngine(Blocking):
         ) -> SyncRunHandle[Any]:
             """See `Engine`."""
 
+        def import_run(self, text: str, *, id: str | None = None) -> SyncRunHandle[Any]:
+            """See `Engine`."""
+
         def approve(
             self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
         ) -> Approval[Any]:

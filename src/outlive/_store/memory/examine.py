@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from outlive._model import Run, RunStatus
+from outlive._store.contract import Watch
 from outlive._store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, StreamRows, TreeRows
 from outlive._store.memory.state import MemoryState, Stream, Tree
 
@@ -68,6 +69,11 @@ class MemoryExaminer:
         key = tree.journal if number == 0 else -number
         return RunRow(key=key, journal=run.journal, number=number, id=run.id, root_id=run.root_id, run=run)
 
+    async def list_watches(self, *, after: tuple[str, str] = ("", ""), limit: int) -> list[Watch]:
+        """See `Examiner`."""
+        watches = {(it.run_id, it.watcher): it for kept in self._state.watches.values() for it in kept.values()}
+        return [watches[place] for place in sorted(watches) if place > after][:limit]
+
     async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
         """See `Examiner`."""
         ids = (run_id.encode() for run_id, rows in self._state.checkpoints.items() if rows)
@@ -100,4 +106,6 @@ def _stream_rows(run: int, name: str, stream: Stream) -> StreamRows:
     begins = [1, *(chunk.first + chunk.count for chunk in stream.chunks)]
     gaps = sum(chunk.first != begin for chunk, begin in zip(stream.chunks, begins, strict=False))
     items = sum(chunk.count for chunk in stream.chunks)
-    return StreamRows(run=run, name=name, position=stream.state.position, items=items, gaps=gaps)
+    return StreamRows(
+        run=run, name=name, position=stream.state.position, number=stream.state.number, items=items, gaps=gaps
+    )

@@ -116,7 +116,8 @@ class MemoryStore:
     def _find_writable(self, change: Change) -> Tree | None:
         """The tree that the change may write to, a new one if it creates it; None if it conflicts."""
         assert change.rows, "a change without a row proves nothing"
-        assert all(row[0] == seq for seq, row in enumerate(change.rows, change.after + 1)), "a gap"
+        first = change.after + 1 if change.journal else change.rows[0][0]
+        assert all(row[0] == seq for seq, row in enumerate(change.rows, first)), "a gap"
         taken = self._list_taken(change)
         if taken is None:
             return None
@@ -164,6 +165,7 @@ class MemoryStore:
         tree.keys.difference_update(change.freed_keys)
         for blob in change.blobs:
             self._state.blobs.setdefault(blob.id, blob.data)
+        tree.keys.update(change.keys)
         self._answer(tree, change.answers)
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)

@@ -92,6 +92,8 @@ class Batch:
         self._blobs += [(journal, None, blob.id, blob.data) for blob in change.blobs]
         for message_id in change.consumed:
             self._note("consumed", {"id": message_id, "journal": journal})
+        for key in change.keys:
+            self._note("keys", {"journal": journal, "key": to_text(key)})
         for answer in change.answers:
             self._note("answers", answer_of(answer, journal))
         for item in change.items:
@@ -126,6 +128,7 @@ class Batch:
             change.starts
             or change.messages
             or change.items
+            or change.keys
             or change.renames
             or change.successor_of
             or change.consumed

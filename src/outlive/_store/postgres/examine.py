@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from outlive._model import Run
+from outlive._store.contract import Watch
 from outlive._store.examine import (
     HANDLE_MIN,
     ItemRows,
@@ -61,6 +62,10 @@ class PostgresExaminer:
         """See `Examiner`."""
         return await self._read(_examine, journals)
 
+    async def list_watches(self, *, after: tuple[str, str] = ("", ""), limit: int) -> list[Watch]:
+        """See `Examiner`."""
+        return await self._read(_list_watches, after, limit)
+
     async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
         """See `Examiner`."""
         return await self._read(list_checkpoints, after, limit)
@@ -86,6 +91,11 @@ async def _list_journals(session: Session, after: int, limit: int) -> list[int]:
     return [journal for (journal,) in await session.fetch("list_journals", after, limit)]
 
 
+async def _list_watches(session: Session, after: tuple[str, str], limit: int) -> list[Watch]:
+    rows = await session.fetch("list_watches", *map(to_text, after), limit)
+    return [Watch(run_id=from_text(run), watcher=from_text(watcher), key=from_text(key)) for run, watcher, key in rows]
+
+
 async def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
     trees = {journal: TreeBuilder(journal) for journal in journals}
     wanted = list(trees)
@@ -101,8 +111,8 @@ async def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
             trees[journal].mail.append(mail)
         for journal, run, count, first, last in await session.fetch("examine_items", wanted):
             trees[journal].items.append(ItemRows(run=run, count=count, first=first, last=last))
-        for journal, run, name, position, items, gaps in await session.fetch("examine_streams", wanted):
-            stream = StreamRows(run=run, name=from_text(name), position=position, items=items, gaps=gaps)
+        for journal, run, name, position, number, items, gaps in await session.fetch("examine_streams", wanted):
+            stream = StreamRows(run=run, name=from_text(name), position=position, number=number, items=items, gaps=gaps)
             trees[journal].streams.append(stream)
         for journal, key, is_answered in await session.fetch("examine_keys", wanted):
             trees[journal].keys.append(from_text(key))

@@ -44,6 +44,7 @@ class Batch:
         self._tagged: list[str] = []
         self._retagged: list[tuple[int, int, str | None]] = []
         self._consumed: list[tuple[int, int]] = []
+        self._keys: list[tuple[int, str]] = []
         self._answers: list[Value] = []
         self._items: list[Value] = []
         self._streams: list[tuple[int, StreamLines]] = []
@@ -96,6 +97,7 @@ class Batch:
             self._consumed += [(id, journal) for id in change.consumed]
         for blob in change.blobs:
             self._blobs[blob.id] = blob.data
+        self._keys += [(journal, key) for key in change.keys]
         for answer in change.answers:
             self._answers += (journal, answer.key, answer_to_json(answer))
         for item in change.items:
@@ -151,6 +153,8 @@ class Batch:
             self._session.execute("delete_messages", to_json(self._consumed))
         for journal, said in self._streams:
             put_lines(self._session, journal, said)
+        for key in self._keys:
+            self._session.execute("put_message_key", *key)
         # Before a successor takes the keys over, and their answers with them.
         self._put("put_answers", self._answers)
         for successor, (ancestor, _) in self._successors.items():

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import apsw
 import msgspec
 
+from outlive._store.contract import Watch
 from outlive._store.examine import (
     HANDLE_MIN,
     ItemRows,
@@ -62,6 +63,10 @@ class SqliteExaminer:
         """See `Examiner`."""
         return await self._read(_examine, journals)
 
+    async def list_watches(self, *, after: tuple[str, str] = ("", ""), limit: int) -> list[Watch]:
+        """See `Examiner`."""
+        return await self._read(_list_watches, (*after, limit))
+
     async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
         """See `Examiner`."""
         return await self._read(list_checkpoints, (after, limit))
@@ -90,6 +95,11 @@ def _list_journals(session: Session, argument: tuple[int, int]) -> list[int]:
     return [journal for (journal,) in session.execute("list_journals", *argument)]
 
 
+def _list_watches(session: Session, argument: tuple[str, str, int]) -> list[Watch]:
+    rows: Iterable[Any] = session.execute("list_watches", *argument)
+    return [Watch(run_id=run_id, watcher=watcher, key=key) for run_id, watcher, key in rows]
+
+
 def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
     wanted = to_json(list(journals))
     trees = {journal: TreeBuilder(journal) for journal in journals}
@@ -105,8 +115,8 @@ def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
             trees[journal].mail.append(mail)
         for journal, run, count, first, last in _rows(session, "examine_items", wanted):
             trees[journal].items.append(ItemRows(run=run, count=count, first=first, last=last))
-        for journal, run, name, position, items, gaps in _rows(session, "examine_streams", wanted):
-            stream = StreamRows(run=run, name=_text(name), position=position, items=items, gaps=gaps)
+        for journal, run, name, position, number, items, gaps in _rows(session, "examine_streams", wanted):
+            stream = StreamRows(run=run, name=_text(name), position=position, number=number, items=items, gaps=gaps)
             trees[journal].streams.append(stream)
         for journal, key, is_answered in _rows(session, "examine_keys", wanted):
             trees[journal].keys.append(_text(key))

@@ -43,6 +43,8 @@ class JournalRows:
         fence, tail = self._tails.get(journal, (change.after, change.after))
         if tail != change.after:
             raise Conflict("two changes of one tree that do not follow each other")
+        if not change.journal:
+            tail = change.rows[0][0] - 1
         last = change.rows[-1][0]
         for seq, format_, crc, body in change.rows:
             tail += 1

@@ -6,6 +6,7 @@ from outlive.testing.conformance.cells import CellsConformance
 from outlive.testing.conformance.checkpoint_processes import CheckpointProcessesConformance
 from outlive.testing.conformance.checkpoints import CheckpointsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
+from outlive.testing.conformance.copies import CopiesConformance
 from outlive.testing.conformance.examine import ExamineConformance
 from outlive.testing.conformance.finding import FindingConformance
 from outlive.testing.conformance.forgetting import ForgettingConformance
@@ -56,6 +57,7 @@ class LocalStoreConformance(
     TransactionsConformance,
     MigrationsConformance,
     ExamineConformance,
+    CopiesConformance,
     CheckpointsConformance,
 ):
     """The contract of a store that lives in one process."""

@@ -150,6 +150,21 @@ class WatchesConformance(Facet):
 
         assert await ends_of(store, waiting) == []
 
+    async def test_watches_are_listed_in_pages(self, store: Store) -> None:
+        """For one who carries a store over into another one."""
+        for name in ("a", "b", "waiting"):
+            await begin(store, name)
+        await store.watch_ends([Watch(run_id=run, watcher="waiting", key=f"of-{run}") for run in ("b", "a")])
+
+        listed = await store.examiner.list_watches(limit=10)
+
+        assert [(it.run_id, it.watcher, it.key) for it in listed] == [
+            ("a", "waiting", "of-a"),
+            ("b", "waiting", "of-b"),
+        ]
+        assert await store.examiner.list_watches(limit=1) == listed[:1]
+        assert await store.examiner.list_watches(after=("a", "waiting"), limit=10) == listed[1:]
+
 
 async def watch(store: Store, run_id: str, watcher: str, *, key: str = "key-1") -> dict[str, RunStatus]:
     """Watch a run; the statuses that the answer shows."""

@@ -26,7 +26,7 @@ CREATE FUNCTION {commit_changes}(
     p_blob_message integer[],
     p_blob_id text[],
     p_blob_data bytea[],
-    -- What is rare: {must, guarded, tagged, retagged, consumed, answers, items, streams, renames, successors, messages,
+    -- What is rare: {must, guarded, tagged, retagged, consumed, keys, answers, items, streams, renames, successors, messages,
     -- messages_max, forgets, rings, rings_channel}.
     p_rest jsonb,
     OUT lost bigint[],
@@ -273,6 +273,11 @@ BEGIN
         END IF;
         IF p_rest ? 'streams' THEN
             PERFORM {append_streams}(p_rest -> 'streams', NULL, NULL);
+        END IF;
+        IF p_rest ? 'keys' THEN
+            INSERT INTO {schema}.inbox_keys (journal, key)
+            SELECT new.journal, new.key
+            FROM jsonb_to_recordset(p_rest -> 'keys') AS new (journal bigint, key text);
         END IF;
         IF p_rest ? 'answers' THEN
             -- Written once, never changed; before a successor takes the keys over, and their answers with them.

@@ -5,6 +5,7 @@ SELECT
     stream.run,
     stream.name,
     stream.position,
+    stream.number,
     coalesce(sum(chunk.count), 0)::bigint,
     count(*) FILTER (WHERE chunk.first <> 1 + coalesce(chunk.before, 0))
 FROM {schema}.streams AS stream

@@ -5,6 +5,7 @@ SELECT
     stream.run,
     CAST(stream.name AS BLOB),
     stream.position,
+    stream.number,
     (SELECT coalesce(sum(chunk.count), 0) FROM outlive_stream_chunks AS chunk WHERE chunk.stream = stream.key),
     (
         SELECT count(*)

@@ -1,0 +1,37 @@
+"""`outlive move`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from outlive.cli.edge import json_option, new_store, open_store, print_json, run
+
+if TYPE_CHECKING:
+    from outlive.client.moving import Moved
+
+
+@click.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@json_option
+def move(*, source: str, target: str, as_json: bool) -> None:
+    """Carry a whole store over into another one, with the runs in flight, and verify it.
+
+    FROM and TO are URLs: sqlite:orders.db, postgresql://user@host/database. Stop all workers and programs that use FROM
+    first. Killed half way, the same command goes on. FROM is left as it is: point your programs to TO, and do not start
+    a worker on FROM again.
+
+    Exit code 0: everything is in TO, and was verified. 1: it is not. 2: the command is wrong.
+    """
+    moved = run(_move(source, target, says=not as_json))
+    if as_json:
+        print_json(moved._asdict())
+
+
+async def _move(source: str, target: str, *, says: bool) -> Moved:
+    from outlive.client.moving import move_store
+
+    async with open_store(source) as old, new_store(target) as new:
+        return await move_store(old, new, said=click.echo if says else lambda _: None)

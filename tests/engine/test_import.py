@@ -1,0 +1,255 @@
+"""Runs that leave one store and go on in another one, and whole stores that do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive._store.contract import Store
+from outlive.client import tree_file
+from outlive.client.moving import move_store
+from outlive.errors import HistoryFormatError, OutliveError, RunExistsError
+from outlive.testing.fsck import check_store
+from tests.engine.inside import crash
+from tests.engine.support import Place, in_time, note, stage, waits
+
+
+@outlive.workflow
+async def moved_child(name: str) -> str:
+    """A run in the tree of another one."""
+    return await note(f"{name} child")
+
+
+@outlive.workflow
+async def moved_order(name: str) -> list[str]:
+    """Does something, waits, and does something else."""
+    done = [await note(f"{name} before"), await moved_child(name)]
+    outlive.publish(stage="waiting")
+    await outlive.emit("lines", "one")
+    first = await outlive.wait_for_signal("go", str)
+    second = await outlive.wait_for_signal("go", str)
+    await outlive.emit("lines", "two")
+    return [*done, first, second, await note(f"{name} after")]
+
+
+@outlive.step
+async def moved_item(number: int) -> str:
+    """One item of a batch."""
+    return f"{number}" * 50_000
+
+
+@outlive.workflow
+async def moved_waiter(run_id: str) -> Any:
+    """Waits for a run of another tree."""
+    return await outlive.get(run_id).result()
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Place:
+    """Another store."""
+    return Place(tmp_path / "elsewhere.db")
+
+
+@pytest.mark.every_store
+async def test_run_in_flight_goes_on_in_another_store(place: Place, elsewhere: Place) -> None:
+    """What was completed is not done again; what waits for it there is delivered here; what it has seen it knows."""
+    async with place.engine() as engine:
+        run = await engine.start(moved_order, "a", id="run-1", tags={"shop": "north"})
+        await waits(run)
+        await run.signal("go", "x", key="k1")
+        await waits(run)
+        text = await engine.export("run-1")
+        await run.cancel()
+
+    async with elsewhere.engine() as engine:
+        run = await engine.import_run(text)
+        assert [found.id for found in await engine.list(tags={"shop": "north"})] == ["run-1"]
+        assert await run.published() == {"stage": "waiting"}
+        await run.signal("go", "again", key="k1")
+        await run.signal("go", "y", key="k2")
+        assert ["a before", "a child", "x", "y", "a after"] == await in_time(run.result())
+        assert ["one", "two"] == [line async for line in run.stream("lines")]
+    assert ["a before", "a child", "a after"] == stage.calls
+    assert [] == await problems_of(elsewhere)
+
+
+async def test_buffered_signal_comes_along(place: Place, elsewhere: Place) -> None:
+    """Accepted is durable, wherever the run goes."""
+    async with place.engine(worker=False) as engine:
+        await engine.start(moved_order, "a", id="run-1")
+        await engine.signal("run-1", "go", "x")
+        await engine.signal("run-1", "go", "y")
+        text = await engine.export("run-1")
+
+    async with elsewhere.engine() as engine:
+        run = await engine.import_run(text)
+        assert ["a before", "a child", "x", "y", "a after"] == await in_time(run.result())
+
+
+async def test_run_of_a_killed_worker_goes_on_in_another_store(place: Place, elsewhere: Place) -> None:
+    """As that of a worker that died: it is an orphan there, too."""
+    engine = await place.engine().__aenter__()
+    await waits(await engine.start(moved_order, "a", id="run-1"))
+    await engine.signal("run-1", "go", "x")
+    await crash(engine)
+    async with place.engine(worker=False) as client:
+        text = await client.export("run-1")
+
+    async with elsewhere.engine() as engine:
+        run = await engine.import_run(text)
+        await run.signal("go", "y")
+        assert ["a before", "a child", "x", "y", "a after"] == await in_time(run.result())
+    assert [] == await problems_of(elsewhere)
+
+
+async def test_ended_run_keeps_its_outcome_and_may_have_another_id(place: Place, elsewhere: Place) -> None:
+    """Its children are renamed with it; the same id twice is refused."""
+    async with place.engine() as engine:
+        run = await engine.start(moved_order, "a", id="run-1")
+        await run.signal("go", "x")
+        await run.signal("go", "y")
+        await in_time(run.result())
+        text = await engine.export("run-1")
+
+    async with elsewhere.engine() as engine:
+        copy = await engine.import_run(text, id="copy")
+        assert ["a before", "a child", "x", "y", "a after"] == await copy.result()
+        assert ["copy", "copy~1"] == sorted(found.id for found in await engine.list())
+        with pytest.raises(RunExistsError, match="copy"):
+            await engine.import_run(text, id="copy")
+        with pytest.raises(outlive.OutliveError, match="id"):
+            await engine.import_run(text, id="")
+    assert [] == await problems_of(elsewhere)
+
+
+async def test_batch_comes_with_its_results_and_its_blobs(place: Place, elsewhere: Place) -> None:
+    """Those are no part of the journal's rows. Its chunks are trees of their own."""
+    async with place.engine() as engine:
+        batch = await engine.start_batch(moved_item, range(3), id="many")
+        wanted = await in_time(batch.results())
+        texts = [await engine.export(run.id) for run in await engine.list() if run.number == 0]
+
+    async with elsewhere.engine() as engine:
+        for text in texts:
+            await engine.import_run(text)
+        assert wanted == await in_time(engine.get_batch("many").results())
+    assert [] == await problems_of(elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("moved_order", "moved_orders", "checksum"),
+        ('"rest":2', '"rest":1', "lines"),
+        ('{"tree":{"key"', '{"tree":{"door"', "cannot be read"),
+        ('"run_id":"run-1","kind":"signal"', '"run_id":"run-2","kind":"signal"', "run-1 is not whole"),
+    ],
+    ids=["event", "head", "line", "message"],
+)
+async def test_file_that_was_changed_is_refused_and_nothing_is_written(
+    place: Place, elsewhere: Place, before: str, after: str, said: str
+) -> None:
+    """The error says where it is wrong, or what does not fit."""
+    async with place.engine(worker=False) as engine:
+        await engine.start(moved_order, "a", id="run-1")
+        await engine.signal("run-1", "go", "x", key="k")
+        text = await engine.export("run-1")
+    assert before in text
+
+    async with elsewhere.engine() as engine:
+        with pytest.raises(OutliveError, match=said):
+            await engine.import_run(text.replace(before, after))
+        assert [] == await engine.list()
+
+
+async def test_run_that_moves_too_fast_is_exported_for_replay_only(
+    place: Place, elsewhere: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its journal is always whole; to import it, it has to stand still."""
+
+    async def never(store: Store, journal: int) -> None:
+        del store, journal
+
+    monkeypatch.setattr(tree_file, "read_copy", never)
+    async with place.engine(worker=False) as engine:
+        await engine.start(moved_order, "a", id="run-1")
+        text = await engine.export("run-1")
+
+    async with elsewhere.engine() as engine:
+        with pytest.raises(HistoryFormatError, match="only the journal"):
+            await engine.import_run(text)
+
+
+# -- Whole stores --------------------------------------------------------------------------------------------------
+
+
+async def move(source: Place, target: Place) -> list[str]:
+    """What a move says."""
+    lines: list[str] = []
+    old, new = source.store(), target.store()
+    await old.open()
+    await new.open()
+    try:
+        await move_store(old, new, said=lines.append)
+    finally:
+        await old.close()
+        await new.close()
+    return lines
+
+
+@pytest.mark.every_store
+async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> None:
+    """Runs in flight, ended ones, one that waits for another one, and checkpoints; a second move changes nothing."""
+    async with place.engine() as engine:
+        run = await engine.start(moved_order, "a", id="run-1")
+        waiter = await engine.start(moved_waiter, "run-1", id="waiter")
+        ended = await engine.start(moved_child, "b", id="ended")
+        await in_time(ended.result())
+        await waits(run)
+        await waits(waiter)
+        await engine.checkpoints.append("program", outlive.Checkpoint(1, "A", "task"))
+
+    said = await move(place, elsewhere)
+    assert said == await move(place, elsewhere)
+
+    assert said[0].startswith("3 trees with 4 runs and ")
+    assert said[1:] == ["1 watches, 1 checkpoints", "checked: the other store is whole"]
+    async with elsewhere.engine() as engine:
+        await engine.signal("run-1", "go", "x")
+        await engine.signal("run-1", "go", "y")
+        wanted = ["a before", "a child", "x", "y", "a after"]
+        assert wanted == await in_time(engine.get("run-1").result())
+        assert wanted == await in_time(engine.get("waiter").result())
+        assert "b child" == await engine.get("ended").result()
+    assert [] == await problems_of(elsewhere)
+
+
+async def test_store_with_a_live_worker_is_not_moved(place: Place, elsewhere: Place) -> None:
+    """It would run on behind the move."""
+    async with place.engine():
+        with pytest.raises(OutliveError, match="alive on the store to be moved"):
+            await move(place, elsewhere)
+
+
+async def test_run_that_says_something_else_in_the_other_store_is_left_there(place: Place, elsewhere: Place) -> None:
+    """The move says which one, and overwrites nothing."""
+    async with elsewhere.engine(worker=False) as engine:
+        await engine.start(moved_child, "other", id="run-1")
+    async with place.engine(worker=False) as engine:
+        await engine.start(moved_order, "a", id="run-1")
+
+    with pytest.raises(OutliveError, match="run-1 is in the other store and says something else"):
+        await move(place, elsewhere)
+
+
+async def problems_of(place: Place) -> list[str]:
+    """What fsck finds wrong."""
+    store = place.store()
+    await store.open()
+    try:
+        return [str(problem) for problem in await check_store(store)]
+    finally:
+        await store.close()
