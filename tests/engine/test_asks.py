@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,6 +14,8 @@ import pytest
 import outlive
 from outlive._journal.event import AskAnswered, AskReceived
 from outlive._journal.redaction import HIDDEN
+from outlive._store.contract import Answer, Refusal
+from outlive.client.answers import AnswerWaiters
 from outlive.codecs import Encryption
 from outlive.errors import (
     ArgumentTypeError,
@@ -29,6 +31,8 @@ from outlive.errors import (
     UnreadableError,
 )
 from outlive.testing import TestEngine
+from outlive.testing.watched_store import WatchedStore
+from tests.engine.inside import watch_through
 from tests.engine.support import Place, events_of, hold, in_time, stage, until, waits
 
 
@@ -232,6 +236,35 @@ async def test_an_answer_that_was_never_asked_for_is_an_error() -> None:
             await run.answer("add", "k")
         with pytest.raises(RunNotFoundError):
             await engine.answer("unknown", "add", "k")
+
+
+class LookedAtStore:
+    """A store that knows nothing, and notes that it was asked."""
+
+    looks = 0
+
+    async def find_runs(self, run_ids: Sequence[str]) -> dict[str, outlive.Run]:
+        """None."""
+        return {}
+
+    async def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
+        """None."""
+        self.looks += 1
+        return {}
+
+
+async def test_a_caller_that_asks_all_the_time_hears_its_answers() -> None:
+    """Each new ask is looked for soon, and does not put off the look for those before it."""
+    store: Any = LookedAtStore()
+    waiters = AnswerWaiters(store, pause_seconds=1000)
+    with waiters.expecting("run-1", "k") as waiter:
+        async with asyncio.timeout(20):
+            while not store.looks:
+                waiters.sent(waiter)
+                await asyncio.sleep(0)
+        with pytest.raises(RunNotFoundError):
+            await waiter.future
+    waiters.close()
 
 
 # -- Refused -----------------------------------------------------------------------------------------------------------
@@ -607,6 +640,34 @@ async def test_what_was_judged_stays_judged(place: Place) -> None:
         Strictness.most = 5
     assert answers[0] == 1
     assert isinstance(answers[1], AskFailed)
+
+
+class ForgetfulStore(WatchedStore):
+    """A store in which another worker owns the tree when the first refusal comes: it is no refusal."""
+
+    refusals = 0
+
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+        """Leave the first one as it is, and let the validator change its mind."""
+        self.refusals += 1
+        if self.refusals > 1:
+            await self.inner.refuse_messages(worker_id, refusals)
+        Strictness.most = 10
+
+
+async def test_a_refusal_that_the_store_has_not_is_no_answer() -> None:
+    """The caller waits for what the store says: a worker that had lost the run must not answer."""
+    engine = TestEngine()
+    store = watch_through(engine, ForgetfulStore)
+    try:
+        async with engine:
+            run = await engine.start(cart_with_moods, 1)
+            await run.signal("open")
+            await engine.settle()
+            assert await run.ask("add", 8) == 1
+    finally:
+        Strictness.most = 5
+    assert store.refusals == 1
 
 
 async def until_received(run: outlive.RunHandle[Any], count: int) -> None:

@@ -42,8 +42,11 @@ class AnswerWaiters:
         self._pause_seconds = pause_seconds
         self.waiting: dict[str, list[AnswerWaiter]] = {}
         self._poller: asyncio.Task[None] | None = None
-        self._bell: asyncio.Future[bool] | None = None
-        """Ends a pause: true to look at once, false to begin with short pauses again."""
+        self._loop = asyncio.get_running_loop()
+        self._pause = FIRST_SECONDS
+        self._look_at = 0.0
+        """When to look next, by the clock of the loop."""
+        self._bell: asyncio.Future[None] | None = None
 
     @contextmanager
     def expecting(self, run_id: str, key: str) -> Iterator[AnswerWaiter]:
@@ -61,16 +64,20 @@ class AnswerWaiters:
         """The store has the ask: look for its answer from now on, soon for the first time."""
         waiter.is_sent = True
         if self._poller is None:
+            self._look_at = self._loop.time() + FIRST_SECONDS
             self._poller = own_task(self._poll(), name="outlive-answers")
-        self._ring(is_urgent=False)
+        self._pause = FIRST_SECONDS
+        self._look_by(self._loop.time() + FIRST_SECONDS)
 
     def look(self) -> None:
-        """A run has ended or is parked: look at once."""
-        self._ring(is_urgent=True)
+        """Something may have been answered, or a run has ended or is parked: look at once."""
+        self._look_by(0.0)
 
-    def _ring(self, *, is_urgent: bool) -> None:
-        if self._bell is not None and not self._bell.done():
-            self._bell.set_result(is_urgent)
+    def _look_by(self, at: float) -> None:
+        if at < self._look_at:
+            self._look_at = at
+            if self._bell is not None and not self._bell.done():
+                self._bell.set_result(None)
 
     def announce(self, answers: Iterable[Answer]) -> None:
         """Runs have given answers, and the store has them."""
@@ -84,15 +91,14 @@ class AnswerWaiters:
         self._fail(list(self.waiting), EngineClosedError("waiting for an answer"))
 
     async def _poll(self) -> None:
-        pause = FIRST_SECONDS
         try:
             while self.waiting:
-                self._bell = asyncio.get_running_loop().create_future()
-                await asyncio.wait([self._bell], timeout=pause)
-                if self._bell.done() and not self._bell.result():
-                    pause = FIRST_SECONDS
+                if (seconds := self._look_at - self._loop.time()) > 0:
+                    self._bell = self._loop.create_future()
+                    await asyncio.wait([self._bell], timeout=seconds)
                     continue
-                pause = min(pause * 2, self._pause_seconds)
+                self._look_at = self._loop.time() + self._pause
+                self._pause = min(self._pause * 2, self._pause_seconds)
                 await self.poll_once()
         finally:
             self._poller = None

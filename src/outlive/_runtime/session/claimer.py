@@ -317,7 +317,7 @@ class Claimer:
             live, refusals = self._requests.refusals[0]
             await self._store.refuse_messages(self._worker.id, refusals)
             del self._requests.refusals[0]
-            await _in_callback(partial(self._worker.refused, live, [refusal.answer for refusal in refusals]))
+            await _in_callback(partial(self._worker.refused, live))
 
     async def _bring_mail(self, just_claimed: set[int]) -> None:
         found = [journal for journal in await self._store.find_mail(self._worker.id) if journal not in just_claimed]

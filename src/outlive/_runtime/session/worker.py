@@ -49,7 +49,6 @@ from outlive._runtime.tree.run_log import RunLog, log_discarded, log_taken_over
 from outlive._runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
 from outlive._runtime.tree.stream_writer import StreamWriter
 from outlive._runtime.tree.trees import LiveTrees, is_stray
-from outlive._store.contract import Answer as AskAnswer
 from outlive._store.contract import Claim, Inbound, MessageKind, Outcome, Store, Transaction
 from outlive.client.birth import birth
 from outlive.client.waiters import Waiters
@@ -287,9 +286,10 @@ class Worker:
         live.lookups += 1
         self._requests.refuse(live, refusals)
 
-    def refused(self, live: LiveTree, answers: list[AskAnswer]) -> None:
-        """The store has the answers to asks that a tree has refused."""
-        self._waiters.answers.announce(answers)
+    def refused(self, live: LiveTree) -> None:
+        """The store was given the answers to asks that a tree has refused. Whether it has taken them, which it does
+        only if the tree is still ours, the callers see there."""
+        self._waiters.answers.look()
         self.looked_up(live, 1)
 
     def _mail_saved(self, live: LiveTree) -> None:
