@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._journal.event import AskAnswered, AskReceived
+from outlive._journal.event import AskAnswered, AskReceived, RunCreated
 from outlive._journal.redaction import HIDDEN
 from outlive._store.contract import Answer, Refusal
 from outlive.client.answers import AnswerWaiters
@@ -119,10 +119,16 @@ async def test_an_ask_has_an_answer(engine: outlive.Engine) -> None:
 
 async def test_the_program_of_the_specification(engine: outlive.Engine) -> None:
     """An ask creates its run in the same transaction, and the same run answers the next one."""
-    start = (cart, "u-1")
+    start, headers = (cart, "u-1"), {"tenant": "a"}
     for count in (1, 2, 3):
-        ask = engine.ask("cart-1", "add", Item("hat", count), start=start, key=f"evt-{count}", timeout=5, reply=Total)
+        item, key = Item("hat", count), f"evt-{count}"
+        ask = engine.ask("cart-1", "add", item, start=start, headers=headers, key=key, timeout=5, reply=Total)
         assert (await in_time(ask)).items == count
+    (created, *_) = await engine.history("cart-1")
+    assert isinstance(created, RunCreated)
+    assert created.headers == headers
+    with pytest.raises(InvalidArgumentError, match="give start="):
+        await engine.ask("cart-1", "add", Item("hat", 1), headers=headers)
     assert await in_time(engine.get("cart-1").result()) == 600
 
 

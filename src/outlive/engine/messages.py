@@ -56,7 +56,7 @@ class Messages:
         """Ask a run something (`outlive.asks`), and wait for its answer, which it gives exactly once.
 
         Args:
-            options: `key`, `start`, `timeout`; see `AskOptions`.
+            options: `key`, `start`, `headers`, `timeout`; see `AskOptions`.
             reply: the type of the answer; without, it comes as plain values.
 
         Raises:
