@@ -206,3 +206,43 @@ async def test_the_end_of_a_step_whose_run_has_ended_is_only_logged(caplog: pyte
         await until(is_logged)
         await reaches(run, RunStatus.SUCCEEDED)
         assert before == await run.history()
+
+
+@outlive.workflow
+async def late_and_failing() -> Any:
+    try:
+        return await late_on_a_thread("returns")
+    except TimeoutError:
+        await hold_the_run("end")
+        raise
+
+
+async def late_and_failed(engine: outlive.Engine) -> RunHandle[Any]:
+    """A run that has failed with its timeout, after the step has returned."""
+    run = await engine.start(late_and_failing, id="late-and-failed")
+    await stage.gate("end").reached()
+    stage.gate("late").open()
+    await late_end(run)
+    stage.gate("end").open()
+    with pytest.raises(outlive.RunFailed):
+        await in_time(run.result())
+    return run
+
+
+async def test_a_run_with_a_late_end_can_be_retried() -> None:
+    """The late end answers nothing that a retry would have to take back."""
+    async with outlive.Engine("memory:", tune=False) as engine:
+        run = await late_and_failed(engine)
+        await engine.retry(run.id)
+        assert {"kind": "returns"} == await in_time(run.result())
+        assert 1 == len(await events_of(run, StepEndedLate))
+
+
+async def test_a_fork_has_no_late_ends() -> None:
+    """They were of another run."""
+    async with outlive.Engine("memory:", tune=False) as engine:
+        run = await late_and_failed(engine)
+        fork = await engine.fork(run.id, id="forked")
+        with pytest.raises(outlive.RunFailed):
+            await in_time(fork.result())
+        assert [] == await events_of(fork, StepEndedLate)

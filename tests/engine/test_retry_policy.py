@@ -18,7 +18,7 @@ from outlive._journal.failure import failure_of
 from outlive._model.policy import NO_RETRY
 from outlive._runtime.failures import StepRaised
 from outlive._runtime.steps.next_attempt import next_attempt
-from outlive.errors import ConfigurationError
+from outlive.errors import ConfigurationError, ResourceError
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.inside import give_store, store_of
 from tests.engine.support import events_of, stage
@@ -139,6 +139,15 @@ def test_what_a_process_raised_is_asked_as_the_workflow_would_get_it(registered:
     assert [BusyError if registered else outlive.StepFailed] == [type(error) for error in seen]
 
 
+def test_a_resource_that_failed_is_judged_by_what_its_set_up_raised() -> None:
+    """As `on` does it."""
+    command: Any = _Command()
+    failed = ResourceError("pool", "could not be set up")
+    failed.__cause__ = BusyError(503, 90)
+    policy = Retry(on=(BusyError,), when=lambda error: error.code == 503)
+    assert 90 * SECOND == next_attempt(policy, failed, command, at=0, first_at=0, spread=lambda: 0.0).at
+
+
 def test_a_named_delay_is_never_shorter() -> None:
     """The jitter of a delay that was named goes one way only."""
     for spread in (-1.0, 1.0):
@@ -146,7 +155,7 @@ def test_a_named_delay_is_never_shorter() -> None:
 
 
 async def test_a_predicate_decides_which_failures_are_retried() -> None:
-    """`when` is asked with the exception itself, after `on`."""
+    """`when` is asked with the exception itself, after `on`. [TS-R12]"""
     POLICIES["when"] = Retry(attempts=3, first=0, when=lambda error: error.code >= 500)
     async with TestEngine() as engine:
         assert 3 == await (await engine.start(with_policy, "when", 3, 503)).result()
@@ -292,7 +301,7 @@ async def default_inherits_nothing() -> None:
 async def test_the_nearest_policy_counts(
     workflow: Any, engine_attempts: int | None, call: int | None, expected: tuple[int, int]
 ) -> None:
-    """Call before step before workflow before engine before one attempt."""
+    """Call before step before workflow before engine before one attempt. [TS-R12]"""
     retry = None if engine_attempts is None else Retry(attempts=engine_attempts, first=0)
     async with TestEngine(retry=retry) as engine:
         run = await (engine.start(workflow) if call is None else engine.start(workflow, call))

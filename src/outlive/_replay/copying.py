@@ -115,6 +115,8 @@ class Copier:
         self._execution.look_ahead([first, *(event for _, event in before)])
         self._take(first)
         for number, event in before:
+            if isinstance(event, journal.StepEndedLate):
+                continue  # It answers nothing, and was no attempt of the copy.
             if isinstance(event, _OF_WORKERS) or _wanted_its_end(event):
                 is_edited |= _wanted_its_end(event)
                 continue

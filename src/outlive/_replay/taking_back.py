@@ -270,6 +270,8 @@ def is_asked_for(execution: Execution, event: AnyEvent) -> bool:
             )
         case journal.TimerFired():
             return event.call in execution.timers.by_run.get(event.run, {})
+        case journal.StepEndedLate():
+            return True  # It answers nothing.
         case journal.SnapshotTaken():
             return isinstance(execution.calls.get(SNAPSHOT), SnapshotCall)
         case _ if isinstance(event, Ending):

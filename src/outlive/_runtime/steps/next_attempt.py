@@ -15,7 +15,7 @@ from outlive._model import Retry
 from outlive._replay.command import RunStep
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.failures import StepRaised, is_retryable
-from outlive.errors import InvalidArgumentError, StepFailed
+from outlive.errors import InvalidArgumentError, ResourceError, StepFailed
 from outlive.telemetry import log
 
 
@@ -76,8 +76,10 @@ def _retry_after(error: BaseException) -> Any:
 
 
 def _as_seen(error: BaseException, command: RunStep) -> BaseException:
-    """The exception for functions of the user: from another process comes only data, so it is as the workflow would
-    get it."""
+    """The exception for functions of the user: that of a resource is what its set-up raised, as for `on`. From another
+    process comes only data, so it is as the workflow would get it."""
+    while isinstance(error, ResourceError) and error.__cause__ is not None:
+        error = error.__cause__
     if not isinstance(error, StepRaised):
         return error
     step = command.step
