@@ -13,6 +13,7 @@ import pytest
 import outlive
 from outlive import Limits
 from outlive._runtime.tree import emitter
+from outlive.client import streams
 from outlive.client.handle import RunHandle
 from outlive.errors import (
     ArgumentTypeError,
@@ -119,6 +120,22 @@ async def test_reader_is_woken_while_the_run_goes_on(engine: outlive.Engine) -> 
     stage.gate("gate").open()
 
     assert [item async for item in reader] == ["second"]
+
+
+async def test_end_that_comes_while_a_reader_is_busy_is_not_missed(
+    engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It rings before the last items are read, and never again."""
+    monkeypatch.setattr(streams, "LOOK_SECONDS", 3600)
+    monkeypatch.setattr(streams, "RUNG_LOOK_SECONDS", 3600)
+    run = await engine.start(streams_and_holds)
+    reader = run.stream("words")
+    assert await in_time(anext(reader)) == "first"
+    stage.gate("gate").open()
+    await in_time(run.result())
+
+    assert await in_time(collect(reader)) == ["second"]
+    assert await read(run) == ["first", "second"]
 
 
 @pytest.mark.every_store

@@ -73,17 +73,13 @@ class StreamReader:
         codec = READABLE if kind is Any else codec_for(given.kind(where, "kind", kind))
         redaction = self._redaction if given.flag(where, "redacted", redacted) else None
         run = await self._access.info(run_id)
-        followers, rest, is_over = self._followers, self._new_rest(), False
+        followers, rest, is_over = self._followers, self._new_rest(), run.status.is_terminal
         with followers.following(run_id) as bell:
             while True:
                 bell.clear()
                 try:
                     chunks = await self._access.store.read_stream(run_id, name, after=position)
                     items = await self._open(run, name, chunks)
-                    if not chunks and not is_over and await self._is_over(run_id):
-                        # Looked at before the last read, so that nothing can come behind it.
-                        is_over = True
-                        continue
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
@@ -96,7 +92,15 @@ class StreamReader:
                         yield StreamItem(place, value, line.call, line.attempt, line.epoch)
                 if is_over and not chunks:
                     return
-                if not is_over and len(chunks) < CHUNKS_READ_MAX:
+                if is_over or len(chunks) == CHUNKS_READ_MAX:
+                    continue
+                # Looked at after the read: whatever happens from now on rings. What it said before it ended, or was
+                # parked, is read next.
+                run, root = await self._look(run)
+                is_over = run.status.is_terminal
+                if is_stopped(root) and not is_over and not chunks:
+                    raise RunParkedError(run_id, root.reason)
+                if not is_over and not is_stopped(root):
                     await rest(bell, self._look_seconds)
                     followers.check_open()
 
@@ -127,7 +131,7 @@ class StreamReader:
                 bell.clear()
                 try:
                     run = await self._access.info(run_id)
-                    is_over = await self._is_over(run_id, run)
+                    root = await self._access.root_of(run)
                     fields = await self._fields_of(run)
                 except StoreMovedError:
                     raise
@@ -137,8 +141,10 @@ class StreamReader:
                 if fields is not None and (shown := msgspec.json.encode(run.published)) != before:
                     before = shown
                     yield fields
-                if is_over:
+                if run.status.is_terminal:
                     return
+                if is_stopped(root):
+                    raise RunParkedError(run_id, root.reason)
                 await rest(bell, self._look_seconds)
                 followers.check_open()
 
@@ -156,19 +162,15 @@ class StreamReader:
     def _look_seconds(self) -> float:
         return RUNG_LOOK_SECONDS if self._followers.is_rung else LOOK_SECONDS
 
-    async def _is_over(self, run_id: str, run: Run | None = None) -> bool:
-        """Whether a run has ended.
-
-        Raises:
-            RunParkedError: it is parked: nothing comes before it is resumed.
-        """
-        run = run or await self._access.info(run_id)
-        if run.status.is_terminal:
-            return True
-        root = await self._access.root_of(run)
-        if is_stopped(root):
-            raise RunParkedError(run_id, root.reason)
-        return False
+    async def _look(self, before: Run) -> tuple[Run, Run]:
+        """A run and its root as they are now; if the store is away, as the run was."""
+        try:
+            run = await self._access.info(before.id)
+            return run, await self._access.root_of(run)
+        except StoreMovedError:
+            raise
+        except StoreUnavailableError:
+            return before, before
 
 
 def _shown(raw: msgspec.Raw, name: str, redaction: Redaction | None) -> Stored:
