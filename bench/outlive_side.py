@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import outlive
-from bench import states
+from bench import states, streams
 from bench.drive import drive
 from bench.fleet import enqueue
 from bench.meter import BLOCKED_STEP, LARGE_BYTES, STEPS_PER_RUN, Figures, Order, keep_open
@@ -230,8 +230,9 @@ def measure(order: Order) -> Figures:
 
     if order.workload == "W8":
         return enqueue(order)
-    if order.workload in states.MEASURES:
-        return asyncio.run(states.MEASURES[order.workload](order))
+    own = states.MEASURES | streams.MEASURES
+    if order.workload in own:
+        return asyncio.run(own[order.workload](order))
     if order.sqlite_path is not None:
         watch_connections()
     return asyncio.run(main())

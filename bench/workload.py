@@ -283,6 +283,19 @@ WORKLOADS: Final = (
         ),
     ),
     Workload(
+        name="W11",
+        title="a reply of words, streamed",
+        sizes={"outlive": 4_000},
+        timeout_seconds=300.0,
+        figures=(
+            Figure(key="stream_kb", label="in the store", unit="KB", target="< 200 KB", is_met=at_most(200.0)),
+            Figure(key="lag_p50_ms", label="lag p50", unit="ms", target="< 30 ms", is_met=at_most(30.0)),
+            Figure(key="lag_p99_ms", label="lag p99", unit="ms"),
+            Figure(key="publish_kb", label="published instead", unit="KB"),
+            Figure(key="ratio", label="published / streamed", unit=""),
+        ),
+    ),
+    Workload(
         name="cost",
         title="each step of W2, not timed",
         sizes={"outlive": 2_000, "dbos": 100, "raw": 2_000},

@@ -36,6 +36,8 @@ class StreamLine(msgspec.Struct, frozen=True):
     body: bytes
     count: int
     """How many items it has."""
+    head: bytes
+    """Written before it, unless the last head in its chunk is the same."""
     size: int
     """How many bytes it counts, with those of a blob that it refers to."""
     number: int = 0
@@ -99,8 +101,9 @@ class StreamTable(Protocol):
 
         Appends are judged one by one: `LOST` if the tree is unknown, has ended or has another epoch, and `FULL` if the
         run would have more than `limits` allow; nothing of such an append is written. An append with the mark of the
-        last one of its stream is there already, is not written again, and is answered alike. Behind an append of one
-        epoch no append of an earlier epoch comes.
+        last one of its stream is there already, is not written again, and is answered alike. The head of a line stands
+        before it if it is the first one of its chunk, or if the line before it in there has another head. Behind an
+        append of one epoch no append of an earlier epoch comes.
 
         Raises:
             StoreUnavailableError: nothing was written.
@@ -131,6 +134,8 @@ class StreamState(NamedTuple):
     tail: int = 0
     """The position at which its last chunk begins."""
     tail_bytes: int = 0
+    head: bytes = b""
+    """The last head in that chunk."""
 
 
 class Growth(NamedTuple):
@@ -149,27 +154,32 @@ def grow(state: StreamState, lines: Sequence[StreamLine], *, mark: int = 0) -> G
     if mark and mark == state.mark:
         return None
     extension, chunks = (0, b""), list[StreamChunk]()
-    position, items, size, _, number, tail, tail_bytes = state
+    position, items, size, _, number, tail, tail_bytes, head = state
     grown = False
     for line in lines:
         if line.number and line.number <= number:
             continue
         grown = True
-        if tail and tail_bytes + len(line.body) <= CHUNK_BYTES_MAX:
+        body = line.body if line.head == head else line.head + line.body
+        if tail and tail_bytes + len(body) <= CHUNK_BYTES_MAX:
             if chunks:
                 last = chunks.pop()
-                chunks.append(StreamChunk(last.first, last.count + line.count, last.body + line.body))
+                chunks.append(StreamChunk(last.first, last.count + line.count, last.body + body))
             else:
-                extension = extension[0] + line.count, extension[1] + line.body
-            tail_bytes += len(line.body)
+                extension = extension[0] + line.count, extension[1] + body
+            tail_bytes += len(body)
         else:
-            tail, tail_bytes = position + 1, len(line.body)
-            chunks.append(StreamChunk(tail, line.count, line.body))
+            body = line.head + line.body
+            tail, tail_bytes = position + 1, len(body)
+            chunks.append(StreamChunk(tail, line.count, body))
+        head = line.head
         position, items, size = position + line.count, items + line.count, size + line.size
         number = max(number, line.number)
     if not grown:
         return None
-    return Growth(StreamState(position, items, size, mark or state.mark, number, tail, tail_bytes), extension, chunks)
+    return Growth(
+        StreamState(position, items, size, mark or state.mark, number, tail, tail_bytes, head), extension, chunks
+    )
 
 
 def fits(limits: StreamLimits, lines: Sequence[StreamLine], *, streams: int, items: int, size: int) -> bool:

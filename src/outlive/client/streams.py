@@ -15,7 +15,7 @@ import msgspec
 from outlive._journal.packing import mail_mark
 from outlive._journal.readable import READABLE
 from outlive._journal.redaction import Redaction
-from outlive._journal.stream import SealedItems, open_lines
+from outlive._journal.stream import Source, open_lines
 from outlive._journal.value import Stored, codec_for
 from outlive._model import Run, given
 from outlive._store.streams import CHUNKS_READ_MAX, StreamChunk
@@ -85,11 +85,11 @@ class StreamReader:
                 except StoreUnavailableError:
                     await rest(bell, self._look_seconds)  # It is waited for, as by all who wait for a run.
                     continue
-                for place, line, raw in items:
+                for place, source, raw in items:
                     if place > position:
                         value = codec.decode(_shown(raw, name, redaction), f"item {place} of stream {name!r}")
                         position = place
-                        yield StreamItem(place, value, line.call, line.attempt, line.epoch)
+                        yield StreamItem(place, value, source.call, source.attempt, source.epoch)
                 if is_over and not chunks:
                     return
                 if is_over or len(chunks) == CHUNKS_READ_MAX:
@@ -104,19 +104,23 @@ class StreamReader:
                     await rest(bell, self._look_seconds)
                     followers.check_open()
 
-    async def _open(self, run: Run, name: str, chunks: list[StreamChunk]) -> list[tuple[int, SealedItems, msgspec.Raw]]:
-        """The items of chunks as JSON, each with its position and the line that it stands in."""
+    async def _open(self, run: Run, name: str, chunks: list[StreamChunk]) -> list[tuple[int, Source, msgspec.Raw]]:
+        """The items of chunks as JSON, each with its position and whose it is."""
         what = f"stream {name!r} of run {run.id}"
         lines = [(chunk, list(open_lines(chunk.body, what))) for chunk in chunks]
-        blobs = await self._access.blobs(line.payload for _, each in lines for line in each)
+        blobs = await self._access.blobs(payload for _, each in lines for _, payload in each)
         unpack, owners = self._access.packer.unpack, (mail_mark(run.root_id),)
-        found: list[tuple[int, SealedItems, msgspec.Raw]] = []
+        found: list[tuple[int, Source, msgspec.Raw]] = []
         for chunk, each in lines:
-            items = [(line, raw) for line in each for raw in _decode_items(unpack(line.payload, blobs, owners=owners))]
+            items = [
+                (source, raw)
+                for source, payload in each
+                for raw in _decode_items(unpack(payload, blobs, owners=owners))
+            ]
             if len(items) != chunk.count:
                 reason = f"{chunk.count} items were written from position {chunk.first} on, and {len(items)} are there"
                 raise UnreadableError(what, "items of a stream", reason, advice="restore a backup")
-            found += [(place, line, raw) for place, (line, raw) in enumerate(items, chunk.first)]
+            found += [(place, source, raw) for place, (source, raw) in enumerate(items, chunk.first)]
         return found
 
     # -- What is published -----------------------------------------------------------------------------------

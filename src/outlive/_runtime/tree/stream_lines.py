@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from outlive._journal.packing import Packer, mail_mark
-from outlive._journal.stream import SealedItems, array_of, seal_items
+from outlive._journal.stream import Source as LineSource
+from outlive._journal.stream import array_of, seal_items, seal_source
 from outlive._model.payload import Blob
 from outlive._runtime.tree.emitter import Source
 from outlive._store.streams import StreamLine
@@ -42,5 +43,6 @@ def line_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blob
     payload, blob = packer.pack(array_of(items), "items of a stream", of=mail_mark(source.root_id))
     if blob is not None:
         blobs.append(blob)
-    body = seal_items(SealedItems(payload, source.call, source.attempt, source.epoch))
-    return StreamLine(body, len(items), len(body) + (len(blob.data) if blob is not None else 0), number)
+    body, head = seal_items(payload), seal_source(LineSource(source.call, source.attempt, source.epoch))
+    size = len(body) + (len(blob.data) if blob is not None else 0)
+    return StreamLine(body, len(items), head, size, number)

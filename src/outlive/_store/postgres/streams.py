@@ -21,7 +21,13 @@ def channel_of(schema: str) -> str:
 def to_lines(journal: int, said: StreamLines) -> dict[str, Any]:
     """An append as functions/append_streams.sql takes it."""
     lines = [
-        {"body": line.body.decode(), "count": line.count, "size": line.size, "number": line.number}
+        {
+            "head": line.head.decode(),
+            "body": line.body.decode(),
+            "count": line.count,
+            "size": line.size,
+            "number": line.number,
+        }
         for line in said.lines
     ]
     return {"journal": journal, "run": said.run, "name": to_text(said.name), "lines": lines}

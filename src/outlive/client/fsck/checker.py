@@ -180,7 +180,7 @@ class Checker:
                 except UnreadableError as error:
                     problems.append(Problem(run_id, str(error), None, Kind.STREAM, reading.journal))
                     continue
-                blobs |= {line.payload.blob: None for line in lines if line.payload.blob}
+                blobs |= {payload.blob: None for _, payload in lines if payload.blob}
             if page[-1].first + page[-1].count - 1 <= after:
                 break
             after = page[-1].first + page[-1].count - 1

@@ -49,7 +49,7 @@ class StreamsConformance(Facet):
         tree = await begin(store)
         bodies = [f"{number:04}".encode() * 25 for number in range(40)]
         for number, body in enumerate(bodies, 1):
-            await append(store, tree, StreamLine(body, 1, len(body)), mark=number)
+            await append(store, tree, StreamLine(body, 1, b"", len(body)), mark=number)
 
         chunks = await store.read_stream("run-1", "tokens")
 
@@ -57,6 +57,23 @@ class StreamsConformance(Facet):
         assert [chunk.count for chunk in chunks] == [9, 9, 9, 9, 4]
         assert [chunk.first for chunk in chunks] == [1, 10, 19, 28, 37]
         assert max(len(chunk.body) for chunk in chunks) <= CHUNK_BYTES_MAX
+
+    async def test_head_is_written_where_it_is_another_one(self, store: Store) -> None:
+        """Before the first line of a chunk, and before one whose predecessor has another; a change counts as well."""
+        tree = await begin(store)
+        await append(store, tree, line("a", head="A"), line("b", head="A"), line("c", head="B"), mark=1)
+        await tree.step(streams=[said(line("d", head="B", number=1), line("e", head="A", number=2))])
+        await append(store, tree, line("f" * 955, head="A"), line("g" * 20, head="A"), mark=2)
+        await append(store, tree, line("h", head="A"), mark=3)
+
+        chunks = await store.read_stream("run-1", "tokens")
+
+        assert [chunk.body for chunk in chunks] == [
+            b"AabBcdAe",
+            b"A" + b"f" * 955,
+            b"A" + b"g" * 20 + b"h",
+        ]
+        assert [chunk.first for chunk in chunks] == [1, 6, 7]
 
     async def test_large_line_is_whole(self, store: Store) -> None:
         """A line that is longer than a chunk is a chunk of its own."""
@@ -268,9 +285,9 @@ class StreamsConformance(Facet):
         assert store.follow(lambda run_id: None) in (True, False)
 
 
-def line(body: str, *, count: int = 1, number: int = 0, size: int = 0) -> StreamLine:
+def line(body: str, *, count: int = 1, number: int = 0, size: int = 0, head: str = "") -> StreamLine:
     """A line that is only a text: no store looks into it."""
-    return StreamLine(body.encode(), count, size or len(body), number)
+    return StreamLine(body.encode(), count, head.encode(), size or len(body), number)
 
 
 def said(*lines: StreamLine, run: int = 0, name: str = "tokens") -> StreamLines:

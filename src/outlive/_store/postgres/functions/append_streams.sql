@@ -5,7 +5,7 @@
 -- the stream is locked: who finds its own epoch there comes before the claim that ends it, and so before everything
 -- that the next owner appends.
 CREATE FUNCTION {append_streams}(
-    p_appends jsonb, -- [{journal, run, name, lines: [{body, count, size, number}], and from a step: epoch, mark}]
+    p_appends jsonb, -- [{journal, run, name, lines: [{head, body, count, size, number}], and from a step: epoch, mark}]
     p_limits bigint[], -- Streams, items and bytes that a run may have; NULL: any number.
     p_channel text -- Where those listen who follow the trees; NULL: nowhere.
 ) RETURNS text[] LANGUAGE plpgsql VOLATILE AS $body$
@@ -69,17 +69,21 @@ BEGIN
             END IF;
         END IF;
         FOR v_line IN
-            SELECT new.body, new.count, new.size, coalesce(new.number, 0) AS number
-            FROM jsonb_to_recordset(v_append.lines) AS new (body text, count integer, size bigint, number bigint)
+            SELECT new.head, new.body, new.count, new.size, coalesce(new.number, 0) AS number
+            FROM jsonb_to_recordset(v_append.lines) AS new (head text, body text, count integer, size bigint, number bigint)
         LOOP
             CONTINUE WHEN v_line.number <> 0 AND v_line.number <= v_stream.number;
             v_body := convert_to(v_line.body, 'UTF8');
+            IF v_line.head <> v_stream.head THEN
+                v_body := convert_to(v_line.head, 'UTF8') || v_body;
+            END IF;
             IF v_stream.tail > 0 AND v_stream.tail_bytes + octet_length(v_body) <= {chunk_bytes_max} THEN
                 UPDATE {schema}.stream_chunks
                 SET count = count + v_line.count, body = body || v_body
                 WHERE stream = v_stream.key AND first = v_stream.tail;
                 v_stream.tail_bytes := v_stream.tail_bytes + octet_length(v_body);
             ELSE
+                v_body := convert_to(v_line.head || v_line.body, 'UTF8');
                 v_stream.tail := v_stream.position + 1;
                 v_stream.tail_bytes := octet_length(v_body);
                 INSERT INTO {schema}.stream_chunks (stream, first, count, body)
@@ -89,6 +93,7 @@ BEGIN
             v_stream.items := v_stream.items + v_line.count;
             v_stream.bytes := v_stream.bytes + v_line.size;
             v_stream.number := greatest(v_stream.number, v_line.number);
+            v_stream.head := v_line.head;
         END LOOP;
         UPDATE {schema}.streams
         SET
@@ -98,7 +103,8 @@ BEGIN
             mark = CASE WHEN v_append.mark = 0 THEN mark ELSE v_append.mark END,
             number = v_stream.number,
             tail = v_stream.tail,
-            tail_bytes = v_stream.tail_bytes
+            tail_bytes = v_stream.tail_bytes,
+            head = v_stream.head
         WHERE key = v_stream.key;
         v_grown := v_grown || v_append.journal;
     END LOOP;

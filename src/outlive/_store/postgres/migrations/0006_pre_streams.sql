@@ -12,7 +12,8 @@ CREATE TABLE streams (
     tail bigint NOT NULL DEFAULT 0,
     run integer NOT NULL,
     tail_bytes integer NOT NULL DEFAULT 0,
-    name text COLLATE "C" NOT NULL
+    name text COLLATE "C" NOT NULL,
+    head text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE UNIQUE INDEX streams_journal_run_name ON streams (journal, run, name);

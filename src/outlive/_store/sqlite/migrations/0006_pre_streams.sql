@@ -11,7 +11,8 @@ CREATE TABLE outlive_streams (
     mark INTEGER NOT NULL,
     number INTEGER NOT NULL,
     tail INTEGER NOT NULL,
-    tail_bytes INTEGER NOT NULL
+    tail_bytes INTEGER NOT NULL,
+    head BLOB NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX outlive_streams_journal_run_name ON outlive_streams (journal, run, name);
