@@ -128,7 +128,8 @@ class StreamState(NamedTuple):
     position: int = 0
     items: int = 0
     """Since this generation of its run began."""
-    bytes: int = 0
+    size: int = 0
+    """In bytes."""
     mark: int = 0
     number: int = 0
     tail: int = 0

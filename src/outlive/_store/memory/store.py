@@ -187,7 +187,7 @@ class MemoryStore:
             successor.answers, tree.answers = tree.answers, {}
             for key in [key for key in tree.streams if key[0] == 0]:
                 stream = successor.streams[key] = tree.streams.pop(key)
-                stream.state = stream.state._replace(items=0, bytes=0, mark=0, number=0)
+                stream.state = stream.state._replace(items=0, size=0, mark=0, number=0)
 
     def _answer(self, tree: Tree, answers: Sequence[Answer]) -> None:
         for answer in answers:
@@ -466,7 +466,7 @@ class MemoryStore:
             return Appended.LOST
         states = {key: stream.state for key, stream in tree.streams.items() if key[0] == said.run}
         own = states.setdefault((said.run, said.name), StreamState())
-        items, size = sum(each.items for each in states.values()), sum(each.bytes for each in states.values())
+        items, size = sum(each.items for each in states.values()), sum(each.size for each in states.values())
         is_new = own.mark != append.mark
         if is_new and not fits(limits, said.lines, streams=len(states), items=items, size=size):
             return Appended.FULL

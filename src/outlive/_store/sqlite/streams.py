@@ -55,7 +55,7 @@ def _append_one(session: Session, append: StreamAppend, limits: StreamLimits) ->
     if state.mark != append.mark:
         others: Any = session.fetch("sum_streams", journal, said.run, said.name)
         streams, items, size = others
-        if not fits(limits, said.lines, streams=streams + 1, items=items + state.items, size=size + state.bytes):
+        if not fits(limits, said.lines, streams=streams + 1, items=items + state.items, size=size + state.size):
             return Appended.FULL
         _grow(session, journal, said, key, state, append.mark)
     return Appended.APPENDED
