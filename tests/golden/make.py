@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from tests.golden.ask_stories import ASK_STORIES
+from tests.golden.late_stories import LATE_STORIES
 from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
@@ -19,21 +20,22 @@ from tests.golden.tag_stories import TAG_STORIES
 from tests.golden.wait_for_stories import WAIT_FOR_STORIES
 
 FOLDER = Path(__file__).parent
+ALL_STORIES = (
+    STORIES
+    | MORE_STORIES
+    | MACHINE_STORIES
+    | LIMIT_STORIES
+    | WAIT_FOR_STORIES
+    | RETRY_STORIES
+    | ASK_STORIES
+    | TAG_STORIES
+    | LATE_STORIES
+)
 
 
 def main() -> None:
     """Tell every story that has no file."""
-    stories = (
-        STORIES
-        | MORE_STORIES
-        | MACHINE_STORIES
-        | LIMIT_STORIES
-        | WAIT_FOR_STORIES
-        | RETRY_STORIES
-        | ASK_STORIES
-        | TAG_STORIES
-    )
-    for name, tell in stories.items():
+    for name, tell in ALL_STORIES.items():
         path = FOLDER / f"{name}.jsonl"
         if not path.exists():
             with tempfile.TemporaryDirectory() as folder:

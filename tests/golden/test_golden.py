@@ -11,14 +11,7 @@ from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
 from outlive._journal.history import read_history
 from outlive.testing import replay
-from tests.golden.ask_stories import ASK_STORIES
-from tests.golden.limit_stories import LIMIT_STORIES
-from tests.golden.machine_stories import MACHINE_STORIES
-from tests.golden.more_stories import MORE_STORIES
-from tests.golden.retry_stories import RETRY_STORIES
-from tests.golden.stories import STORIES
-from tests.golden.tag_stories import TAG_STORIES
-from tests.golden.wait_for_stories import WAIT_FOR_STORIES
+from tests.golden.make import ALL_STORIES
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*.jsonl"))
@@ -40,18 +33,7 @@ def test_golden_histories_hold_every_kind_of_event() -> None:
 
 def test_every_story_has_its_file() -> None:
     """`python -m tests.golden.make` writes those that are missing."""
-    stories = (
-        STORIES
-        | MORE_STORIES
-        | MACHINE_STORIES
-        | LIMIT_STORIES
-        | WAIT_FOR_STORIES
-        | RETRY_STORIES
-        | ASK_STORIES
-        | TAG_STORIES
-    )
-
-    assert set(stories) <= {path.stem for path in FILES}
+    assert set(ALL_STORIES) <= {path.stem for path in FILES}
 
 
 def events_of(path: Path) -> list[AnyEvent]:
