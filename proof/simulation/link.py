@@ -39,6 +39,7 @@ READS = frozenset(
         "get_blobs",
         "list_runs",
         "list_workers",
+        "read_cell",
         "read_inbox",
         "read_items",
         "read_journal",

@@ -28,6 +28,8 @@ class MessageKind(enum.Enum):
     SIGNAL = "signal"
     CANCEL = "cancel"
     RESUME = "resume"
+    PAUSE = "pause"
+    """The run is to begin nothing more; `name` says who wants that, and why."""
     SKIP = "skip"
     """A step in flight is not to be called again; `name` is its call, `payload` its result."""
     ENDED = "ended"

@@ -171,6 +171,9 @@ class CellStore(Protocol):
     """Cells: small things that all workers of a store share. A cell has a name and holds some bytes, and the store does
     not know what they mean: the caller brings the function that changes them."""
 
+    async def read_cell(self, name: str) -> bytes | None:
+        """What a named cell holds; None for one that was never written. Nothing is locked or written."""
+
     async def change_cell(self, name: str, change: CellChange[T]) -> T:
         """Change what a named cell holds, in one transaction; what `change` answers.
 

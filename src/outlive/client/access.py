@@ -14,6 +14,7 @@ from outlive._journal.event import AnyEvent, RunCreated
 from outlive._journal.packing import Packer
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run, known_run_id
+from outlive._model.pause import Pauses
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._store.contract import Outcome, Store
@@ -34,6 +35,9 @@ class OwnWorker(Protocol):
 
     def discard_tree(self, journal: int) -> None:
         """A client has ended a tree: stop what runs of it there."""
+
+    def set_pauses(self, pauses: Pauses) -> None:
+        """A client has paused workflows, or let them go on."""
 
     def ring(self) -> None:
         """Something may be due."""

@@ -34,6 +34,7 @@ from outlive.client.followers import Bell
 from outlive.client.forking import Forker
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
+from outlive.client.pausing import Pauser, wanted_workflow
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.retrying import Retrier
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
@@ -43,7 +44,7 @@ from outlive.client.starts import Starts
 from outlive.client.streams import Rest, StreamReader
 from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.waiters import Waiters
-from outlive.client.why import is_stopped, why
+from outlive.client.why import is_paused, is_stopped, why
 from outlive.errors import (
     ResultTimeoutError,
     RunCancelled,
@@ -102,6 +103,7 @@ class Client:
         )
         self.ask, self.answer = asks.ask, asks.answer
         """See `Engine.ask` and `Engine.answer`."""
+        self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.info = access.info
@@ -165,7 +167,10 @@ class Client:
         awaited = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
         store = self.access.store
         others = await store.find_runs(awaited) if awaited else {}
-        return why(run, root, await store.list_workers(), others, now_at=store.now())
+        pauses = await self._pauser.pauses()
+        if root.owner and (pause := await self._pauser.pause_ahead(root)):
+            return f"it is to be {pause}, when the steps that run have ended"
+        return why(run, root, await store.list_workers(), others, now_at=store.now(), pauses=pauses)
 
     # -- Its end ---------------------------------------------------------------------------------------------
 
@@ -297,6 +302,8 @@ class Client:
         key = key_of_cancel(run.number, run.nonce)
         at = self.access.store.now()
         await self._inbox.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
+        if is_paused(await self.access.root_of(await self.info(run_id))):
+            await self._pauser.resume_run(run_id)  # Its code is fit to run, and cleans up.
 
     async def _end_here(self, root: Run, reason: str) -> bool:
         """End a run whose code has nothing to clean up, or cannot; False if it moves all the same."""
@@ -312,10 +319,31 @@ class Client:
                 self._waiters.announce(run)
         return outcome is Outcome.COMMITTED
 
-    async def resume(self, run_id: str) -> None:
-        """Let a parked run go on. See `Engine.resume`."""
-        root = await self.access.root_of(await self.info(run_id))
-        await self._inbox.deliver(self._resumption(root))
+    async def resume(self, run_id: str | None = None, *, workflow: str | None = None, all: bool = False) -> None:
+        """Let a run, a workflow or everything go on. See `Engine.resume`."""
+        paused = wanted_workflow("engine.resume", run_id, workflow, everything=all)
+        if paused is not None:
+            await self._pauser.resume_workflow(paused)
+        elif run_id is not None:
+            await self._pauser.resume_run(run_id)
+
+    async def pause(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        by: str = "",
+        reason: str = "",
+    ) -> None:
+        """Let a run, a workflow or everything begin nothing more. See `Engine.pause`."""
+        reason = _reason("engine.pause", reason)
+        by = given.text("engine.pause", "by", by, like="ann", least=0)
+        paused = wanted_workflow("engine.pause", run_id, workflow, everything=all)
+        if paused is not None:
+            await self._pauser.pause_workflow(paused, by=by, reason=reason)
+        elif run_id is not None:
+            await self._pauser.pause_run(run_id, by=by, reason=reason)
 
     def _resumption(self, root: Run) -> Message:
         if root.status is not RunStatus.PARKED:

@@ -16,16 +16,19 @@ from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, child_id
 from outlive._store.contract import Change, Ended, Message, MessageKind
 from outlive.client.message_key import key_of_end
+from outlive.client.why import is_paused
 from outlive.errors import UNDO_FAILED, OutliveError
 
 
 def is_at_rest(root: Run) -> bool:
-    """Whether a tree can be ended from outside: it is parked, so that its code cannot clean up, or was never claimed,
+    """Whether a tree can be ended from outside: it is parked, and not just paused, so that its code cannot clean up, or
+    was never claimed,
     so that there is nothing to clean up. Code that has not begun must not begin only to be stopped: a saga waits for
     the steps it has asked for and undoes them.
     """
     is_unbegun = root.status is RunStatus.PENDING and root.epoch == 0 and not root.owner
-    return root.status is RunStatus.PARKED or is_unbegun
+    is_parked = root.status is RunStatus.PARKED and not (is_paused(root) and root.epoch)
+    return is_parked or is_unbegun
 
 
 def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:

@@ -155,8 +155,12 @@ class RunHandle(Generic[R]):
         """Messages that its code could not read, oldest first. See `Engine.set_aside`."""
         return await self._client.set_aside(self.id)
 
+    async def pause(self, *, by: str = "", reason: str = "") -> None:
+        """Let it begin nothing more until it is resumed. See `Engine.pause`."""
+        await self._client.pause(self.id, by=by, reason=reason)
+
     async def resume(self) -> None:
-        """Let it go on after it was parked."""
+        """Let it go on after it was parked or paused."""
         await self._client.resume(self.id)
 
     async def retry(self, *, reason: str = "") -> None:

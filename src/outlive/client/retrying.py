@@ -31,7 +31,7 @@ from outlive.client.starting import read_tree
 from outlive.errors import OutliveError, RunNotRetriableError, WorkflowNotFoundError
 
 RETRIES_MAX = 100
-_REQUESTS = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP)
+_REQUESTS = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
 """Messages that were about the life that has ended."""
 RETRIABLE = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
 T = TypeVar("T")

@@ -7,16 +7,27 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from outlive._model import Run, RunStatus, Wait, WaitKind
+from outlive._model.pause import PAUSED, Pauses, pause_of
 from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
 
 WAITS_SHOWN_MAX = 4
 NO_RUNS: Mapping[str, Run] = MappingProxyType({})
+NO_PAUSES: Pauses = MappingProxyType({})
 APPROVAL_MARK = f"{APPROVAL}/"
 
 
-def why(run: Run, root: Run, workers: list[WorkerInfo], others: Mapping[str, Run] = NO_RUNS, *, now_at: int) -> str:
-    """Why a run is where it is, for a person; `others` are the runs that it waits for."""
+def why(
+    run: Run,
+    root: Run,
+    workers: list[WorkerInfo],
+    others: Mapping[str, Run] = NO_RUNS,
+    *,
+    now_at: int,
+    pauses: Pauses = NO_PAUSES,
+) -> str:
+    """Why a run is where it is, for a person; `others` are the runs that it waits for, `pauses` the workflows that are
+    paused."""
     if run.status.is_terminal:
         return _ended(run)
     if run.status is RunStatus.DAMAGED:
@@ -29,7 +40,12 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], others: Mapping[str, Run
         if is_due and not has_definition(live.values(), root):
             # A person has resumed it: the advice to resume it would not help.
             return f"it is to go on, and no live worker has {root.definition}; start one that defines it"
+        if is_paused(root):
+            return f"it is {root.reason} (since {instant(root.updated_at)}); engine.resume({root.id!r}) lets it go on"
         return f"it is parked: {root.reason}"
+    if (pause := pause_of(pauses, root.workflow)) is not None:
+        what = f"workflow={root.workflow!r}" if root.workflow in pauses else "all=True"
+        return f"its workflow is {pause} (since {instant(pause.at)}); engine.resume({what}) lets it go on"
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
         return "it waits for " + _waits(root.waits, others)
     if root.owner in live:
@@ -47,7 +63,13 @@ def why(run: Run, root: Run, workers: list[WorkerInfo], others: Mapping[str, Run
 def is_stopped(root: Run) -> bool:
     """Whether a run is parked, and no person has let it go on since: then it is due, and a worker will take it. One
     whose row is damaged is stopped too: no worker takes it."""
-    return root.status is RunStatus.DAMAGED or (root.status is RunStatus.PARKED and root.wake_at is None)
+    is_parked = root.status is RunStatus.PARKED and root.wake_at is None and not is_paused(root)
+    return root.status is RunStatus.DAMAGED or is_parked
+
+
+def is_paused(root: Run) -> bool:
+    """Whether a person has paused a run: it has not failed in anything, and those who wait for it wait on."""
+    return root.status is RunStatus.PARKED and root.reason.startswith(PAUSED)
 
 
 def has_definition(workers: Iterable[WorkerInfo], root: Run) -> bool:
@@ -88,6 +110,8 @@ def _wait(wait: Wait, others: Mapping[str, Run]) -> str:
             other = others.get(wait.name)
             if other is not None and is_stopped(other):
                 return f"run {wait.name}, which is parked: {other.reason}"
+            if other is not None and is_paused(other):
+                return f"run {wait.name}, which is {other.reason}"
             return f"run {wait.name}"
         case WaitKind.APPROVAL:
             deadline = "" if wait.until_at is None else f"until {instant(wait.until_at)}"

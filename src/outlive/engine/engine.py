@@ -452,13 +452,41 @@ class Engine(Messages):
         """
         await self._verbs.cancel(run_id, reason=reason)
 
-    async def resume(self, run_id: str) -> None:
-        """Let a parked run go on, for example with new code.
+    async def pause(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        by: str = "",
+        reason: str = "",
+    ) -> None:
+        """Let a run with its tree, all runs of a workflow, or everything begin nothing more; durable when this returns.
+
+        Steps that run end, and their results are kept. No step begins, no timer fires, signals are buffered, and those
+        who wait for the result wait on. A run of a paused workflow may be started, and waits. A worker of another
+        process hears of the pause of a workflow within its `poll_seconds`.
+
+        Args:
+            workflow: its name; runs of it inside the trees of others are not paused.
+            all: everything in this store.
+            by, reason: for `why`.
+
+        Raises:
+            RunNotFoundError, RunFinishedError. RunParkedError: it is parked for another reason.
+        """
+        await self._verbs.pause(run_id, workflow=workflow, all=all, by=by, reason=reason)
+
+    async def resume(self, run_id: str | None = None, *, workflow: str | None = None, all: bool = False) -> None:
+        """Let a parked run go on, for example with new code; or what was paused.
+
+        Args:
+            workflow, all: as they were paused. A run that was paused by itself stays paused.
 
         Raises:
             RunNotFoundError, RunNotParkedError.
         """
-        await self._verbs.resume(run_id)
+        await self._verbs.resume(run_id, workflow=workflow, all=all)
 
     async def retry(self, run_id: str, *, reason: str = "") -> None:
         """Let a run that has failed, timed out or was cancelled go on at what failed; durable when this returns.

@@ -17,6 +17,7 @@ from outlive._journal.claiming import has_other_nonce, root_after
 from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._model import Run, RunFilter
+from outlive._model.pause import CELL, pause_of, pauses_in
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment
 from outlive._runtime.session.pace import OrphanPace
@@ -86,6 +87,7 @@ class Claimer:
         self._is_stopping = False
         self._next_wake_at: int | None = None
         self._has_more = False
+        self._pauses_at = 0.0
         self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS
         self._doubt_until = self._doubt_at = 0.0
         """A claim that was never answered may still take effect: until when to look for its trees, and when next."""
@@ -148,6 +150,8 @@ class Claimer:
         if self._clock.monotonic() >= self._reconcile_at:
             self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS * (0.75 + self._clock.random() / 2)
             self._requests.reconcile()
+        if self._clock.monotonic() >= self._pauses_at:
+            await self.look_for_pauses()
         limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
         self._next_wake_at, self._may_have_orphans = None, False
@@ -169,12 +173,27 @@ class Claimer:
         await self._bring_mail({claim.run.journal for claim in claims})
         return len(claims)
 
+    async def look_for_pauses(self) -> None:
+        """Read which workflows are paused, and let the worker know if that has changed. What is known may be as old as
+        the poll interval: so it costs nothing on every claim."""
+        pauses = pauses_in(await self._store.read_cell(CELL))
+        self._pauses_at = self._clock.monotonic() + self._poll_seconds
+        if pauses != self._worker.pauses:
+            await _in_callback(partial(self._worker.set_pauses, pauses))
+
+    def _claimable(self) -> list[str]:
+        """The definitions of this worker that are not paused."""
+        pauses = self._worker.pauses
+        if not pauses:
+            return self._definitions
+        return [name for name in self._definitions if pause_of(pauses, name.rpartition("@")[0]) is None]
+
     async def _claim(self, limit: int) -> Claims:
         orphans_max = self._pace.allowance(limit=limit, room=self._worker.room)
         try:
             answer = await self._store.claim_runs(
                 self._worker.id,
-                self._definitions,
+                self._claimable(),
                 limit=limit,
                 orphans_max=orphans_max,
                 stale_seconds=self._recovery.stale_after,

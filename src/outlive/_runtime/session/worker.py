@@ -24,6 +24,7 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunCreated, StepFailed, StepSucceeded
 from outlive._model import Run, RunStatus
+from outlive._model.pause import Pauses, pause_of
 from outlive._model.payload import Blob
 from outlive._replay.command import CancelStep, RunStep
 from outlive._runtime.clock import MICROSECONDS
@@ -39,6 +40,7 @@ from outlive._runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._runtime.tree.draft import Draft
 from outlive._runtime.tree.emitter import Source
 from outlive._runtime.tree.events import event_of_success
+from outlive._runtime.tree.holding import Hold, pause_in
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.observer_calls import ObserverCalls
 from outlive._runtime.tree.phase import TreePhase
@@ -99,6 +101,8 @@ class Worker:
         self._executor = Executor(
             environment, committer=committer, gate=gate, lease=lease, reports=self._reports, streams=self._streams
         )
+        self.pauses: Pauses = {}
+        """The workflows that are paused, as last read."""
         self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
@@ -168,6 +172,8 @@ class Worker:
             live.seq = claim.seq
             self._listen(live, claim.run)
         self.trees.add(claim.run.journal, live)
+        if self.pauses and pause_of(self.pauses, claim.run.workflow) is not None:
+            live.hold = Hold()  # It was claimed before the pause was known here.
         rows = found.journals.get(claim.run.journal, [])
         if found.blobs:
             live.payloads.add({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
@@ -267,6 +273,11 @@ class Worker:
     def _take_mail(self, live: LiveTree, mail: list[Inbound]) -> None:
         """Turn messages into events; no more are read for this tree until these are durable."""
         if mail and live.phase is TreePhase.MOVING:
+            hold = pause_in(mail)
+            if hold is not None or live.hold is not None:
+                # All of the mail stays in the inbox. What would let it go on lets another claim do so.
+                self.hold(live, hold or Hold())
+                return
             self.trees.mail_taken(live)
             for message in mail:
                 self._counters.signals_taken += message.kind is MessageKind.SIGNAL
@@ -291,6 +302,20 @@ class Worker:
         only if the tree is still ours, the callers see there."""
         self._waiters.answers.look()
         self.looked_up(live, 1)
+
+    def hold(self, live: LiveTree, hold: Hold) -> None:
+        """Begin nothing more of a tree. When the attempts that run have ended, it is parked or released."""
+        if live.hold is None:
+            live.moving -= self._executor.withdraw_waiting(live)
+        live.hold = hold
+
+    def set_pauses(self, pauses: Pauses) -> None:
+        """Which workflows are paused: begin nothing more of their runs."""
+        self.pauses = pauses
+        for live in self.trees.active() if pauses else ():
+            if live.journal and live.hold is None and pause_of(pauses, live.fold.root.workflow) is not None:
+                self.hold(live, Hold())
+                self.settle(live)
 
     def _mail_saved(self, live: LiveTree) -> None:
         if self.trees.mail_saved(live):
@@ -412,6 +437,9 @@ class Worker:
         """Suspend a tree that has nothing to do. When to look at it again, or None if no timer or retry is ahead."""
         if live.phase is not TreePhase.MOVING:
             return None
+        if live.hold is not None:
+            live.leave_held()
+            return None
         wake_at = live.wake_at() if live.retries or live.execution.timers.by_run else None
         is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
         if live.moving or live.lookups or live.deferred or is_near:
@@ -470,7 +498,10 @@ class Worker:
             if live.phase is not TreePhase.MOVING:
                 break
             if type(effect) is RunStep:
-                if (effect.run, effect.call) in live.execution.calls:
+                if live.hold is not None:
+                    live.moving -= 1
+                    self._loop.call_soon(self._settle_held, live)
+                elif (effect.run, effect.call) in live.execution.calls:
                     self._start(live, effect)
             elif type(effect) is CancelStep:
                 self._executor.cancel(live, effect.run, effect.call)
@@ -491,6 +522,10 @@ class Worker:
     def looked_up(self, live: LiveTree, asked: int) -> None:
         """The store knows `asked` more of the ends that a tree waits for, or has answered so many asks for it."""
         live.lookups -= asked
+        if live.phase is TreePhase.MOVING:
+            self.settle(live)
+
+    def _settle_held(self, live: LiveTree) -> None:
         if live.phase is TreePhase.MOVING:
             self.settle(live)
 

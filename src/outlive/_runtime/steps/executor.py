@@ -155,6 +155,13 @@ class Executor:
                 attempt.ticket.end(End.UNKNOWN)
         live.attempts.clear()
 
+    def withdraw_waiting(self, live: LiveTree) -> int:
+        """Cancel the attempts of a tree that wait for a slot or at the gate, and not those that run; how many."""
+        waiting = [key for key, attempt in live.attempts.items() if attempt.task is None]
+        for run, call in waiting:
+            self.cancel(live, run, call)
+        return len(waiting)
+
     def cancel_rest(self, live: LiveTree) -> None:
         """A tree has ended: cancel the attempts that still run, or are lined up."""
         for run, call in [*live.attempts, *live.cancelled_turns]:

@@ -47,10 +47,13 @@ _STATUS: dict[type, RunStatus] = {
 }
 
 
+_PLAIN = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
+"""Messages that need nothing from a damaged row but their kind."""
+
+
 def event_of_message(message: Inbound, *, at: int) -> AnyEvent:
     """The event of a message of the inbox."""
-    # These kinds need nothing from a damaged row but the kind itself.
-    if message.fault and message.kind not in (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP):
+    if message.fault and message.kind not in _PLAIN:
         return _event_of_damage(message, at=at)
     match message.kind:
         case MessageKind.SIGNAL:
@@ -63,8 +66,9 @@ def event_of_message(message: Inbound, *, at: int) -> AnyEvent:
             return AskReceived(at=at, run=message.run, name=message.name, payload=message.payload, key=key)
         case MessageKind.CANCEL:
             return CancelRequested(at=at, run=message.run, reason=message.name)
-        case MessageKind.RESUME | MessageKind.SKIP:
-            # A request to skip a step that comes here came too late: the run had gone on. See `skipping`.
+        case MessageKind.RESUME | MessageKind.SKIP | MessageKind.PAUSE:
+            # A request to skip a step that comes here came too late: the run had gone on. See `skipping`. And a pause
+            # that comes here was taken back: see `holding`.
             return RunResumed(at=at)
         case MessageKind.ENDED:
             ended = message.ended

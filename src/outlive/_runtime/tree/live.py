@@ -63,6 +63,7 @@ from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.draft import Draft, Effect
 from outlive._runtime.tree.emitter import Source
 from outlive._runtime.tree.events import event_of_message
+from outlive._runtime.tree.holding import Hold
 from outlive._runtime.tree.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._runtime.tree.item import item_of
 from outlive._runtime.tree.observer_calls import ObserverCalls
@@ -97,6 +98,7 @@ class LiveTree:
         "execution",
         "fold",
         "has_readers",
+        "hold",
         "id",
         "in_flight",
         "journal",
@@ -145,6 +147,8 @@ class LiveTree:
         self.begun: set[tuple[int, str]] = set()
         """Steps that are called once and were called here, and whose outcome the run has not got."""
         self.retries: dict[tuple[int, str], RunStep] = {}
+        self.hold: Hold | None = None
+        """Set when it may begin nothing more."""
         self.cancelled_turns: dict[tuple[int, str], RunStep] = {}
         """Steps that were lined up in a rate limit and that the run has cancelled since."""
         self.deferred: list[Command] = []
@@ -379,7 +383,11 @@ class LiveTree:
     def fire_due(self) -> None:
         """Fire every timer that is due, in order."""
         now_at = self.clock.now()
-        while self.phase is TreePhase.MOVING and (timer := self.execution.due_timer(now_at)) is not None:
+        while (
+            self.phase is TreePhase.MOVING
+            and self.hold is None
+            and (timer := self.execution.due_timer(now_at)) is not None
+        ):
             if isinstance(timer, DeadlineTimer):
                 self.park_rollback(timer.deadline)
             else:
@@ -387,6 +395,8 @@ class LiveTree:
 
     def take_due_retries(self) -> list[RunStep]:
         """The attempts whose back-off is over; they count as moving from now on."""
+        if self.hold is not None:
+            return []
         now_at = self.clock.now()
         due = [key for key, command in self.retries.items() if command.not_before_at <= now_at]
         self.moving += len(due)
@@ -405,6 +415,18 @@ class LiveTree:
         """Release it in the middle of its work: any worker may go on at once."""
         self._withdraw_intents()
         self._record_unfed(RunReleased(at=self.clock.now()))
+
+    def leave_held(self) -> None:
+        """Leave memory, as its hold says, if nothing of it runs any more."""
+        assert self.hold is not None
+        if self.moving or self.deferred:
+            return
+        if not self.hold.reason:
+            self.release()
+            return
+        self._withdraw_intents()
+        self.park(self.hold.reason)
+        self.open_draft().change.consumed += self.hold.consumed
 
     def decline(self, reason: str, *, moved_at: int) -> None:
         """Release it for a worker whose code can go on with it."""

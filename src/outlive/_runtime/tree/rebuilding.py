@@ -21,8 +21,8 @@ from outlive._store.contract import Inbound, MessageKind
 from outlive.errors import OutliveError
 from outlive.telemetry import log, run_fields
 
-FOR_PARKED = (MessageKind.RESUME, MessageKind.SKIP)
-"""The messages of a person to a run that is parked."""
+FOR_PARKED = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
+"""The messages of a person to a run that is parked, or is to be."""
 
 
 def rebuild(

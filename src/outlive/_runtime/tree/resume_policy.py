@@ -12,6 +12,7 @@ from outlive._journal.event import RunClaimed
 from outlive._model import Run
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment
+from outlive._runtime.tree.holding import pause_in
 from outlive._store.contract import Claim, Inbound, MessageKind
 from outlive.client.why import instant
 
@@ -35,6 +36,8 @@ class ResumePolicy:
     def reason_to_park(self, claim: Claim, rows: list[Row], mail: list[Inbound]) -> str:
         """Why a run is to be parked; empty if it may go on."""
         run = claim.run
+        if (hold := pause_in(mail)) is not None:
+            return hold.reason
         is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
         # A cancelled run goes on to its end: it must not wait for a person who resumes it.
         is_cancelled = any(message.kind is MessageKind.CANCEL and message.run == 0 for message in mail)

@@ -22,6 +22,7 @@ from outlive._journal.event import (
 from outlive._journal.failure import text_of
 from outlive._journal.redaction import Redaction
 from outlive._model import Failure, Run
+from outlive._model.pause import PAUSED
 from outlive._replay.frame import step_of
 from outlive.client.why import instant
 from outlive.errors import RunParkedError
@@ -56,6 +57,8 @@ class RunLog:
                     _write_end(run, f"failed:\n{text_of(self._hidden(event.failure))}")
                 case RunTimedOut():
                     _write_end(run, "did not end within its timeout")
+                case RunParked() if event.reason.startswith(PAUSED):
+                    log.info("run %s is %s", run.id, event.reason, extra=run_fields(run.id, run.workflow))
                 case RunParked():
                     log.error("%s", RunParkedError(run.id, event.reason), extra=run_fields(run.id, run.workflow))
                 case _:

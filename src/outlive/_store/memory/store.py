@@ -240,6 +240,10 @@ class MemoryStore:
         """Equal content has an equal id."""
         self._state.blobs.update((blob.id, blob.data) for blob in blobs)
 
+    async def read_cell(self, name: str) -> bytes | None:
+        """As it is now."""
+        return self._state.cells.get(name)
+
     async def change_cell(self, name: str, change: CellChange[T]) -> T:
         """Nothing can happen in the middle of it."""
         self._state.cells[name], answer = change(self._state.cells.get(name), self.now())

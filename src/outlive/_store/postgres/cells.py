@@ -63,6 +63,12 @@ class CellQueue:
                 call.answer.set_result(answer)
 
 
+async def read_cell(session: Session, name: str) -> bytes | None:
+    """What a cell holds."""
+    rows = await session.fetch("read_cell", to_text(name))
+    return rows[0]["data"] if rows else None
+
+
 async def change_cells(session: Session, calls: list[CellCall], now: Callable[[], int | None]) -> list[Any]:
     """Make all changes in one transaction; the answers in order, an exception for a change that raised."""
     names = sorted({call.name for call in calls})

@@ -40,7 +40,7 @@ from outlive._store.contract import (
 from outlive._store.postgres import checkpoints, claim, commit, read, requests, streams
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.beat import PostgresBeat
-from outlive._store.postgres.cells import CellQueue
+from outlive._store.postgres.cells import CellQueue, read_cell
 from outlive._store.postgres.connection import USER_SETTINGS, Session
 from outlive._store.postgres.examine import PostgresExaminer
 from outlive._store.postgres.listen import Listener
@@ -244,6 +244,10 @@ class PostgresStore:
             # What is there already is left as it is, so putting it there twice does no harm.
             shared = self.pools.shared
             await asyncio.shield(self._spawn(shared.do_repeatable(commit.put_blobs, blobs, is_write=True)))
+
+    async def read_cell(self, name: str) -> bytes | None:
+        """See `CellStore`."""
+        return await self._read(read_cell, name)
 
     async def change_cell(self, name: str, change: CellChange[T]) -> T:
         """See `Store`."""

@@ -11,12 +11,17 @@ from outlive._store.sqlite.writer import each
 
 def _change_cell(session: Session, call: tuple[str, CellChange[Any]]) -> Any:
     name, change = call
-    row = session.fetch("read_cell", name)
-    before = None if row is None else bytes(row[0])
+    before = read_cell(session, name)
     after, answer = change(before, session.clock())
     if after != before:
         session.execute("put_cell", name, after)
     return answer
+
+
+def read_cell(session: Session, name: str) -> bytes | None:
+    """What a cell holds."""
+    row = session.fetch("read_cell", name)
+    return None if row is None else bytes(row[0])
 
 
 CHANGE_CELL = each(_change_cell)

@@ -33,7 +33,7 @@ from outlive._store.contract import (
 )
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
-from outlive._store.sqlite.cells import CHANGE_CELL
+from outlive._store.sqlite.cells import CHANGE_CELL, read_cell
 from outlive._store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOINTS, read_checkpoints
 from outlive._store.sqlite.claim import Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
@@ -183,6 +183,10 @@ class SqliteStore:
         """See `Store`."""
         if blobs:
             await self.write(PUT_BLOBS, blobs)
+
+    async def read_cell(self, name: str) -> bytes | None:
+        """See `CellStore`."""
+        return await self.read(read_cell, name)
 
     async def change_cell(self, name: str, change: CellChange[T]) -> T:
         """See `Store`. On the thread of the writer."""

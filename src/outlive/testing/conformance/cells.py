@@ -25,7 +25,16 @@ def add(data: bytes | None, now_at: int) -> tuple[bytes, int]:
 
 
 class CellsConformance(Facet):
-    """`change_cell`."""
+    """`change_cell` and `read_cell`."""
+
+    async def test_cell_is_read_as_it_is(self, store: Store, other: Store) -> None:
+        """By every store, and reading changes nothing: a cell that was never written holds None."""
+        assert await store.read_cell("cell") is None
+        await store.change_cell("cell", lambda before, now_at: (b"\x00x", None))
+
+        assert [await each.read_cell("cell") for each in (store, other, store)] == [b"\x00x"] * 3
+        assert await store.read_cell("Cell") is None
+        assert await store.change_cell("Cell", look) is None
 
     async def test_new_cell_holds_nothing(self, store: Store) -> None:
         """None, which is not the same as nothing in it."""

@@ -1,0 +1,56 @@
+"""Pauses: that people have stopped a run, a workflow or everything for a while, since when, and why.
+
+A run that is paused by itself is parked, with a reason that begins with `PAUSED`. Pauses of workflows are kept in a
+cell that all workers of a store look at (`CELL`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+PAUSED = "paused"
+"""How the reason of a run begins that a person has paused."""
+CELL = "outlive.pauses"
+EVERYTHING = "*"
+"""Instead of the name of a workflow: all of them."""
+
+
+class Pause(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who stopped something, when and why."""
+
+    at: int
+    by: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return paused_text(self.by, self.reason)
+
+
+Pauses = Mapping[str, Pause]
+"""By the name of the workflow."""
+_decode = msgspec.json.Decoder(dict[str, Pause]).decode
+
+
+def paused_text(by: str, reason: str) -> str:
+    """The reason of a paused run."""
+    return PAUSED + (f" by {by}" if by else "") + (f": {reason}" if reason else "")
+
+
+def pauses_in(data: bytes | None) -> dict[str, Pause]:
+    """What the cell says; what cannot be read pauses nothing."""
+    try:
+        return _decode(data) if data else {}
+    except msgspec.MsgspecError:
+        return {}
+
+
+def pauses_data(pauses: Pauses) -> bytes:
+    """What the cell is to hold."""
+    return msgspec.json.encode(pauses)
+
+
+def pause_of(pauses: Pauses, workflow: str) -> Pause | None:
+    """The pause that a workflow is under, if it is."""
+    return pauses.get(workflow) or pauses.get(EVERYTHING)

@@ -1,0 +1,2 @@
+-- What a cell holds.
+SELECT data FROM {schema}.cells WHERE name = $1

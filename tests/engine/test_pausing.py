@@ -1,0 +1,336 @@
+"""`pause` and `resume` of a run, a workflow and everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Limits, RunStatus
+from outlive._journal.event import RunParked, RunReleased
+from outlive.errors import (
+    InvalidArgumentError,
+    ResultTimeoutError,
+    RunCancelled,
+    RunFinishedError,
+    RunNotParkedError,
+    RunParkedError,
+)
+from outlive.testing import TestEngine, crash_everywhere
+from outlive.testing.fsck import check_store
+from tests.engine.inside import store_of, trees_of, worker_of
+from tests.engine.support import in_time, reaches, until, waits
+
+calls: list[str] = []
+gate = asyncio.Event()
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    """Nothing was called, and the gate is shut."""
+    global gate  # noqa: PLW0603 (a step has no other way to reach it)
+    calls.clear()
+    gate = asyncio.Event()
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[outlive.Engine]:
+    """An engine whose store is sound in the end."""
+    async with outlive.Engine("memory:", limits=Limits(steps_running_max=2)) as engine:
+        yield engine
+        assert await check_store(store_of(engine)) == []
+
+
+@outlive.step
+async def pause_slow(name: str) -> str:
+    """Waits at the gate."""
+    calls.append(f"slow {name}")
+    await gate.wait()
+    return name
+
+
+@outlive.step
+async def pause_next(name: str) -> str:
+    """Returns at once."""
+    calls.append(f"next {name}")
+    return name
+
+
+@outlive.step(once=True)
+async def pause_once(name: str) -> str:
+    """May be called once."""
+    calls.append(f"once {name}")
+    return name
+
+
+@outlive.workflow
+async def pause_line(name: str) -> str:
+    """A step behind the other, and one that is called once."""
+    try:
+        await pause_slow(name)
+        await pause_next(name)
+        return await pause_once(name)
+    finally:
+        await pause_next("cleaning")
+
+
+async def has_called(count: int) -> None:
+    """Return when so many steps were called."""
+
+    async def has() -> bool:
+        return len(calls) >= count
+
+    await until(has)
+
+
+async def is_held(engine: outlive.Engine) -> bool:
+    """Whether the worker has heard that a run is paused."""
+    return any(live.hold is not None for live in trees_of(engine))
+
+
+async def test_running_steps_end_and_nothing_begins(engine: outlive.Engine) -> None:
+    """Their results are kept; `why` says who paused it, and those who wait for the result wait on."""
+    run = await engine.start(pause_line, "a", id="a")
+    await has_called(1)
+    await engine.pause("a", by="ann", reason="lunch")
+    assert await run.why() == "it is to be paused by ann: lunch, when the steps that run have ended"
+    await until(partial(is_held, engine))
+    gate.set()
+    await reaches(run, RunStatus.PARKED)
+
+    assert (await run.why()).startswith("it is paused by ann: lunch (since 20")
+    assert calls == ["slow a"]
+    await run.pause()  # Twice is once.
+    with pytest.raises(ResultTimeoutError, match="it is paused by ann: lunch"):
+        await run.result(timeout=0.01)
+    result = asyncio.ensure_future(run.result())
+    await run.resume()
+    assert await in_time(result) == "a"
+    assert calls == ["slow a", "next a", "once a", "next cleaning"]
+    with pytest.raises(RunNotParkedError):
+        await run.resume()
+    with pytest.raises(RunFinishedError):
+        await run.pause()
+
+
+@outlive.workflow
+async def pause_wide(count: int) -> list[str]:
+    """More steps than may run at once."""
+    return list(await asyncio.gather(*(pause_slow(str(number)) for number in range(count))))
+
+
+async def test_steps_that_wait_for_a_slot_do_not_begin(engine: outlive.Engine) -> None:
+    """Two run, and the other eight are called when the run is resumed."""
+    run = await engine.start(pause_wide, 10)
+    await has_called(2)
+    await run.pause()
+
+    await until(partial(is_held, engine))
+    gate.set()
+    await reaches(run, RunStatus.PARKED)
+    assert len(calls) == 2
+    await run.resume()
+    assert await in_time(run.result()) == [str(number) for number in range(10)]
+    assert sorted(calls) == sorted(f"slow {number}" for number in range(10))
+
+
+async def test_pause_that_is_taken_back_before_it_came_to_be(engine: outlive.Engine) -> None:
+    """The run goes on from its journal, and nothing is called twice."""
+    run = await engine.start(pause_line, "a")
+    await has_called(1)
+    await run.pause()
+    await run.resume()
+    gate.set()
+    assert await in_time(run.result()) == "a"
+    assert calls == ["slow a", "next a", "once a", "next cleaning"]
+
+
+async def test_paused_run_cleans_up_when_it_is_cancelled(engine: outlive.Engine) -> None:
+    """Its code is fit to run. One that is about to be paused does so too."""
+    for pauses_first in (True, False):
+        run = await engine.start(pause_line, "a")
+        await has_called(1)
+        await run.pause()
+        if pauses_first:
+            await until(partial(is_held, engine))
+            gate.set()
+            await reaches(run, RunStatus.PARKED)
+        await run.cancel(reason="enough")
+        gate.set()
+        with pytest.raises(RunCancelled, match="enough"):
+            await in_time(run.result())
+        assert calls[-1] == "next cleaning"
+        gate.clear()
+        calls.clear()
+
+
+async def test_run_that_has_no_worker_is_paused_at_once(tmp_path: Path) -> None:
+    """Its timers do not fire, signals are buffered, and it begins only when it is resumed."""
+    url = f"sqlite:{tmp_path}/runs.db"
+    async with outlive.Engine(url, worker=False) as client:
+        run = await client.start(pause_sleeper, 5, id="new")
+        await run.pause(by="ann")
+        assert await run.status() is RunStatus.PARKED
+        await run.signal("go", "early")
+    async with TestEngine(url) as engine:
+        await engine.settle()
+        assert calls == []
+        await engine.resume("new")
+        await engine.settle()
+        await engine.get("new").pause()
+        await engine.skip(timedelta(hours=1))
+        assert calls == ["next begins"]
+        await engine.resume("new")
+        assert await engine.get("new").result() == "early"
+        assert await check_store(store_of(engine)) == []
+
+
+@outlive.workflow
+async def pause_sleeper(seconds: float) -> str:
+    """Sleeps, and waits."""
+    await pause_next("begins")
+    await asyncio.sleep(seconds)
+    await pause_next("slept")
+    return await outlive.wait_for_signal("go", str)
+
+
+@outlive.workflow
+async def pause_stuck() -> None:
+    """Cannot go on."""
+    await asyncio.get_running_loop().create_future()
+
+
+async def test_run_that_is_parked_for_another_reason_is_not_paused(engine: outlive.Engine) -> None:
+    """It has stopped already, and says why."""
+    run = await engine.start(pause_stuck)
+    await reaches(run, RunStatus.PARKED)
+    with pytest.raises(RunParkedError, match="is parked: pause_stuck@1 stopped"):
+        await run.pause()
+
+
+# -- Workflows ---------------------------------------------------------------------------------------------------------
+
+
+async def test_workflow_is_paused_with_the_runs_that_come(engine: outlive.Engine) -> None:
+    """What runs ends its steps and is released; what is started waits; other workflows go on."""
+    first = await engine.start(pause_line, "a")
+    await has_called(1)
+    await engine.pause(workflow="pause_line", by="bob", reason="deploy")
+    second = await engine.start(pause_line, "b")
+    gate.set()
+    other = await engine.start(pause_wide, 1)
+    assert await in_time(other.result()) == ["0"]
+    await reaches(first, RunStatus.PENDING)
+
+    for run in (first, second):
+        assert (await run.why()).startswith("its workflow is paused by bob: deploy (since 20")
+    assert "engine.resume(workflow='pause_line')" in await first.why()
+    assert calls == ["slow a", "slow 0"]
+    await engine.resume(workflow="pause_line")
+    assert [await in_time(each.result()) for each in (first, second)] == ["a", "b"]
+    assert calls.count("slow a") == 1
+    left = [type(event) for event in await first.history() if isinstance(event, RunParked | RunReleased)]
+    assert left == [RunReleased]
+
+
+async def test_everything_is_paused_and_one_run_stays_so(engine: outlive.Engine) -> None:
+    """A run that was paused by itself is not resumed with the others; signals and timers wait."""
+    run, alone = await engine.start(pause_sleeper, 0.01), await engine.start(pause_sleeper, 0.01)
+    await waits(run)
+    await waits(alone)
+    await alone.pause()
+    await engine.pause(all=True, reason="the bank is closed")
+    await run.signal("go", "now")
+    late = await engine.start(pause_line, "a")
+    assert "its workflow is paused: the bank is closed" in await late.why()
+    assert "engine.resume(all=True)" in await run.why()
+    await engine.resume(all=True)
+    gate.set()
+    assert [await in_time(each.result()) for each in (run, late)] == ["now", "a"]
+    assert (await alone.why()).startswith("it is paused (since")
+
+
+async def test_worker_of_another_process_hears_of_a_pause(tmp_path: Path) -> None:
+    """It releases what it has, and claims nothing more."""
+    url = f"sqlite:{tmp_path}/runs.db"
+    async with (
+        outlive.Engine(url, poll_seconds=0.01) as worker,
+        outlive.Engine(url, worker=False) as client,
+    ):
+        run = await worker.start(pause_line, "a")
+        await has_called(1)
+        await client.pause(workflow="pause_line")
+        await until(partial(hears_of_a_pause, worker))
+        gate.set()
+        await reaches(run, RunStatus.PENDING)
+        assert calls == ["slow a"]
+        await client.resume(workflow="pause_line")
+        assert await in_time(run.result()) == "a"
+
+
+async def hears_of_a_pause(engine: outlive.Engine) -> bool:
+    """Whether the worker of an engine has read it."""
+    return bool(worker_of(engine).pauses)
+
+
+async def test_what_is_paused_must_be_said(engine: outlive.Engine) -> None:
+    """One of three."""
+    wrong: list[dict[str, Any]] = [{}, {"run_id": "a", "all": True}, {"workflow": "a", "all": True}]
+    for options in wrong:
+        with pytest.raises(InvalidArgumentError, match="exactly one"):
+            await engine.pause(**options)
+        with pytest.raises(InvalidArgumentError, match="exactly one"):
+            await engine.resume(**options)
+
+
+# -- Crashes -----------------------------------------------------------------------------------------------------------
+
+
+@outlive.workflow
+async def pause_mortal() -> str:
+    """Steps around a wait."""
+    await pause_next("first")
+    await outlive.wait_for_signal("go", int)
+    return await pause_next("second")
+
+
+async def test_pause_and_resume_survive_every_crash() -> None:
+    """A pause that was answered holds until it is taken back, and nothing is called twice."""
+
+    async def drive(engine: TestEngine, run_id: str) -> None:
+        with suppress(RunFinishedError, RunNotParkedError):
+            await engine.settle()
+            await engine.pause(run_id, by="ann")
+            await engine.signal(run_id, "go", 1, key="go")
+            await engine.settle()
+            assert await engine.get(run_id).status() is RunStatus.PARKED
+            await engine.resume(run_id)
+
+    await crash_everywhere(pause_mortal, drive=drive)
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+async def test_pause_on_every_store(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Of a run and of a workflow."""
+    url = f"sqlite:{tmp_path}/runs.db" if store == "sqlite" else request.getfixturevalue("postgres_url")
+    async with outlive.Engine(url) as engine:
+        run = await engine.start(pause_line, "a")
+        await has_called(1)
+        await run.pause()
+        await until(partial(is_held, engine))
+        gate.set()
+        await reaches(run, RunStatus.PARKED)
+        await engine.pause(workflow="pause_line")
+        await run.resume()
+        assert "its workflow is paused" in await run.why() or "it is paused" in await run.why()
+        await engine.resume(workflow="pause_line")
+        assert await in_time(run.result()) == "a"
+        assert await check_store(store_of(engine)) == []
