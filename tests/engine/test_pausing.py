@@ -277,7 +277,7 @@ async def test_worker_of_another_process_hears_of_a_pause(tmp_path: Path) -> Non
 
 async def hears_of_a_pause(engine: outlive.Engine) -> bool:
     """Whether the worker of an engine has read it."""
-    return bool(worker_of(engine).pauses)
+    return bool(worker_of(engine).mail.pauses)
 
 
 async def test_what_is_paused_must_be_said(engine: outlive.Engine) -> None:

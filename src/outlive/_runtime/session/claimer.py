@@ -17,7 +17,7 @@ from outlive._journal.claiming import has_other_nonce, root_after
 from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._model import Run, RunFilter
-from outlive._model.pause import CELL, pause_of, pauses_in
+from outlive._model.pause import CELL, pauses_in
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment
 from outlive._runtime.session.pace import OrphanPace
@@ -178,15 +178,14 @@ class Claimer:
         the poll interval: so it costs nothing on every claim."""
         pauses = pauses_in(await self._store.read_cell(CELL))
         self._pauses_at = self._clock.monotonic() + self._poll_seconds
-        if pauses != self._worker.pauses:
-            await _in_callback(partial(self._worker.set_pauses, pauses))
+        if pauses != self._worker.mail.pauses:
+            await _in_callback(partial(self._worker.mail.set_pauses, pauses))
 
     def _claimable(self) -> list[str]:
         """The definitions of this worker that are not paused."""
-        pauses = self._worker.pauses
-        if not pauses:
+        if not self._worker.mail.pauses:
             return self._definitions
-        return [name for name in self._definitions if pause_of(pauses, name.rpartition("@")[0]) is None]
+        return [name for name in self._definitions if not self._worker.mail.is_paused(name.rpartition("@")[0])]
 
     async def _claim(self, limit: int) -> Claims:
         orphans_max = self._pace.allowance(limit=limit, room=self._worker.room)

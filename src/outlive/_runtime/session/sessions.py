@@ -15,7 +15,7 @@ from typing import NamedTuple
 from outlive._journal.event import RunCreated
 from outlive._lease.contract import Leases
 from outlive._lease.process import this_process
-from outlive._model.pause import CELL, Pauses, pause_of, pauses_in
+from outlive._model.pause import CELL, Pauses, pauses_in
 from outlive._model.payload import Blob
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.commit.committer import Answer, Committer
@@ -124,7 +124,7 @@ class WorkerSessions:
         asked_at = self._clock.monotonic()
         self._sessions.add(worker.id)
         try:
-            worker.pauses = pauses_in(await self._store.read_cell(CELL))
+            worker.mail.pauses = pauses_in(await self._store.read_cell(CELL))
             await self._leases.register(info, lease_seconds=lease_seconds)
         except StoreUnavailableError as error:
             if not isinstance(error, CommitUnknownError):
@@ -167,7 +167,7 @@ class WorkerSessions:
         worker = self._worker
         if worker is None or not worker.room or f"{event.workflow}@{event.version}" not in self._definitions:
             return False
-        if worker.pauses and pause_of(worker.pauses, event.workflow) is not None:
+        if worker.mail.pauses and worker.mail.is_paused(event.workflow):
             return False
         worker.begin(run_id, event, blobs, answer)
         return True
@@ -184,7 +184,7 @@ class WorkerSessions:
     def set_pauses(self, pauses: Pauses) -> None:
         """A client has paused workflows, or let them go on."""
         if self._worker is not None:
-            self._worker.set_pauses(pauses)
+            self._worker.mail.set_pauses(pauses)
 
     def ring(self) -> None:
         """Something may be due."""

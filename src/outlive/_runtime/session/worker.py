@@ -24,7 +24,6 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunCreated, StepFailed, StepSucceeded
 from outlive._model import Run, RunStatus
-from outlive._model.pause import Pauses, pause_of
 from outlive._model.payload import Blob
 from outlive._replay.command import CancelStep, RunStep
 from outlive._runtime.clock import MICROSECONDS
@@ -32,6 +31,7 @@ from outlive._runtime.commit.committer import Answer, Committer, Within
 from outlive._runtime.environment import Environment
 from outlive._runtime.gate.gate import Gate
 from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.session.mail import TreeMail
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.steps.executor import Executor
 from outlive._runtime.tree.alarms import Alarms
@@ -40,7 +40,7 @@ from outlive._runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._runtime.tree.draft import Draft
 from outlive._runtime.tree.emitter import Source
 from outlive._runtime.tree.events import event_of_success
-from outlive._runtime.tree.holding import Hold, pause_in
+from outlive._runtime.tree.holding import Hold
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.observer_calls import ObserverCalls
 from outlive._runtime.tree.phase import TreePhase
@@ -101,8 +101,7 @@ class Worker:
         self._executor = Executor(
             environment, committer=committer, gate=gate, lease=lease, reports=self._reports, streams=self._streams
         )
-        self.pauses: Pauses = {}
-        """The workflows that are paused, as last read."""
+        self.mail = TreeMail(self, trees=self.trees, executor=self._executor, requests=requests, counters=counters)
         self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
@@ -172,7 +171,7 @@ class Worker:
             live.seq = claim.seq
             self._listen(live, claim.run)
         self.trees.add(claim.run.journal, live)
-        if self.pauses and pause_of(self.pauses, claim.run.workflow) is not None:
+        if self.mail.is_paused(claim.run.workflow):
             live.hold = Hold()  # It was claimed before the pause was known here.
         rows = found.journals.get(claim.run.journal, [])
         if found.blobs:
@@ -183,11 +182,11 @@ class Worker:
             mail = [message for message in mail if message.kind is not MessageKind.SKIP]
             if not mail:
                 # Only without mail: a message may cancel the run, and then these steps must not begin.
-                self._start_durable(live)
+                self.start_durable(live)
             if live.execution.end_waits:
                 self._look_up_old_waits(live)
         with self.guarding(live):
-            self._take_mail(live, mail)
+            self.mail.take(live, mail)
             live.fire_due()
             self._start_due_retries(live)
         self.settle(live)
@@ -223,7 +222,7 @@ class Worker:
         if live.observers is not None:
             live.observers.claimed(run, spec)
 
-    def _start_durable(self, live: LiveTree) -> None:
+    def start_durable(self, live: LiveTree) -> None:
         """After a replay every command follows from durable events: steps need not wait for another commit."""
         draft = live.draft
         if draft is not None and not draft.change.rows and live.phase is TreePhase.MOVING and not live.is_late:
@@ -252,7 +251,7 @@ class Worker:
             return
         live.payloads.add(blobs)
         with self.guarding(live):
-            self._take_mail(live, mail)
+            self.mail.take(live, mail)
         self.settle(live)
 
     def discard_strays(self, held: list[LiveTree], runs: dict[str, Run]) -> None:
@@ -270,56 +269,11 @@ class Worker:
 
     # -- Messages --------------------------------------------------------------------------------------------
 
-    def _take_mail(self, live: LiveTree, mail: list[Inbound]) -> None:
-        """Turn messages into events; no more are read for this tree until these are durable."""
-        if mail and live.phase is TreePhase.MOVING:
-            hold = pause_in(mail)
-            if hold is not None or live.hold is not None:
-                # All of the mail stays in the inbox. What would let it go on lets another claim do so.
-                self.hold(live, hold or Hold())
-                return
-            self.trees.mail_taken(live)
-            for message in mail:
-                self._counters.signals_taken += message.kind is MessageKind.SIGNAL
-                live.take_message(message)
-            if live.refusals:
-                self._refuse(live)
-            if live.draft is not None and live.draft.change.rows:
-                live.add_effect(partial(self._mail_saved, live))
-            else:
-                # Every message was refused: nothing has changed, and what a replay left to do may begin.
-                self._start_durable(live)
-                self._mail_saved(live)
-
-    def _refuse(self, live: LiveTree) -> None:
-        """Have the asks that a tree has refused answered; it is not suspended before that."""
-        refusals, live.refusals = live.refusals, []
-        live.lookups += 1
-        self._requests.refuse(live, refusals)
-
     def refused(self, live: LiveTree) -> None:
         """The store was given the answers to asks that a tree has refused. Whether it has taken them, which it does
         only if the tree is still ours, the callers see there."""
         self._waiters.answers.look()
         self.looked_up(live, 1)
-
-    def hold(self, live: LiveTree, hold: Hold) -> None:
-        """Begin nothing more of a tree. When the attempts that run have ended, it is parked or released."""
-        if live.hold is None:
-            live.moving -= self._executor.withdraw_waiting(live)
-        live.hold = hold
-
-    def set_pauses(self, pauses: Pauses) -> None:
-        """Which workflows are paused: begin nothing more of their runs."""
-        self.pauses = pauses
-        for live in self.trees.active() if pauses else ():
-            if live.journal and live.hold is None and pause_of(pauses, live.fold.root.workflow) is not None:
-                self.hold(live, Hold())
-                self.settle(live)
-
-    def _mail_saved(self, live: LiveTree) -> None:
-        if self.trees.mail_saved(live):
-            self._requests.look()
 
     # -- Outcomes --------------------------------------------------------------------------------------------
 
@@ -500,7 +454,7 @@ class Worker:
             if type(effect) is RunStep:
                 if live.hold is not None:
                     live.moving -= 1
-                    self._loop.call_soon(self._settle_held, live)
+                    self._loop.call_soon(self._settle_later, live)
                 elif (effect.run, effect.call) in live.execution.calls:
                     self._start(live, effect)
             elif type(effect) is CancelStep:
@@ -525,12 +479,8 @@ class Worker:
         if live.phase is TreePhase.MOVING:
             self.settle(live)
 
-    def _settle_held(self, live: LiveTree) -> None:
-        if live.phase is TreePhase.MOVING:
-            self.settle(live)
-
     def _settle_later(self, live: LiveTree) -> None:
-        if live.phase is TreePhase.MOVING and live.retries:
+        if live.phase is TreePhase.MOVING and (live.retries or live.hold is not None):
             self.settle(live)
 
     def _leave(self, live: LiveTree) -> None:
@@ -540,7 +490,7 @@ class Worker:
             self._executor.cancel_rest(live)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
-        self._mail_saved(live)  # A message that came while it was leaving has made it due.
+        self.mail.saved(live)  # A message that came while it was leaving has made it due.
         self.trees.remove(live)
         if status is RunStatus.WAITING:
             live.enter(TreePhase.SUSPENDED)
