@@ -7,7 +7,11 @@ transaction belongs to one task or one thread: one call at a time.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Sequence
-from typing import Any, Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncSession
 
 
 class Record(Protocol):
@@ -63,3 +67,11 @@ class Tx(Protocol):
 
     async def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
         """A value of the first row, None if there is none."""
+
+    def sqlalchemy(self) -> AbstractAsyncContextManager[AsyncSession]:
+        """The same transaction as a session of SQLAlchemy, on PostgreSQL: `async with tx.sqlalchemy() as session:`. It
+        is flushed when the block ends, and commits with the journal.
+
+        Raises:
+            ConfigurationError: on another store, or SQLAlchemy is not installed.
+        """

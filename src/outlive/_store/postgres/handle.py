@@ -9,11 +9,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
 
 from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.fault import DISK_FULL, ERRORS, is_last_word, sqlstate_of
+from outlive._store.postgres.orm import open_session
 from outlive.errors import StoreUnavailableError, TransactionRefusedError
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncSession
 
 _OPAQUE = re.compile(
     r"\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/",
@@ -60,12 +65,19 @@ class StepHandle:
         """A value of the first row, None if there is none."""
         return await self._do("fetchval", query, *args, column=column)
 
-    async def _do(self, verb: str, query: str, *args: Any, **options: Any) -> Any:
-        connection = self._get()
+    def sqlalchemy(self) -> AbstractAsyncContextManager[AsyncSession]:
+        """The transaction as a session of SQLAlchemy."""
+        return open_session(self._get, self._check, self._address)
+
+    def _check(self, query: str) -> None:
         for statement in _OPAQUE.sub(" ", query).split(";"):
             if ending := _ENDING.match(statement.strip()):
                 raise TransactionRefusedError(ending[1].upper())
         self.is_altered = self.is_altered or _ALTERING.search(query) is not None
+
+    async def _do(self, verb: str, query: str, *args: Any, **options: Any) -> Any:
+        connection = self._get()
+        self._check(query)
         try:
             return await getattr(connection, verb)(query, *args, **options)
         except (AttributeError, *ERRORS) as error:

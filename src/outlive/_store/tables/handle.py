@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NoReturn
 
 from outlive._store.tables.statement import Answer, TableRecord
+from outlive.errors import ConfigurationError
 
 Ask = Callable[[str, tuple[Any, ...]], "Future[Answer]"]
 
@@ -57,6 +58,13 @@ class TaskHandle:
     async def fetchrow(self, query: str, /, *args: Any) -> TableRecord | None:
         """See `Tx`."""
         return _first(await _hear(self._ask(query, args)))
+
+    def sqlalchemy(self) -> NoReturn:
+        """See `Tx`."""
+        raise ConfigurationError(
+            "tx.sqlalchemy() is for PostgreSQL: SQLAlchemy has no driver that could share the connection of a store on "
+            "SQLite or in memory; use tx.execute and tx.fetch, or compile the statement of SQLAlchemy to text"
+        )
 
     async def fetchval(self, query: str, /, *args: Any, column: int = 0) -> Any:
         """See `Tx`."""
