@@ -367,7 +367,7 @@ async def test_a_child_cannot_wait_for_its_root() -> None:
 
 
 @outlive.workflow
-async def impatient(run_id: str) -> list[Any]:
+async def impatient_waiter(run_id: str) -> list[Any]:
     """Gives up twice, and hears the end the third time."""
     heard: list[Any] = []
     other = outlive.get(run_id, Receipt)
@@ -386,9 +386,9 @@ async def test_a_timeout_around_the_wait_is_durable() -> None:
     """What it gave up it can ask for again."""
     async with TestEngine() as engine:
         await engine.start(awaited, "", id="other-1")
-        run = await engine.start(impatient, "other-1")
+        run = await engine.start(impatient_waiter, "other-1")
         assert ["not yet", "not yet", 4] == await run.result()
-        again = await engine.start(impatient, "other-1")
+        again = await engine.start(impatient_waiter, "other-1")
         assert [4, 4, 4] == await again.result()
 
 
