@@ -444,6 +444,7 @@ async def test_asks_are_served_beside_the_main_line() -> None:
         with pytest.raises(AskFailed, match="'hat' is not in list"):
             await run.ask("remove", "hat")
         assert await run.why() == "it waits for signal 'checkout' or ask 'add' or ask 'remove'"
+        assert [each.id for each in await engine.list(waiting_for="remove")] == [run.id]
         await run.signal("checkout")
         assert await run.result() == ["cap"]
 

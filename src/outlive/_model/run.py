@@ -131,9 +131,9 @@ def asks(run: Run, person: str) -> bool:
     return any(not person or person in request.assignees for request in run.approvals)
 
 
-_NAMED_WAITS = (WaitKind.SIGNAL, WaitKind.APPROVAL, WaitKind.CHILD)
+_NAMED_WAITS = (WaitKind.SIGNAL, WaitKind.APPROVAL, WaitKind.CHILD, WaitKind.ASK)
 
 
 def waits_for(run: Run, name: str) -> bool:
-    """Whether the tree of this root waits for a signal, an approval or another run of this name."""
+    """Whether the tree of this root waits for a signal, an ask, an approval or another run of this name."""
     return any(wait.name == name and wait.kind in _NAMED_WAITS for wait in run.waits)

@@ -498,8 +498,8 @@ class Engine(Messages, Interventions):
             limit: how many runs a page holds, up to 1,000.
             after: `page.next` or `page.previous` of another page with the same filters and order.
             status, workflow, tags, id_prefix, since, until, waiting_for, error, roots_only: what to narrow by. Several
-                statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal or
-                of an approval, or the id of another run.
+                statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal,
+                an ask or an approval, or the id of another run.
         """
         return await self._verbs.list(order=order, limit=limit, after=after, **filters)
 

@@ -30,13 +30,14 @@ class FindingConformance(Facet):
     # -- What they wait for ----------------------------------------------------------------------------------
 
     async def test_runs_are_found_by_what_they_wait_for(self, store: Store) -> None:
-        """By the name of a signal, an approval or another run; a timer and a retry have no name that a user gave."""
+        """By the name of a signal, an ask, an approval or another run; timers and retries have no name of a user's."""
         await suspend(store, "signal", Wait(WaitKind.SIGNAL, "paid"))
         await suspend(store, "approval", Wait(WaitKind.APPROVAL, "paid"), Wait(WaitKind.TIMER, "@timer"))
         await suspend(store, "child", Wait(WaitKind.CHILD, "run-7"), Wait(WaitKind.SIGNAL, "paid", run=3))
+        await suspend(store, "ask", Wait(WaitKind.ASK, "paid"))
         await suspend(store, "other", Wait(WaitKind.SIGNAL, "unpaid"), Wait(WaitKind.RETRY, "paid"))
 
-        assert await list_ids(store, waiting_for="paid") == ["signal", "child", "approval"]
+        assert await list_ids(store, waiting_for="paid") == ["signal", "child", "ask", "approval"]
         assert await list_ids(store, waiting_for="run-7") == ["child"]
         for name in ("@timer", "pai", "PAID", "", "x" * 5_000):
             assert await list_ids(store, waiting_for=name) == []

@@ -3,7 +3,8 @@ WITH own (name, created_at, run_key) AS (
     SELECT json_extract(run.waits, named.fullkey || '.name'), run.created_at, run.key
     FROM outlive_runs AS run, json_each(iif(json_valid(run.waits), run.waits, '[]')) AS named
     WHERE
-        run.waits IS NOT NULL AND json_extract(run.waits, named.fullkey || '.kind') IN ('signal', 'approval', 'child')
+        run.waits IS NOT NULL
+        AND json_extract(run.waits, named.fullkey || '.kind') IN ('signal', 'approval', 'child', 'ask')
         AND json_extract(run.waits, named.fullkey || '.name') IS NOT NULL
     UNION
     SELECT '@approval', run.created_at, run.key
