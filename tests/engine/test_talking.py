@@ -258,7 +258,7 @@ class Broke(Exception):
 
 
 @outlive.workflow(raises=(Broke,))
-async def awaited(kind: str) -> Receipt:
+async def awaited_by_others(kind: str) -> Receipt:
     """Ends when it is signalled, in some way."""
     word = await outlive.wait_for_signal("end", str)
     if word == "breaks":
@@ -288,7 +288,7 @@ async def typed_waiter(run_id: str) -> str:
 
 async def test_a_workflow_waits_for_a_run_that_another_program_started(engine: outlive.Engine) -> None:
     """Its result has the type of its workflow, and the wait says what it is for."""
-    other = await engine.start(awaited, "", id="other-1")
+    other = await engine.start(awaited_by_others, "", id="other-1")
     runs = [await engine.start(waiter, "other-1") for _ in range(2)]
     for run in runs:
         await waits(run)
@@ -304,9 +304,9 @@ async def test_a_workflow_waits_for_a_run_that_another_program_started(engine: o
 async def test_the_end_is_heard_by_a_run_that_is_not_in_memory(place: Place) -> None:
     """Another process ends the run that is waited for, while no worker has the one that waits."""
     async with place.engine() as first:
-        await first.start(awaited, "continues", id="other-1")
+        await first.start(awaited_by_others, "continues", id="other-1")
         await waits(await first.start(typed_waiter, "other-1", id="waits-1"))
-    async with place.engine(registry=registry_of(awaited)) as second:
+    async with place.engine(registry=registry_of(awaited_by_others)) as second:
         await second.signal("other-1", "end", "one")
         await second.signal("other-1", "end", "seven")
         assert Receipt(5) == await in_time(second.get("other-1").result())
@@ -322,7 +322,7 @@ async def test_the_end_is_heard_by_a_run_that_is_not_in_memory(place: Place) -> 
 async def test_an_end_without_a_result_raises_in_the_run_that_waits(word: str, heard: str) -> None:
     """Its own exception where that is known, and `RunCancelled`."""
     async with TestEngine() as engine:
-        other = await engine.start(awaited, "", id="other-1")
+        other = await engine.start(awaited_by_others, "", id="other-1")
         run = await engine.start(waiter, "other-1")
         await (other.signal("end", word) if word else other.cancel())
         assert heard in await run.result()
@@ -331,7 +331,7 @@ async def test_an_end_without_a_result_raises_in_the_run_that_waits(word: str, h
 @outlive.workflow
 async def has_a_child() -> None:
     """Its child waits for ever."""
-    await awaited("")
+    await awaited_by_others("")
 
 
 @outlive.workflow
@@ -353,7 +353,7 @@ async def test_what_cannot_be_waited_for_raises_at_once(run_id: str, heard: str)
     """And is a fact: a replay hears the same."""
     async with TestEngine() as engine:
         await engine.start(has_a_child, id="parent-1")
-        await engine.start(awaited, "continues", id="long")
+        await engine.start(awaited_by_others, "continues", id="long")
         await engine.signal("long", "end", "once")
         run = await engine.start(waiter, run_id, id="self")
         assert heard in await run.result()
@@ -385,7 +385,7 @@ async def impatient_waiter(run_id: str) -> list[Any]:
 async def test_a_timeout_around_the_wait_is_durable() -> None:
     """What it gave up it can ask for again."""
     async with TestEngine() as engine:
-        await engine.start(awaited, "", id="other-1")
+        await engine.start(awaited_by_others, "", id="other-1")
         run = await engine.start(impatient_waiter, "other-1")
         assert ["not yet", "not yet", 4] == await run.result()
         again = await engine.start(impatient_waiter, "other-1")
@@ -412,7 +412,7 @@ async def stuck_for_ever() -> None:
 @outlive.workflow
 async def attaches(run_id: str) -> Any:
     """Starts a run under an id that may be taken."""
-    child = await outlive.start(awaited, "", detached=True, id=run_id)
+    child = await outlive.start(awaited_by_others, "", detached=True, id=run_id)
     try:
         return (await child.result()).total
     except outlive.OutliveError as error:
@@ -422,7 +422,7 @@ async def attaches(run_id: str) -> Any:
 async def test_a_start_under_the_id_of_a_run_that_moves_attaches_to_it() -> None:
     """If that is a run of the same workflow, whoever started it."""
     async with TestEngine() as engine:
-        await engine.start(awaited, "", id="other-1")
+        await engine.start(awaited_by_others, "", id="other-1")
         await engine.start(stuck_for_ever, id="another-1")
         run = await engine.start(attaches, "other-1")
         refused = await engine.start(attaches, "another-1")
@@ -444,7 +444,7 @@ async def test_a_run_that_begins_by_starting_another_one_waits_for_it(place: Pla
 
 async def let_it_end(engine: outlive.Engine, run_id: str) -> None:
     """The other program."""
-    await engine.start(awaited, "", id="other-1")
+    await engine.start(awaited_by_others, "", id="other-1")
     await engine.signal("other-1", "end", "word", key="once")
 
 
@@ -458,7 +458,7 @@ async def waits_for_two() -> list[Any]:
         except outlive.errors.RunNotFoundError:
             await asyncio.sleep(1)
             continue
-        second = await outlive.start(awaited, "", detached=True, id="other-2")
+        second = await outlive.start(awaited_by_others, "", detached=True, id="other-2")
         await outlive.signal(second.id, "end", "second")
         return [first.total, (await outlive.get(second.id).result()).total, (await second.result()).total]
 
