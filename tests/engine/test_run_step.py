@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -204,6 +206,22 @@ async def test_a_closure_survives_a_crash_at_every_commit() -> None:
     """A replay makes it again, and calls it only if it has not ended."""
     report = await crash_everywhere(summing_with_closures, [1, 5], max_points=5)
     assert 12 == report.result
+
+
+async def test_a_closure_is_forgotten_with_its_run() -> None:
+    """Nothing of the process keeps it, and so nothing that it has closed over."""
+    held: list[weakref.ref[Any]] = []
+
+    async def call_once() -> None:
+        async def inner() -> int:
+            return 1
+
+        held.append(weakref.ref(inner))
+        await outlive.run_step(inner)
+
+    await call_once()
+    gc.collect()
+    assert [None] == [each() for each in held]
 
 
 async def test_outside_of_a_run_it_is_a_plain_call() -> None:

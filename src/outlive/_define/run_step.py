@@ -8,12 +8,12 @@ as the journal knows the call by it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Coroutine
-from typing import Any, TypeVar, TypeVarTuple, overload
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple, overload
 from weakref import WeakKeyDictionary
 
 from outlive._define.plain import call_plainly
-from outlive._define.resources import call, uses_of, wanted_in
+from outlive._define.resources import Wanted, call, uses_of, wanted_in
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature, plain_function
@@ -82,15 +82,15 @@ async def run_step(
         timeout_seconds=given.some_seconds(where, "timeout", timeout),
         heartbeat_seconds=given.some_seconds(where, "heartbeat_timeout", heartbeat_timeout),
     )
-    uses = uses_of(where, fn)
+    known = _known(fn, own_name)
     spec = StepSpec(
         name=own_name,
         fn=fn,
-        signature=_signature_of(fn, own_name, uses),
-        is_async=_is_async(fn),
+        signature=known.signature,
+        is_async=known.is_async,
         options=options,
         registered=(*classes, *(policy.on if policy else ())),
-        resources=wanted_in(uses),
+        resources=known.resources,
     )
     execution = ask.current_execution()
     if execution is None:
@@ -118,26 +118,35 @@ def _name_of(fn: object, name: object) -> str:
     return given.label(_WHERE, own.removesuffix(".__call__"), like="rates")
 
 
-def _is_async(fn: Any) -> bool:
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(plain_function(fn))
+class _Known(NamedTuple):
+    """What is read of a function. It does not hold the function, so that a closure is forgotten with its run."""
+
+    name: str
+    """The one that is in its messages."""
+    signature: Signature
+    is_async: bool
+    resources: Wanted | None
 
 
-_SIGNATURES: WeakKeyDictionary[Any, tuple[str, Signature]] = WeakKeyDictionary()
-"""Of plain functions, with the name that is in their messages: a loop that calls one should not read it every time."""
+_KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+"""Of plain functions: a loop that calls one should not read it every time."""
 
 
-def _signature_of(fn: Any, name: str, uses: Collection[str]) -> Signature:
+def _known(fn: Any, name: str) -> _Known:
     if not inspect.isfunction(fn):
-        return _read_signature(fn, name, uses)
-    known = _SIGNATURES.get(fn)
-    if known is None or known[0] != name:
-        known = _SIGNATURES[fn] = (name, _read_signature(fn, name, uses))
-    return known[1]
+        return _read(fn, name)
+    known = _KNOWN.get(fn)
+    if known is None or known.name != name:
+        known = _KNOWN[fn] = _read(fn, name)
+    return known
 
 
-def _read_signature(fn: Any, name: str, uses: Collection[str]) -> Signature:
+def _read(fn: Any, name: str) -> _Known:
+    uses = uses_of(f"{_WHERE} {name}", fn)
     try:
-        return Signature(fn, name, without=uses)
+        signature = Signature(fn, name, without=uses)
     except ValueError:  # Something built in that says nothing of itself.
         wanted = f"its arguments are not known; call it in a function, for example run_step(lambda: ..., name={name!r})"
         raise ArgumentTypeError(_WHERE, "fn", fn, wanted) from None
+    is_async = inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(plain_function(fn))
+    return _Known(name, signature, is_async, wanted_in(uses))
