@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
 from msgspec import UNSET
 
@@ -26,6 +27,7 @@ from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome
 from outlive.client.access import Access, OwnWorker
 from outlive.client.approval import Approvals
 from outlive.client.asks import Asks
+from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, WorkflowFilters, for_each
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
 from outlive.client.copying import check_copy, write_copy
@@ -46,6 +48,7 @@ from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_paused, is_stopped, why
 from outlive.errors import (
+    InvalidArgumentError,
     ResultTimeoutError,
     RunCancelled,
     RunContinuedError,
@@ -89,7 +92,7 @@ class Client:
         self.fork = Forker(access, ids=ids).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
-        finder = Finder(access)
+        self._finder = finder = Finder(access)
         self.list, self.count = finder.list, finder.count
         self.approvals = Approvals(access, finder=finder, inbox=self._inbox, new_id=ids.new_id)
         asks = Asks(
@@ -290,9 +293,31 @@ class Client:
         )
         await self._inbox.deliver(message, start=change)
 
-    async def cancel(self, run_id: str, *, reason: str = "") -> None:
-        """Ask a run to stop. See `Engine.cancel`."""
+    async def cancel(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+    ) -> builtins.list[RunOutcome] | None:
+        """Ask a run, or those that fit, to stop. See `Engine.cancel`."""
         reason = _reason("engine.cancel", reason)
+        if run_id is not None and not filters:
+            await self._cancel(run_id, reason=reason)
+            return None
+        verb, statuses = partial(self._cancel, reason=reason), (*OPEN, RunStatus.PARKED)
+        return await self._each("engine.cancel", run_id, verb, statuses, filters)
+
+    async def _each(
+        self,
+        where: str,
+        run_id: str | None,
+        verb: Callable[[str], Coroutine[Any, Any, None]],
+        statuses: tuple[RunStatus, ...],
+        filters: WorkflowFilters,
+    ) -> builtins.list[RunOutcome]:
+        """Do something to all runs that fit."""
+        if run_id is not None:
+            raise InvalidArgumentError(where, "run_id", run_id, "give the id of a run, or filters, not both")
+        return await for_each(self._finder, where, verb, statuses=statuses, **filters)
+
+    async def _cancel(self, run_id: str, *, reason: str) -> None:
         run = await self.info(run_id)
         if run.status is RunStatus.CANCELLED:
             return
@@ -319,13 +344,24 @@ class Client:
                 self._waiters.announce(run)
         return outcome is Outcome.COMMITTED
 
-    async def resume(self, run_id: str | None = None, *, workflow: str | None = None, all: bool = False) -> None:
-        """Let a run, a workflow or everything go on. See `Engine.resume`."""
-        paused = wanted_workflow("engine.resume", run_id, workflow, everything=all)
+    async def resume(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        **filters: Unpack[BulkFilters],
+    ) -> builtins.list[RunOutcome] | None:
+        """Let a run, a workflow, everything, or the runs that fit go on. See `Engine.resume`."""
+        where, verb = "engine.resume", self._pauser.resume_run
+        if filters and not all:
+            return await self._each(where, run_id, verb, (RunStatus.PARKED,), {**filters, "workflow": workflow})
+        paused = wanted_workflow(where, run_id, workflow, everything=all)
         if paused is not None:
             await self._pauser.resume_workflow(paused)
         elif run_id is not None:
-            await self._pauser.resume_run(run_id)
+            await verb(run_id)
+        return None
 
     async def pause(
         self,
@@ -335,25 +371,37 @@ class Client:
         all: bool = False,
         by: str = "",
         reason: str = "",
-    ) -> None:
-        """Let a run, a workflow or everything begin nothing more. See `Engine.pause`."""
-        reason = _reason("engine.pause", reason)
-        by = given.text("engine.pause", "by", by, like="ann", least=0)
-        paused = wanted_workflow("engine.pause", run_id, workflow, everything=all)
+        **filters: Unpack[BulkFilters],
+    ) -> builtins.list[RunOutcome] | None:
+        """Let a run, a workflow, everything, or the runs that fit begin nothing more. See `Engine.pause`."""
+        where = "engine.pause"
+        reason = _reason(where, reason)
+        by = given.text(where, "by", by, like="ann", least=0)
+        verb = partial(self._pauser.pause_run, by=by, reason=reason)
+        if filters and not all:
+            return await self._each(where, run_id, verb, OPEN, {**filters, "workflow": workflow})
+        paused = wanted_workflow(where, run_id, workflow, everything=all)
         if paused is not None:
             await self._pauser.pause_workflow(paused, by=by, reason=reason)
         elif run_id is not None:
-            await self._pauser.pause_run(run_id, by=by, reason=reason)
+            await verb(run_id)
+        return None
+
+    async def retry(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+    ) -> builtins.list[RunOutcome] | None:
+        """Let a run that has ended, or those that fit, go on. See `Engine.retry`."""
+        where = "engine.retry"
+        verb = partial(self._retrier.retry, reason=_reason(where, reason))
+        if run_id is not None and not filters:
+            await verb(run_id)
+            return None
+        return await self._each(where, run_id, verb, ENDED_BADLY, filters)
 
     def _resumption(self, root: Run) -> Message:
         if root.status is not RunStatus.PARKED:
             raise RunNotParkedError(root.id, root.status.value)
         return Message(run_id=root.id, kind=MessageKind.RESUME, at=self.access.store.now())
-
-    async def retry(self, run_id: str, *, reason: str = "") -> None:
-        """Let a run that has ended go on. See `Engine.retry`."""
-        reason = _reason("engine.retry", reason)
-        await self._retrier.retry(run_id, reason=reason)
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without a step. See `Engine.skip_step`."""

@@ -36,7 +36,7 @@ from outlive.errors import (
     WrongArgumentsError,
 )
 
-OnConflict = Literal["attach", "reject", "replace"]
+OnConflict = Literal["attach", "attach_open", "reject", "replace"]
 REPLACES_MAX = 100
 ANOTHER_ID = "use another id for this one"
 
@@ -240,7 +240,12 @@ class Starter:
             run = await store.find_run(run_id)
             if run is not None and on_conflict == "reject":
                 raise RunExistsError(run_id, run.status.value)
+            if run is not None and on_conflict == "attach_open" and not run.status.is_terminal:
+                _refuse_other(run, event)
+                return
             changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
+            if on_conflict == "attach_open" and len(changes) > 1:
+                continue  # It goes on after its end: it is open.
             if (await store.commit(changes))[-1][0] is Outcome.COMMITTED:
                 if run is not None and self._access.worker is not None:
                     # A worker elsewhere that runs the old one finds its next seq taken; here it stops at once.
@@ -280,13 +285,14 @@ class Starter:
         """Create a tree in the user's transaction.
 
         Raises:
-            ConfigurationError: the store or the connection cannot do that, or `on_conflict` is `replace`.
+            ConfigurationError: the store or the connection cannot do that, or `on_conflict` takes an id from a run.
             RunExistsError: the id is taken, and the run that has it will not do.
         """
         store = self._access.store
-        if on_conflict == "replace":
+        if on_conflict in ("replace", "attach_open"):
             raise ConfigurationError(
-                "on_conflict='replace' ends a run, which cannot be part of your transaction; use 'attach' or 'reject'"
+                f"on_conflict={on_conflict!r} gives another run another id, which cannot be part of your transaction; "
+                f"use 'attach' or 'reject'"
             )
         if await store.request_start(connection, birth(run_id, event, blobs)) is Outcome.COMMITTED:
             return

@@ -353,8 +353,9 @@ class Engine(Messages, Interventions):
 
         Args:
             id: the same id again is the same run; made up unless given.
-            on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `reject` raises
-                `RunExistsError`, `replace` cancels it (it stays in the store as `<id>~old1`) and starts a new one.
+            on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `attach_open`
+                does so if it has not ended, and else starts a new one, `reject` raises `RunExistsError`, `replace`
+                cancels it and starts a new one. A run whose id is taken like this stays as `<id>~old1`.
             timeout: seconds that the run may take as a whole.
             tags: text for searching.
             headers: text for the run and all that it starts, in `current_run().headers` and `current_step().headers`.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack, overload
 
 from msgspec import UNSET
 
+from outlive.client.bulk import BulkFilters, RunOutcome, WorkflowFilters
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle
 
@@ -19,16 +20,25 @@ class Interventions:
         """The client of an engine that runs."""
         raise NotImplementedError
 
-    async def cancel(self, run_id: str, *, reason: str = "") -> None:
+    @overload
+    async def cancel(self, run_id: str, *, reason: str = "") -> None: ...
+    @overload
+    async def cancel(self, *, reason: str = "", **filters: Unpack[WorkflowFilters]) -> list[RunOutcome]: ...
+    async def cancel(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+    ) -> list[RunOutcome] | None:
         """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
 
         Its `finally` blocks run. A workflow that catches the `CancelledError` and returns has succeeded. A run that no
         worker has taken up yet ends at once, and its code never runs. Asking twice is asking once.
 
+        Args:
+            filters: instead of an id, which runs: see `retry`; those that have not ended unless `status` says so.
+
         Raises:
             RunNotFoundError, RunFinishedError.
         """
-        await self._verbs.cancel(run_id, reason=reason)
+        return await self._verbs.cancel(run_id, reason=reason, **filters)
 
     async def pause(
         self,
@@ -38,7 +48,8 @@ class Interventions:
         all: bool = False,
         by: str = "",
         reason: str = "",
-    ) -> None:
+        **filters: Unpack[BulkFilters],
+    ) -> list[RunOutcome] | None:
         """Let a run with its tree, all runs of a workflow, or everything begin nothing more; durable when this returns.
 
         Steps that run end, and their results are kept. No step begins, no timer fires, signals are buffered, and those
@@ -49,24 +60,39 @@ class Interventions:
             workflow: its name; runs of it inside the trees of others are not paused.
             all: everything in this store.
             by, reason: for `why`.
+            filters: pause those runs, of a workflow or of any, that fit now, one by one: see `retry`.
 
         Raises:
             RunNotFoundError, RunFinishedError. RunParkedError: it is parked for another reason.
         """
-        await self._verbs.pause(run_id, workflow=workflow, all=all, by=by, reason=reason)
+        return await self._verbs.pause(run_id, workflow=workflow, all=all, by=by, reason=reason, **filters)
 
-    async def resume(self, run_id: str | None = None, *, workflow: str | None = None, all: bool = False) -> None:
+    async def resume(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        **filters: Unpack[BulkFilters],
+    ) -> list[RunOutcome] | None:
         """Let a parked run go on, for example with new code; or what was paused.
 
         Args:
             workflow, all: as they were paused. A run that was paused by itself stays paused.
+            filters: resume the parked runs that fit, one by one: see `retry`.
 
         Raises:
             RunNotFoundError, RunNotParkedError.
         """
-        await self._verbs.resume(run_id, workflow=workflow, all=all)
+        return await self._verbs.resume(run_id, workflow=workflow, all=all, **filters)
 
-    async def retry(self, run_id: str, *, reason: str = "") -> None:
+    @overload
+    async def retry(self, run_id: str, *, reason: str = "") -> None: ...
+    @overload
+    async def retry(self, *, reason: str = "", **filters: Unpack[WorkflowFilters]) -> list[RunOutcome]: ...
+    async def retry(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+    ) -> list[RunOutcome] | None:
         """Let a run that has failed, timed out or was cancelled go on at what failed; durable when this returns.
 
         The same run goes on: its id, its completed steps and its history stay. The step that failed is called again
@@ -75,12 +101,15 @@ class Interventions:
 
         Args:
             reason: for the history.
+            filters: instead of an id, which runs, as `list` takes them: the oldest first, at most `limit` (100) of
+                them; with `dry_run=True` nothing is done. The answer has one outcome for each: its `id`, the `status`
+                that it had, whether it is `done`, and else the `error`; one that refuses does not stop the others.
 
         Raises:
             RunNotFoundError. RunNotRetriableError: it has not ended or has succeeded, its saga was rolled back, no step
             failed and the code would raise the same again, or the code is not here; nothing was changed.
         """
-        await self._verbs.retry(run_id, reason=reason)
+        return await self._verbs.retry(run_id, reason=reason, **filters)
 
     async def fork(
         self,

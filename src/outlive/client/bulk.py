@@ -1,0 +1,96 @@
+"""One verb for many runs: those that pass a filter, oldest first, at most so many at a time, and a preview before."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from msgspec.structs import replace
+
+from outlive._model import Run, RunStatus, given
+from outlive.client.finding import Finder, Statuses, filter_of
+from outlive.errors import InvalidArgumentError
+
+LIMIT = 100
+"""How many runs one call is for unless it says so."""
+ENDED_BADLY = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
+OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
+
+
+class BulkFilters(TypedDict, total=False):
+    """Which runs of a workflow a verb is for, as `engine.list` finds them, how many, and whether it only says which."""
+
+    limit: int
+    """At most so many, the oldest first; 100 unless given."""
+    dry_run: bool
+    """Only list the runs: nothing is done."""
+    status: Statuses | None
+    tags: Mapping[str, str] | None
+    id_prefix: str | None
+    since: datetime | None
+    until: datetime | None
+    waiting_for: str | None
+    error: str | None
+
+
+class WorkflowFilters(BulkFilters, total=False):
+    """The same, of any workflow."""
+
+    workflow: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What became of one of many runs."""
+
+    id: str
+    workflow: str
+    status: RunStatus
+    """What it was before."""
+    done: bool = False
+    """Whether the verb has succeeded; False in a preview."""
+    error: Exception | None = None
+    """Why not."""
+
+
+async def for_each(
+    finder: Finder,
+    where: str,
+    verb: Callable[[str], Awaitable[Any]],
+    *,
+    statuses: tuple[RunStatus, ...],
+    **options: Unpack[WorkflowFilters],
+) -> list[RunOutcome]:
+    """Do something to each of the root runs that fit; one that refuses does not stop the others.
+
+    `statuses` are those that are meant when the caller names none.
+
+    Raises:
+        InvalidArgumentError: no filter is given, or one that is none.
+    """
+    filters: dict[str, Any] = dict(options)
+    limit, is_preview = filters.pop("limit", LIMIT), filters.pop("dry_run", False)
+    given.flag(where, "dry_run", is_preview)
+    if all(value is None for value in filters.values()):
+        wanted = "give the id of a run, or say by a filter which runs you mean, for example workflow='order'"
+        raise InvalidArgumentError(where, "run_id", None, wanted)
+    wanted_runs = filter_of(where, **filters)
+    wanted_runs = replace(wanted_runs, statuses=wanted_runs.statuses or statuses, roots_only=True)
+    found = await finder.page(where, wanted_runs, order="created_at", limit=limit, after=None)
+    # Earlier runs of an id, and chunks of a batch, are not meant.
+    runs = [run for run in found if "~" not in run.id]
+    return [_outcome(run) if is_preview else await _done(run, verb) for run in runs]
+
+
+async def _done(run: Run, verb: Callable[[str], Awaitable[Any]]) -> RunOutcome:
+    try:
+        await verb(run.id)
+    except Exception as error:  # The others are not to wait for this one.
+        return _outcome(run, error=error)
+    return _outcome(run, done=True)
+
+
+def _outcome(run: Run, *, done: bool = False, error: Exception | None = None) -> RunOutcome:
+    return RunOutcome(run.id, run.workflow, run.status, done, error)
