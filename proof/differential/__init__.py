@@ -3,8 +3,8 @@
 The oracle (`oracle`, and `shelf` for cells and checkpoints) is plain Python without any index, batch or fast way,
 written from `outlive._store.contract`. A script of operations (`words`) is made from a seed (`script`) and is plain
 data. What an operation means as things stand is decided once (`plan`), and then played on each store (`player`) and
-on the oracle (`prophet`). Whoever answers otherwise than the oracle (`telling` has the words) is found, and the
-script is made as short as possible before it is printed. To try a store of your own:
+on the oracle (`prophet`). If a store answers otherwise than the oracle (`comparable` says what is compared), the script
+is made as short as possible and printed. To try a store of your own:
 
     from proof.differential import find_difference
 

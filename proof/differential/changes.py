@@ -89,7 +89,7 @@ class Drafter:
         _move(change, write, known, now)
         self._ahead[write.tree] = known
         change.blobs = [blob(each) for each in write.blobs]
-        # Nobody tells of items of a run that is not there.
+        # A change has no items of a run that is not there.
         there = {*known.runs, *(run.number for run in change.runs)}
         change.items = [item_of(run, index) for run, index in write.items if run in there]
         change.messages = [message_of(letter, now) for letter in write.letters]

@@ -66,7 +66,7 @@ class Episode:
         """Do one operation everywhere, and say what the oracle answers.
 
         Raises:
-            Difference: somebody answers otherwise than the oracle.
+            Difference: a store answers otherwise than the oracle.
         """
         self._played.append(operation)
         if operation.verb == "advance":

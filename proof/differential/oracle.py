@@ -213,14 +213,14 @@ class Oracle:
         self.retired.add(worker_id)
 
     def is_left_alone(self, owner: str, stale_seconds: float) -> bool:
-        """Whether nobody may take what this owner has."""
+        """Whether no worker may take what this owner has."""
         if owner not in self.workers:
             return False
         lost_at = self.workers[owner].expires_at + round(stale_seconds * 1_000_000)
         return self.is_live(owner) or (stale_seconds > 0 and self.now() < lost_at)
 
     def list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int]]:
-        """Wake-ups and trees that nobody alive owns, earliest first."""
+        """Wake-ups and trees that no living worker owns, earliest first."""
         found = []
         for journal, tree in self.world.trees.items():
             root = tree.runs[0]
@@ -230,7 +230,7 @@ class Oracle:
         return sorted(found)
 
     def is_orphan(self, journal: int) -> bool:
-        """Whether somebody owns a tree (who is not alive, if it can be claimed)."""
+        """Whether a tree has an owner (a dead one, if it can be claimed)."""
         return bool(self.world.trees[journal].runs[0].owner)
 
     def claim(
@@ -302,7 +302,7 @@ def passes(run: Run, wanted: RunFilter) -> bool:
         return False
     asked = [(wanted.workflow, run.workflow), (wanted.root_id, run.root_id)]
     asked += [(wanted.parent_id, run.parent_id or ""), (wanted.owner, run.owner)]
-    return all(wish is None or wish == fact for wish, fact in asked)
+    return all(wanted is None or wanted == fact for wanted, fact in asked)
 
 
 def _names_of(error: str) -> list[str]:

@@ -24,7 +24,7 @@ from proof.postgres_place import PostgresPlace
 
 _SHM = Path("/dev/shm")
 FAST = _SHM if _SHM.is_dir() else None
-"""A disk in memory, where there is one: nothing here has to survive, and nobody wants to wait for it."""
+"""A disk in memory, where there is one: nothing here has to survive, and a real disk would cost time."""
 
 
 @asynccontextmanager

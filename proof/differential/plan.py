@@ -25,7 +25,7 @@ class Plan:
     wake_ups: Mapping[str, int]
     """Of the runs that can be claimed."""
     limit: int
-    """Of a claim: runs that wake at the same instant are not told apart by the contract, so it never parts them."""
+    """Of a claim: the contract does not order runs that wake at the same instant, so it takes all of them or none."""
     orphans: tuple[int | None, float]
     """Of a claim: how many at most, and for how many seconds they are left alone."""
     behind: Row | None

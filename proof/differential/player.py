@@ -1,4 +1,4 @@
-"""Plays operations on a store, and gives its answers in the words of `telling`."""
+"""Plays operations on a store, and gives its answers as `comparable` has them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from msgspec.structs import replace
 from outlive._model import RunFilter
 from outlive._store.contract import Change, Outcome, Store
 from proof.differential.changes import Draft, blob, tree_of
+from proof.differential.comparable import (
+    comparable_claims,
+    comparable_mail,
+    comparable_run,
+    comparable_tree,
+    comparable_turns,
+    list_with_items,
+    plain,
+)
 from proof.differential.oracle import Oracle
 from proof.differential.plan import Plan, definitions_of, filter_of, worker_of
 from proof.differential.script import CELLS, MARKED, WORKERS
 from proof.differential.shelving import PeekedError, SurprisedError, change_of, peek, row_of
-from proof.differential.telling import (
-    list_with_items,
-    plain,
-    told_claims,
-    told_mail,
-    told_run,
-    told_tree,
-    told_turns,
-)
 
 UNKNOWN = 999_999_999
-"""The handle of a tree that is not there, and the id of a message that nobody has."""
+"""The handle of a tree that is not there, and the id of a message that is not there."""
 PAGES_MAX = 3
 MAKE_NOTES = "CREATE TABLE IF NOT EXISTS notes (text TEXT PRIMARY KEY)"
 ADD_NOTE = "INSERT INTO notes (text) VALUES ($1)"
@@ -76,26 +76,26 @@ class Player:
             successor_of=await self._handle(change.successor_of) if change.successor_of else 0,
         )
 
-    def _tell(self, changes: Sequence[Change], outcomes: Sequence[tuple[Outcome, int]]) -> Any:
+    def _judge(self, changes: Sequence[Change], outcomes: Sequence[tuple[Outcome, int]]) -> Any:
         """Each outcome, and whether its handle is right."""
-        told = []
+        judged = []
         for change, (outcome, journal) in zip(changes, outcomes, strict=True):
             is_new = change.journal == 0 and outcome is Outcome.COMMITTED
-            told.append((outcome.value, journal > 0 if is_new else journal == change.journal))
-        return told
+            judged.append((outcome.value, journal > 0 if is_new else journal == change.journal))
+        return judged
 
     # -- Verbs ---------------------------------------------------------------------------------------------
 
     async def _commit(self, plan: Plan) -> Any:
         changes = [await self._change(draft) for draft in plan.drafts]
-        return self._tell(changes, await self.store.commit(changes))
+        return self._judge(changes, await self.store.commit(changes))
 
     async def _transact(self, plan: Plan) -> Any:
         changes = [await self._change(draft) for draft in plan.drafts]
         transaction = await self.store.begin()
         await transaction.handle.execute(MAKE_NOTES)
         await transaction.handle.execute(ADD_NOTE, plan.operation.name)
-        return self._tell(changes, await transaction.commit(changes, behind=plan.behind))
+        return self._judge(changes, await transaction.commit(changes, behind=plan.behind))
 
     async def _roll_back(self, plan: Plan) -> Any:
         transaction = await self.store.begin()
@@ -118,7 +118,7 @@ class Player:
             orphans_max=orphans_max,
             stale_seconds=stale_seconds,
         )
-        return told_claims(claims, plan.wake_ups)
+        return comparable_claims(claims, plan.wake_ups)
 
     async def _hire(self, plan: Plan) -> Any:
         (lease_seconds,) = plan.operation.numbers
@@ -145,14 +145,14 @@ class Player:
             if isinstance(answer, BaseException) and not isinstance(answer, SurprisedError):
                 raise answer
             answers.append(answer)
-        return told_turns(zip((turn.cell for turn in turns), answers, strict=True))
+        return comparable_turns(zip((turn.cell for turn in turns), answers, strict=True))
 
     async def _peek(self, cell: str) -> bytes | None:
         try:
             await self.store.change_cell(cell, peek)
         except PeekedError as peeked:
             return peeked.data
-        raise AssertionError("the change of a cell raised, and nobody heard of it")
+        raise AssertionError("the change of a cell raised, and its caller did not get the exception")
 
     async def _append(self, plan: Plan) -> Any:
         marks = plan.operation.marks
@@ -172,7 +172,7 @@ class Player:
         while len(pages) < most:
             side = {"after" if oldest_first else "before": place}
             page = await self.store.list_runs(wanted, limit=limit, oldest_first=oldest_first, **side)
-            pages.append([told_run(run) for run in page])
+            pages.append([comparable_run(run) for run in page])
             if len(page) < limit:
                 break
             place = page[-1].created_at, page[-1].id
@@ -185,9 +185,9 @@ class Player:
         items = await self.store.read_items(ids[0], after=after, limit=limit)
         one = await self.store.find_run(ids[0])
         return (
-            {id: told_run(run) for id, run in runs.items()},
+            {id: comparable_run(run) for id, run in runs.items()},
             plain(items),
-            one and told_run(one),
+            one and comparable_run(one),
             [tuple(row) for row in await self.store.read_journal(handle, after=after, limit=limit)],
         )
 
@@ -196,7 +196,7 @@ class Player:
         inboxes = await self.store.read_inbox(list(handles))
         for inbox in inboxes.values():
             self._message_ids.update((mail.name, mail.id) for mail in inbox)
-        return {handles[handle]: told_mail(inbox) for handle, inbox in inboxes.items()}
+        return {handles[handle]: comparable_mail(inbox) for handle, inbox in inboxes.items()}
 
     async def look(self) -> Any:
         """Everything that can be seen, once the oracle has played too."""
@@ -229,6 +229,6 @@ class Player:
             "notes": notes,
             "faults": await examiner.check_database(),
             "handles": await examiner.list_journals(limit=10_000) == sorted(handles),
-            "rows": dict(zip(numbers, map(told_tree, await examiner.examine(handles)), strict=True)),
+            "rows": dict(zip(numbers, map(comparable_tree, await examiner.examine(handles)), strict=True)),
             "marked": await examiner.list_checkpoints(limit=10_000),
         }

@@ -10,20 +10,20 @@ from outlive._model import RunFilter
 from outlive._store.contract import Change, Outcome
 from outlive._store.examine import ItemRows, MailRow, RunRow, TreeRows
 from proof.differential.changes import Draft, blob
+from proof.differential.comparable import (
+    comparable_claims,
+    comparable_mail,
+    comparable_run,
+    comparable_tree,
+    comparable_turns,
+    list_with_items,
+    plain,
+)
 from proof.differential.oracle import Oracle
 from proof.differential.plan import Plan, definitions_of, filter_of, worker_of
 from proof.differential.player import BLOBS, PAGES_MAX, UNKNOWN
 from proof.differential.script import CELLS, MARKED, WORKERS
 from proof.differential.shelving import SurprisedError, change_of, row_of
-from proof.differential.telling import (
-    list_with_items,
-    plain,
-    told_claims,
-    told_mail,
-    told_run,
-    told_tree,
-    told_turns,
-)
 from proof.differential.words import Turn
 from proof.differential.world import Tree
 
@@ -50,7 +50,7 @@ class Prophet:
                 return [each.value for each in oracle.deliver(plan.messages, start, operation.numbers[0])]
             case "claim":
                 claims = oracle.claim(operation.worker, definitions_of(operation), plan.limit, *plan.orphans)
-                return told_claims(claims, plan.wake_ups)
+                return comparable_claims(claims, plan.wake_ups)
             case "hire":
                 return oracle.register(worker_of(operation, oracle.now()), operation.numbers[0])
             case "retire":
@@ -60,7 +60,7 @@ class Prophet:
             case "put blobs":
                 return oracle.world.blobs.update((it.id, it.data) for it in map(blob, operation.numbers))
             case "turn":
-                return told_turns((turn.cell, self._turn(turn)) for turn in operation.turns)
+                return comparable_turns((turn.cell, self._turn(turn)) for turn in operation.turns)
             case "append":
                 return [oracle.shelf.append(mark.run, row_of(mark)) for mark in operation.marks]
             case "clear":
@@ -72,7 +72,7 @@ class Prophet:
             case "read":
                 return self._read(plan)
             case verb:
-                raise AssertionError(f"nobody knows how to {verb}")
+                raise AssertionError(f"the oracle has no verb {verb}")
 
     def _number(self, number: int) -> int:
         trees = self._oracle.world.trees
@@ -108,12 +108,12 @@ class Prophet:
         if oldest_first:
             runs.reverse()
         pages = [runs[start : start + limit] for start in range(0, len(runs) + 1, limit)][:most]
-        return [[told_run(run) for run in page] for page in pages]
+        return [[comparable_run(run) for run in page] for page in pages]
 
     def _read(self, plan: Plan) -> Any:
         world = self._oracle.world
         number, after, limit = plan.operation.numbers
-        found = {id: told_run(pair[1]) for id in plan.operation.ids if (pair := world.find(id))}
+        found = {id: comparable_run(pair[1]) for id in plan.operation.ids if (pair := world.find(id))}
         items = self._oracle.read_items(plan.operation.ids[0], after, limit)
         tree = world.trees.get(self._number(number))
         rows = [] if tree is None else [row for row in tree.rows if row[0] > after][:limit]
@@ -125,7 +125,7 @@ class Prophet:
         return {
             "runs": self._pages(RunFilter(), 50, 100),
             "journals": {tree.runs[0].nonce: tree.rows for tree in trees},
-            "inboxes": {tree.runs[0].nonce: told_mail(tree.inbox) for tree in trees if tree.inbox},
+            "inboxes": {tree.runs[0].nonce: comparable_mail(tree.inbox) for tree in trees if tree.inbox},
             "workers": plain(sorted(oracle.list_workers(), key=lambda worker: worker.id)),
             "mail": {
                 id: sorted(tree.runs[0].nonce for tree in trees if tree.inbox and tree.runs[0].owner == id)
@@ -144,7 +144,7 @@ class Prophet:
             "notes": sorted(self._oracle.notes),
             "faults": [],
             "handles": True,
-            "rows": {tree.runs[0].nonce: told_tree(_rows_of(tree)) for tree in self._oracle.world.trees.values()},
+            "rows": {tree.runs[0].nonce: comparable_tree(_rows_of(tree)) for tree in self._oracle.world.trees.values()},
             "marked": self._oracle.shelf.list_marked(),
         }
 

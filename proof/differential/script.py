@@ -77,7 +77,7 @@ class Author:
     def _any_id(self) -> str:
         """An id of the script, of any run that there is, or of none."""
         known = [run.id for _, run in self._oracle.world.each_run()]
-        return self._random.choice([*IDS, *known[-6:], "nobody"])
+        return self._random.choice([*IDS, *known[-6:], "unknown"])
 
     def _any_tree(self, *, is_open: bool = True) -> int:
         trees = self._oracle.world.trees
@@ -135,7 +135,7 @@ class Author:
         )
 
     def _free_name(self, id: str) -> str:
-        """Mostly a name that nobody has."""
+        """Mostly a name that no run has."""
         self._names += 1
         return self._random.choice(IDS) if self._chance(0.1) else f"{id.partition('.')[0]}.{self._names}"
 
@@ -310,4 +310,4 @@ class Author:
         return Mark(choose(MARKED), choose(SEQUENCES), token=choose([1, 2]), output=choose(OUTPUTS))
 
     def _clear(self) -> Operation:
-        return Operation("clear", ids=(self._random.choice([*MARKED, "nobody"]),))
+        return Operation("clear", ids=(self._random.choice([*MARKED, "unknown"]),))

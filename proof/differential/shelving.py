@@ -9,7 +9,7 @@ from outlive._store.contract import CellChange
 from proof.differential.words import Mark, Turn
 
 Seen = tuple[bytes | None, int]
-"""What a cell held when it was changed, and the time that the change was told."""
+"""What a cell held when it was changed, and the time that the change was given."""
 
 
 class SurprisedError(Exception):

@@ -27,12 +27,12 @@ class Part:
     """Prints what is not as it usually is."""
 
     def __repr__(self) -> str:
-        told = [
+        given = [
             f"{each.name}={_code_of(getattr(self, each.name))}"
             for each in fields(self)  # type: ignore[arg-type]
             if getattr(self, each.name) not in (each.default, {}, ())
         ]
-        return f"{type(self).__name__}({', '.join(told)})"
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,7 +88,7 @@ class Turn(Part):
     puts: bytes | None = None
     """What it is to hold; None: one byte more than it does."""
     expects: tuple[bytes | None, ...] = ()
-    """It raises unless the cell holds one of these (None: nobody has written it); it takes anything when empty."""
+    """It raises unless the cell holds one of them (None: it was never written); it takes anything when empty."""
 
 
 @dataclass(frozen=True, repr=False)

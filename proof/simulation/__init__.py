@@ -7,7 +7,7 @@ event loops (`loop`), clocks (`clock`) and lines to the store (`link`) are simul
                  |            ^                                     |
                  |         nemesis (kill, pause, stop, skew)     weather (lost, late, slow, refused)
                  v
-               judge, with the books of the store, the ledger of effects, and what users were told
+               judge, with the books of the store, the ledger of effects, and what users were answered
 
 An episode has two halves. In the first one faults happen, and nothing unsafe may: every write is checked when it is
 made, every effect when it begins. Then all faults end, and within a bound everything must end as the oracle says. So

@@ -83,7 +83,7 @@ class Book:
         """Read what is new, and check it; the new events.
 
         Args:
-            forgetting: all that was written if a snapshot was among it, as some of these rows are gone already.
+            forgetting: all that was written if a snapshot was among it, as some rows of it are gone already.
         """
         rows, known = self._tree.rows, self._rows
         if forgetting:
@@ -163,20 +163,20 @@ class Book:
 
     def _compare(self) -> None:
         """The rows are the fold of the journal; mail may have moved the wake-up of the root forward."""
-        for number, told in self.fold.runs.items():
+        for number, folded in self.fold.runs.items():
             row = self._tree.runs.get(number)
             if row is None:
                 self._record.complain(f"run {number} of {self.root_id} is in the journal and has no row")
                 continue
             for name in _COMPARED:
-                found, wanted = getattr(row, name), getattr(told, name)
+                found, wanted = getattr(row, name), getattr(folded, name)
                 if found != wanted and _plain(found) != _plain(wanted):
-                    if name == "wake_at" and number == 0 and self._may_be_woken(told, found, wanted):
+                    if name == "wake_at" and number == 0 and self._may_be_woken(folded, found, wanted):
                         continue
                     self._record.complain(f"run {row.id}: {name} is {found!r} in the row, {wanted!r} in the journal")
 
     def _compare_snapshot(self, event: SnapshotTaken, before: Run, where: str) -> None:
-        """Whoever begins with a snapshot finds the run that was there."""
+        """A worker that begins with a snapshot finds the run as it was before."""
         for name in _COMPARED:
             was, is_ = getattr(before, name), getattr(self.fold.root, name)
             if name != "updated_at" and was != is_ and _plain(was) != _plain(is_):
@@ -185,9 +185,9 @@ class Book:
             self._record.complain(f"{where} says that it stands for {event.events} events")
         self._record.happened("snapshot taken")
 
-    def _may_be_woken(self, told: Run, found: int | None, wanted: int | None) -> bool:
+    def _may_be_woken(self, folded: Run, found: int | None, wanted: int | None) -> bool:
         # A tree in motion keeps the wake-up of a message that came when the store's clock had been set back.
-        may_be = bool(self._tree.inbox) or told.status is RunStatus.RUNNING
+        may_be = bool(self._tree.inbox) or folded.status is RunStatus.RUNNING
         return may_be and found is not None and (wanted is None or found <= wanted)
 
 

@@ -14,7 +14,7 @@ KEEPER = "outlive-keeper"
 
 
 class SimulatedClock:
-    """What a process takes for the time. Its wall clock is off by `skew_seconds`; nobody can set the other one."""
+    """What a process takes for the time. Its wall clock is off by `skew_seconds`; its monotonic one cannot be set."""
 
     def __init__(self, world: World, loop: SimulatedLoop) -> None:
         self._world = world

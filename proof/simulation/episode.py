@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from outlive._model import Limits, Run, RunStatus
 from outlive.errors import UNDO_FAILED
 from outlive.telemetry import log
-from proof.simulation.desk import Desk
 from proof.simulation.judge import Judge
 from proof.simulation.ledger import Ledger
 from proof.simulation.loop import SimulatedLoop
@@ -20,6 +19,7 @@ from proof.simulation.plan import ATTEMPTS_MAX, Plan, draw
 from proof.simulation.play import registry
 from proof.simulation.process import Parts, Process
 from proof.simulation.server import Server
+from proof.simulation.users import Users
 from proof.simulation.weather import Weather
 from proof.simulation.world import World
 
@@ -52,7 +52,7 @@ class Episode:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.world = world = World(plan.seed)
-        self.weather = Weather(world, plan.rates, plan.told)
+        self.weather = Weather(world, plan.rates, plan.fixed)
         self.server = Server(world, rings=plan.rings)
         self.ledger = Ledger(world, self.server.nonces, self.server.is_live)
         self.server.is_stepping = self.ledger.is_stepping
@@ -75,13 +75,13 @@ class Episode:
         self.workers = [self._new_worker(place) for place in range(plan.workers)]
         self.client = Process(self.parts, "client", registry(has_rare=True), has_worker=False)
         world.killed = self._killed
-        self.desk = Desk(world, lambda: [*self.workers, self.client])
-        self.judge = Judge(world, self.server, self.ledger, self.desk)
+        self.users = Users(world, lambda: [*self.workers, self.client])
+        self.judge = Judge(world, self.server, self.ledger, self.users)
         self.nemesis = Nemesis(self.parts, self.workers, self._replace)
 
     def _new_worker(self, place: int) -> Process:
         self._lives[place] += 1
-        # The first one has everything: a run that nobody can run waits for ever, and rightly so.
+        # The first one has everything: a run that no worker can run waits for ever, and rightly so.
         has_rare = place == 0 or (place + self.world.seed) % 2 == 0
         return Process(self.parts, f"w{place}.{self._lives[place]}", registry(has_rare=has_rare))
 
@@ -94,7 +94,7 @@ class Episode:
                 self._replace(worker)
 
     def _replace(self, worker: Process) -> None:
-        self.desk.died(worker.loop)
+        self.users.died(worker.loop)
         self._graves.append(worker)
         place = self.workers.index(worker)
 
@@ -114,7 +114,7 @@ class Episode:
         try:
             self._play()
         except Exception as error:
-            # A store that is asked for what no store can do, a book that makes no sense: somebody broke something.
+            # A store that is asked for what no store can do, a book that makes no sense: a bug here or in the engine.
             self.world.complain(f"the simulation broke off: {error!r} in {_place(error)}")
         finally:
             log.propagate = was_propagating
@@ -138,7 +138,7 @@ class Episode:
         for process in [*self.workers, self.client]:
             process.boot()
         for case in self.plan.cases:
-            self.desk.open(case)
+            self.users.open(case)
         self.nemesis.expect(self.plan.strikes)
         world.run_until(self.plan.fault_seconds)
         self.weather.heal()
@@ -153,14 +153,14 @@ class Episode:
         """Now and then an operator lets runs go on that were quarantined, or whose undo has failed."""
         for run in self._roots():
             if run.status is RunStatus.PARKED and run.reason.startswith(RESUMED):
-                self.desk.resume(run.id)
+                self.users.resume(run.id)
         self.world.after(LOOK_SECONDS, self._look)
 
     def _roots(self) -> list[Run]:
         return [tree.root for tree in self.server.state.trees.values()]
 
     def _bury(self) -> None:
-        """Let go of everything without a word: what is closed now belongs to nobody."""
+        """Discard everything, and log nothing: no process uses it any more."""
         log.disabled = True
         for process in [*self._graves, *self.workers, self.client]:
             process.bury()

@@ -1,7 +1,7 @@
 """What must have come of it, when all faults are over and everything had time to end.
 
 * Everything has ended; results are those of the oracle; the store is whole (`outlive.testing.fsck`).
-* What users were told is so: runs that were started are there, accepted signals reached the run, once (I4, I21).
+* What users were answered is so: runs that were started are there, accepted signals reached the run, once (I4, I21).
 * The code replays every journal to the same end, and no step was begun before it was durable that it is wanted (I9).
 * Every outcome in a journal is that of a step that really ended (I14).
 * What a saga booked before it broke was undone, newest first (I27).
@@ -31,24 +31,24 @@ from outlive._replay.command import Command, RunStep
 from outlive.testing.fsck import check_store
 from outlive.testing.rerun import Contradiction, Rerun
 from proof.simulation.book import Book
-from proof.simulation.desk import Desk
 from proof.simulation.ledger import Ledger
 from proof.simulation.machines.judge import MachineJudge
 from proof.simulation.oracle import is_right
 from proof.simulation.play import registry
 from proof.simulation.program import Case, Program, each_order
 from proof.simulation.server import Server, at_once
+from proof.simulation.users import Users
 from proof.simulation.world import World
 
 
 class Judge:
     """Looks at everything once more, from outside."""
 
-    def __init__(self, world: World, server: Server, ledger: Ledger, desk: Desk) -> None:
+    def __init__(self, world: World, server: Server, ledger: Ledger, users: Users) -> None:
         self._world = world
         self._server = server
         self._ledger = ledger
-        self._desk = desk
+        self._users = users
         self._packer = Packer(Limits())
         self._registry = registry(has_rare=True)
         self._machines = MachineJudge(world, ledger.effects, self._value)
@@ -60,7 +60,7 @@ class Judge:
     @property
     def is_over(self) -> bool:
         """Whether every run has ended and every user has an answer."""
-        return not self._server.state.active and self._desk.is_content
+        return not self._server.state.active and self._users.is_answered
 
     def judge(self, cases: list[Case]) -> None:
         """Complain about everything that is not as it must be."""
@@ -68,8 +68,8 @@ class Judge:
         if not self.is_over:
             for tree in self._server.state.active.values():
                 complain(f"run {tree.root.id} has not ended: {tree.root}")
-            if not self._desk.is_content:
-                complain(f"nobody answered: {', '.join(self._desk.open_wishes)}")
+            if not self._users.is_answered:
+                complain(f"never answered: {', '.join(self._users.open_requests)}")
             return
         for problem in at_once(check_store(self._server.store)):
             complain(f"fsck: {problem}")
@@ -146,8 +146,8 @@ class Judge:
         if run is None:
             world.complain(f"run {case.id} was acknowledged and is not there")
             return
-        answers = self._desk.answers[case.id]
-        self._judge_told(case, run, answers.results)
+        answers = self._users.answers[case.id]
+        self._judge_answers(case, run, answers.results)
         if case.machine:
             self._machines.judge(case, run, self._server.books[run.journal])
             self._judge_signals(case)
@@ -171,15 +171,15 @@ class Judge:
             if order[0] == "saga":
                 self._judge_saga(order)
 
-    def _judge_told(self, case: Case, run: Run, results: list[str]) -> None:
-        """Whoever waited for the end was told what is in the store."""
+    def _judge_answers(self, case: Case, run: Run, results: list[str]) -> None:
+        """A user who waited for the end got what is in the store."""
         ends = {RunStatus.CANCELLED: "RunCancelled", RunStatus.TIMED_OUT: "RunTimedOut", RunStatus.FAILED: "RunFailed"}
-        given = "" if run.result is None else self._machines.told(run) if case.machine else self._value(run.result)
+        given = "" if run.result is None else self._machines.shown_end(run) if case.machine else self._value(run.result)
         end = ends.get(run.status) or given
-        for told in results:
-            self._world.sometimes["user told of the end"] += 1
-            if told != end:
-                self._world.complain(f"a user was told that {run.id} gave {told}, and the store has {end}")
+        for result in results:
+            self._world.sometimes["user got the end"] += 1
+            if result != end:
+                self._world.complain(f"a user was answered that {run.id} gave {result}, and the store has {end}")
 
     def _check_cancel_unheard(self, case: Case) -> None:
         tree = self._server.state.trees[self._server.state.runs[case.id].journal]
@@ -209,7 +209,7 @@ class Judge:
             for message in tree.inbox.values():
                 if message.payload is not None and message.name:
                     found.add((message.name, _hashable(self._value(message.payload))))
-        for name, payload in self._desk.answers[case.id].signals:
+        for name, payload in self._users.answers[case.id].signals:
             if (name, payload) not in found:
                 self._world.complain(f"signal {name} {payload} to {case.id} was accepted, and is lost")
 

@@ -2,7 +2,7 @@
 
 In production a worker looks at the machine to see that a neighbour has died. All simulated processes share one real
 process, so here the world is asked instead. Some fleets see their dead, others have to wait for the lease; and now and
-then somebody is taken for dead who is not, which may cost that one its session and must not cost anybody a journal.
+then a living worker is taken for dead, which may cost that worker its session and must not cost any run its journal.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Ledger:
         failed = book.attempts.get(key, {})
         if failed.get(command.attempt, attempt.epoch + 1) <= attempt.epoch:
             complain(f"{what}, and the journal has that attempt as failed")
-        # An undo that has used them up parks its run, and whoever resumes that gives it one more.
+        # An undo that has used them up parks its run, and a person who resumes the run gives it one more.
         retry = command.options.retry or NO_RETRY
         if retry.is_last(command.attempt - 1) and not command.options.parks:
             complain(f"{what}, and its budget is {retry.attempts}")

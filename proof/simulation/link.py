@@ -121,7 +121,7 @@ class Link:
         if self._loop.is_dead:
             self._loop.kept.append(answer)
         elif answer.done():
-            pass  # Whoever asked was cancelled meanwhile.
+            pass  # The task that asked was cancelled meanwhile.
         elif error is not None:
             answer.set_exception(error)
         else:

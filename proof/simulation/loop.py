@@ -49,7 +49,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.ledger: object = None
         """Where the steps of this process say what they do."""
         self.kept: list[Any] = []
-        """What a dead process had in its hands. Nobody may close it: a killed process runs no `finally`."""
+        """What a dead process had in its hands. It must not be closed: a killed process runs no `finally`."""
 
     # -- What asyncio needs ----------------------------------------------------------------------------------
 

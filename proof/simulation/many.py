@@ -18,7 +18,7 @@ CHUNK = 50
 """Seeds that one process plays before it reports."""
 COLLECT_EVERY = 25
 FAILURES_MAX = 5
-"""After so many failing seeds nobody needs more."""
+"""So many failing seeds are enough to look at."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ def simulate_many(
         jobs: processes at once.
         without: for testing the simulator: a protection of the engine to switch off (`switches`).
         failures_max: how many failing seeds end it.
-        progress: told what was found so far, now and then.
+        progress: called now and then with what was found so far.
     """
     chunks = [(start, min(CHUNK, first + seeds - start)) for start in range(first, first + seeds, CHUNK)]
     report = Report()

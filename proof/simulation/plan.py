@@ -33,7 +33,7 @@ class Rates(msgspec.Struct, omit_defaults=True):
     base_seconds: float = 0.001
 
 
-class Told(msgspec.Struct, omit_defaults=True):
+class FixedTrip(msgspec.Struct, omit_defaults=True):
     """What becomes of one request, whatever the rates say."""
 
     process: str
@@ -81,7 +81,7 @@ class Plan(msgspec.Struct, omit_defaults=True):
     rates: Rates = msgspec.field(default_factory=Rates)
     cases: list[Case] = []
     strikes: list[Strike] = []
-    told: list[Told] = []
+    fixed: list[FixedTrip] = []
     fault_seconds: float = FAULT_SECONDS
     what: str = ""
     """What it found, for the museum."""

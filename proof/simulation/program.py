@@ -1,4 +1,4 @@
-"""Random programs: what a run does, as data, so that its end can be told beforehand (see `oracle`).
+"""Random programs: what a run does, as data, so that its end is known beforehand (see `oracle`).
 
 A program is a list of orders, and an order is a list: its kind, then what it needs. It is the argument of one workflow
 (`proof.simulation.play`) that does what it says. Times are in milliseconds.

@@ -5,7 +5,7 @@ business. Whatever it writes is checked there and then against what a store and 
 
 * what is durable stays as it is, without a gap, and every row is the fold of its journal (I1, I6, I7);
 * each claim raises the epoch by one, and only the owner of a tree writes into its journal (I2, I3, I17);
-* what was acknowledged is there (I4), which the desk of the clients asks at the end.
+* what was acknowledged is there (I4), which the judge asks at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Server:
         self.nonces: dict[int, Book] = {}
         self._sessions: dict[str, SimulatedLoop] = {}
         self._held_until: dict[SimulatedLoop, float] = {}
-        """When the lease of each process ends, if nobody ends it before."""
+        """When the lease of each process ends, unless it is ended before."""
         self._watchers: list[tuple[SimulatedLoop, Callable[[], None]]] = []
         self._random = world.new_random("store")
         self._rings = rings
@@ -49,11 +49,11 @@ class Server:
         self._wanted: dict[SimulatedLoop, set[int]] = {}
         self._unanswered: dict[tuple[SimulatedLoop, int], Fate] = {}
         self._done: set[tuple[SimulatedLoop, int, int]] = set()
-        """What is durable and was not answered: whoever wrote it must look before they write it again."""
+        """What is durable and was not answered: the process that wrote it must look before it writes it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
         """Whether a process runs a step of a tree, as the ledger knows it."""
         self.cell_changed: Callable[[SimulatedLoop | None, str, bytes, Any], None] = lambda *args: None
-        """Told what became of a cell, what was answered, and which process hears that, if any does."""
+        """Called with what became of a cell, what was answered, and the process that gets the answer, if any does."""
 
     def complain(self, what: str) -> None:
         """See `Record`."""
@@ -71,7 +71,7 @@ class Server:
     def is_live(self, loop: SimulatedLoop) -> bool:
         """Whether a process holds a lease that has not run out by the store's own clock.
 
-        One that somebody else has ended counts: its holder hears of that with the next beat.
+        One that another process has ended counts: its holder learns that with the next beat.
         """
         return self._held_until.get(loop, 0.0) > self._world.seconds
 
@@ -104,7 +104,7 @@ class Server:
                 self.happened("unknown commit resolved as " + ("done" if fate is Fate.UNANSWERED else "not done"))
 
     def unanswered(self, loop: SimulatedLoop, verb: str, args: tuple[Any, ...], fate: Fate) -> None:
-        """Nobody will be told what became of a request."""
+        """The sender will not learn what became of a request."""
         self.happened(f"{verb} {fate.value}")
         if verb == "commit":
             for change in args[0]:
@@ -125,7 +125,7 @@ class Server:
         is_late: bool = False,
         is_heard: bool = True,
     ) -> Any:
-        """Do a verb, here and now; a late one was sent before its sender was told that nobody knows.
+        """Do a verb, here and now; a late one was sent before its sender got "outcome unknown".
 
         `is_heard` is whether the sender will have the answer.
         """
@@ -166,7 +166,7 @@ class Server:
                     if change.after < self.state.trees[change.journal].rows[0][0]:
                         self.happened("zombie found its place put away by a snapshot")
             elif change.journal and not is_owner and not may_be_ended:
-                who = f"which {owner} owns" if owner else "which nobody owns"
+                who = f"which {owner} owns" if owner else "which no process owns"
                 self.complain(f"zombie: {loop.name} wrote into the journal of {self.books[journal].root_id}, {who}")
         self._catch_up(loop, _forgetting(changes, outcomes))
         if any(not change.journal or change.starts or change.messages for change in changes):

@@ -76,7 +76,7 @@ WANTED = (
     "undone what a snapshot owed",
     "unknown commit resolved as done",
     "unknown commit resolved as not done",
-    "user told of the end",
+    "user got the end",
     "waited a moment for a limit",
     "waited for a breaker in the journal",
     "waited for a limit in the journal",

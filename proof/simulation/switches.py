@@ -56,7 +56,7 @@ async def _believe(self: CommitRetry, changes: Sequence[Change], open_: list[int
 
 @contextmanager
 def _without_budget() -> Iterator[None]:
-    """A worker counts attempts in its memory: whoever takes a run over begins with the first."""
+    """A worker counts attempts in its memory: the next owner of a run begins with the first."""
     start = Executor.start
     known: WeakKeyDictionary[Any, set[tuple[int, int, str]]] = WeakKeyDictionary()
 
@@ -79,7 +79,7 @@ SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "budget": _without_budget,
     **MACHINE_SWITCHES,
 }
-"""What can be switched off: the compare-and-swap of the store; reading back a commit of which nobody knows, either
+"""What can be switched off: the compare-and-swap of the store; reading back a commit whose outcome is unknown, either
 taking it for not done or taking it for done; and the durable budget of attempts; and what `machines.switches` has."""
 
 

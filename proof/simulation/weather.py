@@ -6,11 +6,11 @@ import enum
 from collections import Counter
 from dataclasses import dataclass
 
-from proof.simulation.plan import Rates, Told
+from proof.simulation.plan import FixedTrip, Rates
 from proof.simulation.world import World
 
 LATE_SECONDS_MAX = 8.0
-"""How long after its sender was told that nobody knows, a write may still arrive."""
+"""How long after its sender has got "outcome unknown" a write may still arrive."""
 
 
 class Fate(enum.Enum):
@@ -18,7 +18,7 @@ class Fate(enum.Enum):
 
     ANSWERED = "answered"
     REFUSED = "refused"
-    """Nothing happened, and the sender is told so."""
+    """Nothing happened, and the sender gets an error that says so."""
     UNANSWERED = "done, not answered"
     LOST = "lost, not answered"
     LATE = "not answered, done later"
@@ -38,10 +38,10 @@ class Trip:
 class Weather:
     """The network and the disk of the store."""
 
-    def __init__(self, world: World, rates: Rates, told: list[Told]) -> None:
+    def __init__(self, world: World, rates: Rates, fixed: list[FixedTrip]) -> None:
         self._random = world.new_random("weather")
         self._rates = rates
-        self._told = {(it.process, it.verb, it.number): it for it in told}
+        self._fixed = {(it.process, it.verb, it.number): it for it in fixed}
         self._numbers: Counter[tuple[str, str]] = Counter()
         self.is_down = False
         self.is_healed = False
@@ -49,7 +49,7 @@ class Weather:
     def heal(self) -> None:
         """From now on everything works."""
         self._rates = Rates()
-        self._told.clear()
+        self._fixed.clear()
         self.is_down, self.is_healed = False, True
 
     def trip(self, process: str, verb: str, *, is_write: bool) -> Trip:
@@ -57,15 +57,15 @@ class Weather:
         fate = self.fate(is_write=is_write)
         late = self._random.random() ** 2 * LATE_SECONDS_MAX if fate is Fate.LATE else 0.0
         trip = Trip(fate, self._travel_seconds(), self._travel_seconds(), late)
-        if not self._told:
+        if not self._fixed:
             return trip
         self._numbers[process, verb] += 1
-        told = self._told.get((process, verb, self._numbers[process, verb]))
-        if told is None:
+        fixed = self._fixed.get((process, verb, self._numbers[process, verb]))
+        if fixed is None:
             return trip
-        there = trip.there_seconds if told.there_seconds is None else told.there_seconds
-        back = trip.back_seconds if told.back_seconds is None else told.back_seconds
-        return Trip(Fate(told.fate), there, back, told.late_seconds)
+        there = trip.there_seconds if fixed.there_seconds is None else fixed.there_seconds
+        back = trip.back_seconds if fixed.back_seconds is None else fixed.back_seconds
+        return Trip(Fate(fixed.fate), there, back, fixed.late_seconds)
 
     def _travel_seconds(self) -> float:
         """How long one way takes, with the time that the store's disk takes."""

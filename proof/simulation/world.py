@@ -1,7 +1,7 @@
 """Time, chance and order for everything that is simulated: one thread, one seed, and the same story every time.
 
 The world knows loops (one for each simulated process) and plain events (a request arrives at the store, a process is
-killed). It lets one loop after the other take its turn, in an order drawn from the seed, until nobody has anything to
+killed). It lets one loop after the other take its turn, in an order drawn from the seed, until no loop has anything to
 do at this instant. Then the time jumps to the next thing that is due.
 """
 
@@ -19,7 +19,7 @@ from outlive.testing.clock import EPOCH
 from proof.simulation.loop import SimulatedLoop
 
 TURNS_MAX = 400_000
-"""Turns of loops in one episode: whoever needs more goes round in circles."""
+"""Turns of loops in one episode: one that needs more will never end."""
 
 
 class World:
@@ -38,7 +38,7 @@ class World:
         self.violations: list[str] = []
         self.turns = 0
         self.killed: Callable[[SimulatedLoop], None] = lambda loop: None
-        """Told that a process has died of its fuse."""
+        """Called with the loop of a process that has died of its fuse."""
         self._active: list[SimulatedLoop] = []
         self._heap: list[tuple[float, int, SimulatedLoop | None, Any]] = []
         self._order = 0

@@ -1,8 +1,8 @@
 """What machines did to the world and took back, as the world sees it: by name, and once for each idempotency key.
 
 The handlers of `play` write down here what they do, at the instant at which they do it, in the middle of their time. So
-a process can die, or lose its run, before and after. Whoever does the same again has the same idempotency key, and
-changes nothing: that is what the guides tell users to see to. Whoever does it with another key does it twice.
+a process can die, or lose its run, before and after. An attempt that does the same again has the same idempotency key,
+and changes nothing: the guides ask users to build their effects so. An attempt with another key does it twice.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Effects:
         self.trees: dict[int, Deeds] = {}
 
     def begin(self, attempt: Attempt, name: str, *, is_undo: bool) -> None:
-        """Somebody is about to do something."""
+        """An attempt is about to do something, or to undo it."""
         deeds = self.trees.setdefault(attempt.nonce, Deeds())
         key = deeds.keys.setdefault((name, is_undo), attempt.idempotency_key)
         if key != attempt.idempotency_key:
@@ -67,7 +67,7 @@ class Effects:
     def do(self, attempt: Attempt, name: str) -> None:
         """It is done, and can be undone."""
         deeds = self.trees[attempt.nonce]
-        # Whoever comes late does it under the same key: that is nothing, whatever became of it meanwhile.
+        # A late attempt does it under the same key: that is nothing, whatever became of it meanwhile.
         deeds.done.setdefault(name, attempt.epoch)
 
     def undo(self, attempt: Attempt, name: str) -> None:

@@ -44,8 +44,8 @@ class MachineJudge:
         self._effects = effects
         self._value = value
 
-    def told(self, run: Run) -> str:
-        """What whoever waited for the result of a machine must have been told, if it came to its exit."""
+    def shown_end(self, run: Run) -> str:
+        """What a user who waited for the result of a machine must have got, if it came to its exit."""
         result = {} if run.result is None else self._value(run.result)
         return f"{result['state']} {result['data']['log']}" if result else ""
 
@@ -80,7 +80,7 @@ class MachineJudge:
             self._complain(run, f"failed with what none of its legs has: {run.failure}")
         parked = _given_up(book)
         if parked is not None:
-            # A roll-back that somebody has ended; that it went newest first is looked at all the same.
+            # A roll-back that a user has ended; that it went newest first is looked at all the same.
             self._world.sometimes["cancel gave up on a parked machine"] += 1
             if parked.reason.startswith(UNDO_FAILED) and parked.reason not in run.reason:
                 self._complain(run, f"its roll-back was given up, and it ended as if nothing was left: {run.reason}")
@@ -185,6 +185,6 @@ class MachineJudge:
 
 
 def _given_up(book: Book) -> RunParked | None:
-    """Why it was parked when somebody cancelled it, if that was so: then it ends where it stands, with its children."""
+    """Why it was parked when a user cancelled it, if that was so: then it ends where it stands, with its children."""
     rest = list(dropwhile(lambda event: isinstance(event, RunCancelled), reversed(book.events)))
     return rest[0] if len(rest) < len(book.events) and isinstance(rest[0], RunParked) else None

@@ -154,7 +154,7 @@ def write_machines(chance: random.Random, *, count: int, seconds: float) -> list
         case.machine = chance.choice(MACHINES)
         case.starters = chance.choice((1, 1, 1, 2))
         LegWriter(chance, case, seconds=seconds).write()
-        # Also both of them: the cancel wins if the run hears of it.
+        # Also both of them: the cancel wins if it reaches the run.
         if chance.random() < 0.25:
             case.cancel_seconds = chance.random() * 15
         if chance.random() < 0.15:

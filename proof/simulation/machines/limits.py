@@ -1,10 +1,10 @@
 """Shared limits and breakers, watched from outside: whom the store let through, and who called.
 
-The store sees every question to a cell and its answer. Whoever is given room is counted, and counted rooms must fit
+The store sees every question to a cell and its answer. A call that is given room is counted, and counted rooms must fit
 into the tiers by the arithmetic here, which is not that of the engine: so many in each window, so many in any stretch
-of time. Whoever begins a call uses up a room, or a permit, that was given to its own process, and does not begin before
-the instant of its room. So there are never more calls than rooms; how long a process stands still between its room and
-its call is not in the hands of any limit.
+of time. An attempt that begins uses up a room, or a permit, that was given to its own process, and does not begin
+before the instant of its room. So there are never more calls than rooms; how long a process stands still between its
+room and its call is not in the hands of any limit.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class LimitAudit:
         self._rooms: list[int] = []
         """The instants of all rooms, in their order."""
         self._open: defaultdict[tuple[SimulatedLoop, str], list[int]] = defaultdict(list)
-        """The rooms and permits of a process that nobody has used."""
+        """The rooms and permits of a process that no attempt has used."""
         self._opened_at = 0
 
     def changed(self, loop: SimulatedLoop | None, name: str, data: bytes, answer: Any) -> None:
-        """A process has asked a cell, which holds these bytes now; None if it never hears the answer."""
-        told, now_at = answer if isinstance(answer, tuple) else (None, 0)
-        if isinstance(told, Room):
-            self._check_room(told.at)
-            self._give(loop, name, told.at)
-            if told.at > now_at:
+        """A process has asked a cell, which holds these bytes now; None if the answer never reaches it."""
+        given, now_at = answer if isinstance(answer, tuple) else (None, 0)
+        if isinstance(given, Room):
+            self._check_room(given.at)
+            self._give(loop, name, given.at)
+            if given.at > now_at:
                 self._world.sometimes["waited a moment for a limit"] += 1
-        elif isinstance(told, Permit):
-            self._check_permit(told, now_at)
+        elif isinstance(given, Permit):
+            self._check_permit(given, now_at)
             self._give(loop, name, now_at)
         if name == BREAKER_CELL:
             self._look(msgspec.json.decode(data, type=BreakerState))
@@ -100,5 +100,5 @@ class LimitAudit:
 
     @property
     def _has_jumped(self) -> bool:
-        """When the clock of the store is set, nobody can say which instant came first."""
+        """Whether the clock of the store was set: then it is not known which instant came first."""
         return bool(self._world.skew_seconds)

@@ -85,6 +85,6 @@ def add_machines(registry: Registry) -> None:
         registry.add_step(known.spec)
 
 
-def told(result: MachineResult[S, Trip]) -> str:
-    """What a user takes down of the end of a machine; see `judge`."""
+def shown_end(result: MachineResult[S, Trip]) -> str:
+    """What a user notes of the end of a machine; see `judge`."""
     return f"{result.state.name} {result.data.log}"

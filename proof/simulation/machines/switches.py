@@ -35,8 +35,8 @@ def _without_newest() -> Iterator[None]:
 
 @contextmanager
 def _without_completion() -> Iterator[None]:
-    """A snapshot says where the machine was before the state that it has just left: whoever takes over does that
-    again."""
+    """A snapshot says where the machine was before the state that it has just left: the worker that takes over
+    does that again."""
     rest = MachineSnapshots.take_if_due
     last: WeakKeyDictionary[MachineSnapshots, tuple[str, msgspec.Raw, msgspec.Raw]] = WeakKeyDictionary()
 
@@ -81,7 +81,7 @@ def _count_nothing(self: RateLimit, levels: dict[str, Level], cost: int, at: int
     return levels
 
 
-async def _ask_nobody(self: Gate, *args: Any) -> None:
+async def _skip_limit(self: Gate, *args: Any) -> None:
     return None
 
 
@@ -97,8 +97,8 @@ MACHINE_SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "late branch": _without_late_branches,
     "order": _without_order,
     "limit": partial(replaced, RateLimit, "_charged", _count_nothing),
-    "gate": partial(replaced, Gate, "_ask_limit", _ask_nobody),
+    "gate": partial(replaced, Gate, "_ask_limit", _skip_limit),
 }
 """A snapshot lacks an undo that is left, or the last transition, or how often each step was called; it is never taken;
-branches that come too late are not undone; roll-backs begin at the wrong end; a limit does not count, or nobody asks
-it."""
+branches that come too late are not undone; roll-backs begin at the wrong end; a limit does not count, or is not
+asked."""

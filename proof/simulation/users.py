@@ -26,7 +26,7 @@ from outlive.errors import (
     StoreUnavailableError,
 )
 from proof.simulation.loop import SimulatedLoop
-from proof.simulation.machines.play import PLAYED, told
+from proof.simulation.machines.play import PLAYED, shown_end
 from proof.simulation.machines.trip import Trip
 from proof.simulation.play import play, rare
 from proof.simulation.process import Process, SimulatedEngine
@@ -39,7 +39,7 @@ Verb = Callable[[SimulatedEngine], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)
-class Wish:
+class UserRequest:
     """Something that a user wants done."""
 
     what: str
@@ -52,19 +52,19 @@ class Wish:
 
 @dataclass(slots=True)
 class Answers:
-    """What users were told about one run."""
+    """What users were answered about one run."""
 
     signals: list[tuple[str, int | str]] = field(default_factory=list)
     """Accepted, in this order."""
     results: list[str] = field(default_factory=list)
-    """What those were told who waited for the result."""
+    """What users got who waited for the result."""
     is_cancelled: bool = False
     is_too_late: bool = False
     """Whether the cancel came when the run had ended."""
 
 
 def key_of(signal: Signal) -> str:
-    """Whoever sends it twice sends it once."""
+    """A signal that is sent twice with this key is received once."""
     return f"{signal.name}/{signal.payload}"
 
 
@@ -75,25 +75,25 @@ def _what(case: Case) -> tuple[Workflow[..., Any], Any]:
     return rare if case.is_rare else play, json.dumps(case.program)
 
 
-class Desk:
+class Users:
     """All users."""
 
     def __init__(self, world: World, processes: Callable[[], list[Process]]) -> None:
         self._world = world
         self._processes = processes
         self._random = world.new_random("users")
-        self._open: list[Wish] = []
+        self._open: list[UserRequest] = []
         self.answers: dict[str, Answers] = {}
 
     @property
-    def is_content(self) -> bool:
-        """Whether every wish was fulfilled or refused for good."""
+    def is_answered(self) -> bool:
+        """Whether every request was done, or refused for good."""
         return not self._open
 
     @property
-    def open_wishes(self) -> list[str]:
+    def open_requests(self) -> list[str]:
         """What users still wait for."""
-        return [wish.what for wish in self._open]
+        return [request.what for request in self._open]
 
     def open(self, case: Case) -> None:
         """Begin with a run."""
@@ -101,16 +101,16 @@ class Desk:
         if case.is_signalled:
             # The signal is what creates it; the answer to it is the answer to the start.
             first = case.signals[0]
-            wish = Wish(
+            request = UserRequest(
                 f"signal {first.name} and start {case.id}", self._start_by(case, first), lambda: self._started(case)
             )
-            self._later(case.start_seconds, wish)
+            self._later(case.start_seconds, request)
             return
         for number in range(case.starters):
             # All but the first are people who press the button twice.
             then = (lambda: self._started(case)) if number == 0 else (lambda: None)
             spread = number * self._random.random()
-            self._later(case.start_seconds + spread, Wish(f"start {case.id}", self._start(case), then))
+            self._later(case.start_seconds + spread, UserRequest(f"start {case.id}", self._start(case), then))
 
     def _start(self, case: Case) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
@@ -128,13 +128,13 @@ class Desk:
 
     def _started(self, case: Case) -> None:
         for number in range(case.waiters):
-            self._later(number * 5.0, Wish(f"result of {case.id}", self._wait(case)))
+            self._later(number * 5.0, UserRequest(f"result of {case.id}", self._wait(case)))
         for name in {signal.name: None for signal in case.signals}:
             self._send([signal for signal in case.signals if signal.name == name], case)
         if case.cancel_seconds is not None:
-            self._later(case.cancel_seconds, Wish(f"cancel {case.id}", self._cancel(case)))
+            self._later(case.cancel_seconds, UserRequest(f"cancel {case.id}", self._cancel(case)))
         for approval in case.approvals:
-            self._later(self._random.random() * 10, Wish(f"approve {approval}", self._approve(case, approval)))
+            self._later(self._random.random() * 10, UserRequest(f"approve {approval}", self._approve(case, approval)))
 
     def _send(self, signals: list[Signal], case: Case) -> None:
         if not signals:
@@ -142,8 +142,10 @@ class Desk:
         first, *rest = signals
         for copy in range(first.copies):
             then = (lambda: self._send(rest, case)) if copy == 0 else (lambda: None)
-            wish = Wish(f"signal {first.name} {first.payload}", self._signal(case, first, is_first=copy == 0), then)
-            self._later(first.after_seconds + copy * self._random.random(), wish)
+            request = UserRequest(
+                f"signal {first.name} {first.payload}", self._signal(case, first, is_first=copy == 0), then
+            )
+            self._later(first.after_seconds + copy * self._random.random(), request)
 
     def _signal(self, case: Case, signal: Signal, *, is_first: bool) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
@@ -172,7 +174,7 @@ class Desk:
         async def verb(engine: SimulatedEngine) -> None:
             try:
                 handle = engine.get(case.id)
-                heard = told(await handle.result()) if case.machine else await handle.result()
+                heard = shown_end(await handle.result()) if case.machine else await handle.result()
             except (RunCancelled, RunTimedOut, RunFailed) as error:
                 heard = type(error).__name__
             self.answers[case.id].results.append(heard)
@@ -184,7 +186,7 @@ class Desk:
             try:
                 await engine.approve(case.id, name, by="ann")
             except ApprovalNotFoundError:
-                # Nobody has asked yet, or never will.
+                # The run has not asked yet, or never will.
                 status = await engine.get(case.id).status()
                 if not status.is_terminal:
                     raise
@@ -202,44 +204,44 @@ class Desk:
             except RunNotParkedError:
                 return
 
-        self._later(0.0, Wish(f"resume {run_id}", verb))
+        self._later(0.0, UserRequest(f"resume {run_id}", verb))
 
     # -- Asking until it is done -----------------------------------------------------------------------------
 
-    def _later(self, seconds: float, wish: Wish) -> None:
-        self._open.append(wish)
-        self._world.after(seconds, self._try, wish)
+    def _later(self, seconds: float, request: UserRequest) -> None:
+        self._open.append(request)
+        self._world.after(seconds, self._try, request)
 
-    def _try(self, wish: Wish) -> None:
+    def _try(self, request: UserRequest) -> None:
         up = [process for process in self._processes() if process.is_up]
         if not up:
-            self._world.after(RETRY_SECONDS, self._try, wish)
+            self._world.after(RETRY_SECONDS, self._try, request)
             return
         process = self._random.choice(up)
-        wish.at = process.loop
+        request.at = process.loop
         loop = process.loop
-        loop.call_soon(lambda: loop.kept.append(loop.create_task(self._ask(wish, process), name=wish.what)))
+        loop.call_soon(lambda: loop.kept.append(loop.create_task(self._ask(request, process), name=request.what)))
 
-    async def _ask(self, wish: Wish, process: Process) -> None:
+    async def _ask(self, request: UserRequest, process: Process) -> None:
         assert process.engine is not None
         try:
-            await wish.verb(process.engine)
+            await request.verb(process.engine)
         except (StoreUnavailableError, EngineClosedError, ApprovalNotFoundError, RunParkedError) as error:
-            self._world.note(process.name, "%s: %s", wish.what, type(error).__name__)
-            wish.at = None
-            self._world.after(RETRY_SECONDS, self._try, wish)
+            self._world.note(process.name, "%s: %s", request.what, type(error).__name__)
+            request.at = None
+            self._world.after(RETRY_SECONDS, self._try, request)
         except RunNotFoundError as error:
-            self._world.complain(f"{wish.what}: {error}, and its start was acknowledged")
+            self._world.complain(f"{request.what}: {error}, and its start was acknowledged")
         except Exception as error:
-            self._world.complain(f"{wish.what}: a user got {error!r}")
+            self._world.complain(f"{request.what}: a user got {error!r}")
         else:
-            self._world.note(process.name, "%s: acknowledged", wish.what)
-            self._open.remove(wish)
-            wish.then()
+            self._world.note(process.name, "%s: acknowledged", request.what)
+            self._open.remove(request)
+            request.then()
 
     def died(self, loop: SimulatedLoop) -> None:
         """A process is gone: its users ask elsewhere."""
-        for wish in self._open:
-            if wish.at is loop:
-                wish.at = None
-                self._world.after(RETRY_SECONDS, self._try, wish)
+        for request in self._open:
+            if request.at is loop:
+                request.at = None
+                self._world.after(RETRY_SECONDS, self._try, request)

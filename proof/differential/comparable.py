@@ -1,4 +1,4 @@
-"""The words of an answer: what a store or the oracle says, without what is a store's own affair.
+"""Answers that can be compared: what a store or the oracle says, without what each store decides for itself.
 
 Handles of journals and ids of messages are never compared. Everything else is: outcomes, rows byte for byte, run rows
 field by field, and every order that the contract promises.
@@ -28,35 +28,35 @@ def plain(answer: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(answer))
 
 
-def told_run(run: Run) -> Any:
+def comparable_run(run: Run) -> Any:
     """A run row without its handle."""
     return plain(replace(run, journal=0))
 
 
-def told_mail(inbox: Sequence[Inbound]) -> Any:
+def comparable_mail(inbox: Sequence[Inbound]) -> Any:
     """An inbox without its ids, which must rise."""
     assert [mail.id for mail in inbox] == sorted({mail.id for mail in inbox}), "message ids do not rise"
     return plain([replace(mail, id=0) for mail in inbox])
 
 
-def told_claims(claims: Claims, wake_ups: Mapping[str, int]) -> Any:
+def comparable_claims(claims: Claims, wake_ups: Mapping[str, int]) -> Any:
     """Claims in their order; those with the same wake-up in any."""
     order = [wake_ups.get(claim.run.id, -1) for claim in claims.claims]
     taken = sorted((wake_ups.get(claim.run.id, -1), claim.run.id, claim.seq) for claim in claims.claims)
-    runs = {claim.run.id: (told_run(claim.run), claim.interrupted) for claim in claims.claims}
+    runs = {claim.run.id: (comparable_run(claim.run), claim.interrupted) for claim in claims.claims}
     return order, taken, runs, claims.next_wake_at
 
 
-def told_tree(tree: TreeRows) -> Any:
-    """What a checker sees of a tree, without handles, keys of rows and ids; the runs themselves are told elsewhere."""
+def comparable_tree(tree: TreeRows) -> Any:
+    """What a checker sees of a tree, without handles, keys of rows and ids; its runs are compared elsewhere."""
     runs = [(row.number, row.id, row.root_id, row.fault, row.untagged) for row in tree.runs]
     mail = [(mail.run, mail.kind, mail.key, mail.is_remembered) for mail in tree.mail]
     return runs, tree.tail, tree.count, tree.lasts, mail, plain(tree.items), tree.keys
 
 
-def told_turns(answers: Iterable[tuple[str, Any]]) -> Any:
+def comparable_turns(answers: Iterable[tuple[str, Any]]) -> Any:
     """What changes of cells answered, by cell; those of one cell in any order."""
-    told: dict[str, list[str]] = {}
+    by_cell: dict[str, list[str]] = {}
     for cell, answer in answers:
-        told.setdefault(cell, []).append(repr(answer))
-    return {cell: sorted(each) for cell, each in told.items()}
+        by_cell.setdefault(cell, []).append(repr(answer))
+    return {cell: sorted(each) for cell, each in by_cell.items()}
