@@ -20,6 +20,7 @@ from proof.simulation.world import World
 PLACE = "the simulated store"
 WRITES = frozenset(
     {
+        "append_streams",
         "change_cell",
         "claim_runs",
         "commit",
@@ -44,6 +45,7 @@ READS = frozenset(
         "read_items",
         "read_journal",
         "read_journals",
+        "read_stream",
     }
 )
 DOWN_SECONDS = 0.05
@@ -77,6 +79,10 @@ class Link:
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Store`."""
         self._server.watch(self._loop, ring)
+
+    def follow(self, ring: Callable[[str], None]) -> bool:
+        """See `StreamTable`. It never rings: readers look by themselves."""
+        return False
 
     def open_beat(self, worker_id: str) -> SimulatedBeat:
         """See `Store`."""

@@ -131,6 +131,9 @@ class Process:
                 await engine.__aenter__()
             except StoreUnavailableError:
                 await asyncio.sleep(BOOT_RETRY_SECONDS)
+            except Exception as error:
+                self._parts.world.complain(f"{self.name} could not begin: {error!r}")
+                return
             else:
                 self.engine = engine
                 return
