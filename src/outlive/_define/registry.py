@@ -78,6 +78,10 @@ class Registry:
             return self._steps.get(chunk.removeprefix(OF_STEP))
         return self._workflows.get((chunk.removeprefix(OF_WORKFLOW), version))
 
+    def workflows(self) -> list[WorkflowSpec]:
+        """The workflows that users have defined."""
+        return list(self._workflows.values())
+
     def definitions(self) -> list[str]:
         """Everything that a worker of this process can run, as `name@version`."""
         items: list[StepSpec | WorkflowSpec] = [*self._workflows.values(), *self._steps.values()]

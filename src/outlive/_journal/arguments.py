@@ -41,7 +41,7 @@ class Signature:
         """`skip` and `without`: the first parameters, and those by name, that are not of the caller to give."""
         self._name = name
         self._signature = inspect.signature(fn)
-        hints = _resolve_hints(fn)
+        hints = resolve_hints(fn)
         given = list(self._signature.parameters.values())[skip:]
         parameters = [each for each in given if each.name not in without]
         self._signature = self._signature.replace(parameters=parameters)
@@ -69,6 +69,11 @@ class Signature:
         except TypeError:
             return False
         return True
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        """The parameters that are the caller's to give."""
+        return list(self._signature.parameters.values())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -153,7 +158,7 @@ def plain_function(fn: Any) -> Any:
     return fn if inspect.isroutine(fn) or isinstance(fn, type) else type(fn).__call__
 
 
-def _resolve_hints(fn: Callable[..., Any]) -> dict[str, Any]:
+def resolve_hints(fn: Callable[..., Any]) -> dict[str, Any]:
     """The annotations as types; a name that cannot be resolved counts as no annotation."""
     fn = plain_function(fn)
     try:

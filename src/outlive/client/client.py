@@ -31,6 +31,7 @@ from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, Work
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
 from outlive.client.copying import check_copy, write_copy
+from outlive.client.definitions import Definitions, checked_input
 from outlive.client.finding import Finder
 from outlive.client.followers import Bell
 from outlive.client.forking import Forker
@@ -92,6 +93,9 @@ class Client:
         self.fork = Forker(access, ids=ids).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
+        self._definitions = Definitions(access)
+        self.workflows = self._definitions.list
+        """What workers can run. See `Engine.workflows`."""
         self._finder = finder = Finder(access)
         self.list, self.count = finder.list, finder.count
         self.approvals = Approvals(access, finder=finder, inbox=self._inbox, new_id=ids.new_id)
@@ -119,6 +123,14 @@ class Client:
         """The engine has stopped: a start that is under way, and every later use of a handle, raises."""
         self.access.close()
         self._starter.close()
+
+    async def start_by_name(
+        self, workflow: str, arguments: object = None, *, version: int | None = None, **options: Any
+    ) -> str:
+        """Start a run of a workflow whose code is not here; its id. See `Engine.start_by_name`."""
+        chosen, described = await self._definitions.find(workflow, version)
+        data = checked_input(workflow, described, arguments)
+        return await self._starter.start_described(workflow, chosen, described, data, **options)
 
     # -- What a run has done ---------------------------------------------------------------------------------
 

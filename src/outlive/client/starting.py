@@ -16,6 +16,7 @@ import msgspec
 
 from outlive._define.workflow import Bound, Startable, bound
 from outlive._journal.codec import Row, creation_in
+from outlive._journal.described import Described
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import tree_mark
 from outlive._model import Run, RunFilter, check_run_id, given
@@ -144,6 +145,44 @@ class Starter:
         if connection is not None:
             await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
         elif (self._access.worker is not None and id is not None and await self._lookups.is_taken(run_id)) or (
+            await self._create(run_id, event, blobs) is Outcome.CONFLICT
+        ):
+            await self._on_taken(run_id, event, blobs, on_conflict)
+        return run_id
+
+    async def start_described(
+        self,
+        workflow: str,
+        version: int,
+        described: Described,
+        arguments: bytes,
+        *,
+        id: str | None = None,
+        on_conflict: OnConflict = "attach",
+        timeout: given.Span | None = None,
+        tags: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> str:
+        """Start a run of a workflow whose code is not here; its id."""
+        where = "engine.start_by_name"
+        given.one_of(where, "on_conflict", on_conflict, get_args(OnConflict))
+        seconds = given.some_seconds(where, "timeout", timeout)
+        seconds = described.timeout_seconds if seconds is None else seconds
+        run_id = self._ids.new_id() if id is None else check_run_id(id)
+        nonce, at = self._ids.nonce(), self._access.store.now()
+        payload, blob = self._access.packer.pack(arguments, f"the arguments of {workflow}", of=tree_mark(nonce))
+        event = RunCreated(
+            at=at,
+            workflow=workflow,
+            version=version,
+            input=payload,
+            nonce=nonce,
+            timeout_at=None if seconds is None else at + round(seconds * 1_000_000),
+            tags=given.tags(where, tags),
+            headers=given.headers(where, headers),
+        )
+        blobs = [blob] if blob else []
+        if (id is not None and await self._lookups.is_taken(run_id)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT
         ):
             await self._on_taken(run_id, event, blobs, on_conflict)

@@ -12,7 +12,7 @@ import os
 import socket
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Never, Self, TypeVar, TypeVarTuple
 
 from outlive._define.in_run import CURRENT_STEP
 from outlive._define.live_resources import LiveResources, check_given
@@ -36,16 +36,16 @@ from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive.client.access import check_loop
-from outlive.client.audit import ApprovalEntry
 from outlive.client.batch import Batch
 from outlive.client.batches import Batches
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
-from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
+from outlive.client.definitions import Describer
 from outlive.client.handle import RunHandle
 from outlive.client.recovery import Incomplete
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
+from outlive.engine.finding import Finding
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.interventions import Interventions
@@ -68,7 +68,7 @@ Ts = TypeVarTuple("Ts")
 LEASE_SECONDS_MIN = 1.0
 
 
-class Engine(Messages, Interventions):
+class Engine(Messages, Interventions, Finding):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:
@@ -152,6 +152,7 @@ class Engine(Messages, Interventions):
         """While it stops: steps that finish may still use its verbs."""
         self._waiters: Waiters | None = None
         self._sessions: WorkerSessions | None = None
+        self._describer: Describer | None = None
         self._process = 0
         self._is_entered = False
         self._sync = SyncEngine(self)
@@ -201,6 +202,8 @@ class Engine(Messages, Interventions):
                 self._sessions = self._new_sessions(self._leases)
                 await self._sessions.start()
                 self._store.watch(self._sessions.ring)
+                self._describer = Describer(self._store, self._registry)
+                self._describer.start()
             self._client = self._new_client()
             self._loop = asyncio.get_running_loop()
         except BaseException:
@@ -219,6 +222,9 @@ class Engine(Messages, Interventions):
         if self._loop is not None:
             check_loop(self._loop)
         self._loop = None
+        if self._describer is not None:
+            self._describer.close()
+            self._describer = None
         client, self._client = self._client, None
         self._stopping = client
         loop = asyncio.get_running_loop()
@@ -418,29 +424,6 @@ class Engine(Messages, Interventions):
         the engine reads or writes them."""
         return self._verbs.checkpoints
 
-    async def approvals(
-        self,
-        run_id: str | None = None,
-        *,
-        assignee: str | None = None,
-        limit: int = 100,
-        after: str | None = None,
-        **filters: Unpack[Filters],
-    ) -> Page[ApprovalEntry]:
-        """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all.
-        With a `run_id`: everything that this run and its children have asked for, with who decided what and when.
-
-        Args:
-            assignee: only what this person, or this group, may decide.
-            limit: of how many runs a page has the requests.
-            after: `page.next` or `page.previous` of another page.
-            workflow, tags, id_prefix, since, until, status, error, roots_only: only of runs that fit, as in `list`.
-        """
-        if run_id is not None:
-            given.alone("engine.approvals", "run_id", assignee=assignee, after=after, **filters)
-            return Page(await self.get(run_id).approvals())
-        return await self._verbs.approvals.open(assignee=assignee, limit=limit, after=after, **filters)
-
     async def health(self) -> Health:
         """Whether this engine is ready: its store answers, its worker holds its lease, its resources are well."""
         store, worker = self._verbs.access.store, self._sessions
@@ -488,26 +471,6 @@ class Engine(Messages, Interventions):
         """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
         live worker has their definition. `before`, the last run of a page, gives the next one."""
         return await self._verbs.recovery(limit=limit, before=before)
-
-    async def list(
-        self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
-    ) -> Page[Run]:
-        """A page of the runs that fit, newest first; it is a list.
-
-        Args:
-            order: `created_at` for oldest first.
-            limit: how many runs a page holds, up to 1,000.
-            after: `page.next` or `page.previous` of another page with the same filters and order.
-            status, workflow, tags, id_prefix, since, until, waiting_for, error, roots_only: what to narrow by. Several
-                statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal,
-                an ask or an approval, or the id of another run.
-        """
-        return await self._verbs.list(order=order, limit=limit, after=after, **filters)
-
-    async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
-        """How many runs fit, with the filters of `list`. Counting ends at `limit`: then `count.at_least` is true, and
-        `str(count)` ends with a plus: `10,000+`."""
-        return await self._verbs.count(limit=limit, **filters)
 
 
 def _worker_name(name: object) -> str:

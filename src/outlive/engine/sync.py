@@ -18,7 +18,7 @@ import asyncio
 import concurrent.futures
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple, Unpack
@@ -29,6 +29,7 @@ from outlive._replay.ask import current_execution
 from outlive.client.asks import Asks
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
+from outlive.client.definitions import Definitions
 from outlive.client.finding import Filters, Finder, Page
 from outlive.client.handle import RunHandle
 from outlive.client.starting import OnConflict
@@ -286,6 +287,21 @@ class SyncEngine(Blocking):
         recovery = _Verb(Client.recovery)
         list = _Verb(Finder.list)
         count = _Verb(Finder.count)
+        workflows = _Verb(Definitions.list)
+
+        def start_by_name(
+            self,
+            workflow: str,
+            arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+            *,
+            version: int | None = None,
+            id: str | None = None,
+            on_conflict: OnConflict = "attach",
+            timeout: float | None = None,
+            tags: dict[str, str] | None = None,
+            headers: Mapping[str, str] | None = None,
+        ) -> SyncRunHandle[Any]:
+            """See `Engine`."""
 
 
 class Host:

@@ -77,6 +77,22 @@ class WorkflowNotFoundError(OutliveError):
         )
 
 
+class UnknownWorkflowError(OutliveError):
+    """No worker has described a workflow of this name and version."""
+
+    def __init__(self, name: str, version: int | None, versions: list[int], near: list[str]) -> None:
+        self.name, self.version, self.versions, self.near = name, version, versions, near
+        if versions:
+            known = ", ".join(map(str, versions))
+            super().__init__(f"no worker has workflow {name} in version {version}; give one of its versions: {known}")
+        else:
+            meant = f"did you mean {' or '.join(near)}?" if near else "look at engine.workflows()"
+            super().__init__(
+                f"no worker has described a workflow {name}; {meant} A worker describes its workflows a second after "
+                f"its start"
+            )
+
+
 SHOWN_CHARACTERS_MAX = 80
 
 

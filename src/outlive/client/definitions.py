@@ -1,0 +1,193 @@
+"""What workers can run, for programs that do not have the code: names, versions, and schemas.
+
+A worker describes its workflows once, a moment after it has started, in a cell that all processes share. It stays there
+when the worker is gone: a run may be started while no worker is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from outlive._define.registry import RESERVED, Registry
+from outlive._journal.described import Described, describe, find_argument_mismatch, input_of
+from outlive._model import definition_key, given
+from outlive._store.contract import Store
+from outlive._tasks import own_task
+from outlive.client.access import Access
+from outlive.errors import ArgumentTypeError, InvalidArgumentError, StoreError, UnknownWorkflowError
+
+log = logging.getLogger("outlive")
+
+CELL = "@workflows"
+DESCRIBE_SECONDS = 1.0
+"""How long after its start a worker describes its workflows: not before it has begun with its work."""
+AGAIN_SECONDS = 30.0
+WHERE = "engine.start_by_name"
+
+_decode = msgspec.json.Decoder(dict[str, Described]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class WorkflowInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One workflow in one version, as workers have described it."""
+
+    name: str
+    version: int
+    arguments: dict[str, Any] | None = None
+    """The JSON Schema of its arguments, an object by name; None until a worker has described it."""
+    result: dict[str, Any] | None = None
+    """The JSON Schema of its result; None if it can be anything."""
+    workers: int = 0
+    """How many live workers can run it."""
+
+
+class Describer:
+    """Describes the workflows of a worker in its store."""
+
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self._store, self._registry = store, registry
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, seconds: float = DESCRIBE_SECONDS) -> None:
+        """Describe them in a moment."""
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+
+    def close(self) -> None:
+        """The engine stops."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = own_task(self._run(), name="outlive-describe")
+
+    async def _run(self) -> None:
+        try:
+            await self.describe()
+        except StoreError as error:
+            log.info("the workflows of this worker are not described yet: %s", error)
+            self.start(AGAIN_SECONDS)
+
+    async def describe(self) -> None:
+        """Write what is new or has changed, if anything."""
+        own = described_in(self._registry)
+
+        def add(held: bytes | None, _: int) -> tuple[bytes, None]:
+            known = _read(held)
+            merged = {**known, **own}
+            return (held if held is not None and merged == known else _encode(merged)), None
+
+        await self._store.change_cell(CELL, add)
+
+
+def described_in(registry: Registry) -> dict[str, Described]:
+    """The workflows that this process has, by `name@version`."""
+    return {
+        definition_key(spec.name, spec.version): describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds)
+        for spec in registry.workflows()
+    }
+
+
+def _read(held: bytes | None) -> dict[str, Described]:
+    try:
+        return {} if held is None else _decode(held)
+    except msgspec.MsgspecError:
+        return {}  # Written by a later release, or damaged: workers write it again.
+
+
+class Definitions:
+    """Reads what workers have described."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def list(self) -> list[WorkflowInfo]:
+        """Every workflow in every version. See `Engine.workflows`."""
+        described, live = await self._known(), await self._live()
+        names = sorted({*described, *live}, key=_split)
+        return [
+            WorkflowInfo(
+                name=_split(key)[0],
+                version=_split(key)[1],
+                arguments=described[key].arguments if key in described else None,
+                result=(described[key].result or None) if key in described else None,
+                workers=live.get(key, 0),
+            )
+            for key in names
+        ]
+
+    async def _known(self) -> dict[str, Described]:
+        held: dict[str, Described] = await self._access.store.change_cell(
+            CELL, lambda held, _: (held if held is not None else b"{}", _read(held))
+        )
+        # What this process has itself needs no worker that says so.
+        return held | described_in(self._access.registry)
+
+    async def _live(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for worker in await self._access.store.list_workers(with_runs=False):
+            for key in worker.definitions:
+                if worker.is_live and not key.startswith(RESERVED):
+                    found[key] = found.get(key, 0) + 1
+        return found
+
+    async def find(self, name: str, version: int | None) -> tuple[int, Described]:
+        """The version that is meant, the newest unless given, and what it takes.
+
+        Raises:
+            UnknownWorkflowError: no worker has described it.
+        """
+        name = given.text(WHERE, "workflow", name, like="order")
+        if version is not None:
+            version = given.whole(WHERE, "version", version)
+        known = await self._known()
+        versions = [number for own, number in map(_split, known) if own == name]
+        if not versions or (version is not None and version not in versions):
+            names = sorted({own for own, _ in map(_split, known)})
+            raise UnknownWorkflowError(name, version, sorted(versions), get_close_matches(name, names, 3))
+        chosen = max(versions) if version is None else version
+        return chosen, known[definition_key(name, chosen)]
+
+
+def _split(key: str) -> tuple[str, int]:
+    name, _, version = key.rpartition("@")
+    return name, int(version)
+
+
+def checked_input(name: str, described: Described, arguments: object) -> bytes:
+    """Arguments without the code that takes them, as a journal has them.
+
+    Raises:
+        InvalidArgumentError: they do not fit the schema.
+    """
+    names = list(described.arguments.get("properties", {}))
+    wanted = (
+        f"give the arguments of {name} by name, for example {{{names[0] if names else 'name'!r}: ...}}, or in a list"
+    )
+    match arguments:
+        case None:
+            by_name: dict[str, Any] = {}
+        case Mapping():
+            by_name = dict(arguments)
+        case Sequence() if not isinstance(arguments, str | bytes):
+            if len(arguments) > len(names):
+                raise InvalidArgumentError(WHERE, "arguments", arguments, f"it takes {len(names)} of them; {wanted}")
+            by_name = dict(zip(names, arguments, strict=False))
+        case _:
+            raise ArgumentTypeError(WHERE, "arguments", arguments, wanted)
+    try:
+        plain = msgspec.json.decode(msgspec.json.encode(by_name))
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise ArgumentTypeError(WHERE, "arguments", arguments, f"give plain JSON values: {error}") from None
+    mismatch = find_argument_mismatch(described, plain)
+    if mismatch is not None:
+        raise InvalidArgumentError(WHERE, "arguments", arguments, f"{mismatch} ($ are the arguments); {wanted}")
+    return input_of(described, plain)
