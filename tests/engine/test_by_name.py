@@ -113,7 +113,7 @@ async def test_what_workers_can_run_is_listed(memory_place: Place) -> None:
         assert (await client.start_by_name("named_order", {"id": 1}, id="later")).id == "later"
 
 
-BAD = {
+BAD: dict[str, tuple[Any, int, str]] = {
     "a type": ({"id": "seven"}, 3, "at $.id: 'seven' is not of type integer"),
     "a missing one": ({}, 3, "'id' is missing"),
     "an unknown one": ([{"id": 1}, None, "", 4], 2, "it takes 3 of them"),
