@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import struct
 import sys
 import threading
@@ -64,6 +65,42 @@ def is_byte_locked(descriptor: int, at: int) -> bool:
     except OSError:
         return True
     return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+
+# -- Bells between processes -------------------------------------------------------------------------------------------
+
+
+def open_bell(path: Path) -> socket.socket:
+    """A socket at this path by which other processes of this machine can ring, and that never blocks.
+
+    Raises:
+        OSError: it cannot be made, or this system has no such thing.
+    """
+    if not hasattr(socket, "AF_UNIX"):
+        raise OSError("no sockets of the file system here")
+    bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        bell.setblocking(False)
+        bell.bind(str(path))
+    except OSError:
+        bell.close()
+        raise
+    return bell
+
+
+def ring_bell(path: Path, data: bytes) -> bool:
+    """Send something to the process that listens there, without waiting; False if none does."""
+    if not hasattr(socket, "AF_UNIX"):
+        return True
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringer:
+        ringer.setblocking(False)
+        try:
+            ringer.sendto(data, str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # It has more to read than it can, or belongs to another user.
+            return True
+    return True
 
 
 # -- What /proc tells --------------------------------------------------------------------------------------------------

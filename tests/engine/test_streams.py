@@ -139,8 +139,9 @@ async def test_end_that_comes_while_a_reader_is_busy_is_not_missed(
 
 
 @pytest.mark.every_store
-async def test_reader_in_another_process_reads_along(place: Place) -> None:
-    """An engine of its own, which has no worker, and hears of it from the store or looks now and then."""
+async def test_reader_in_another_process_reads_along(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine of its own, which has no worker, and hears of it from the store; in memory it looks now and then."""
+    monkeypatch.setattr(streams, "RUNG_LOOK_SECONDS", 3600)
     async with place.engine() as engine, place.engine(worker=False) as client:
         run = await engine.start(streams_and_holds)
         reader, watcher = client.get(run.id).stream("words"), client.get(run.id).watch()

@@ -168,6 +168,11 @@ OTHERS = {
                                      "checkpoint 4: checksum does not match"),
     "a tag of nobody": ("INSERT INTO {tags} (name, value, created_at, run_key) VALUES ('a', 'b', 1, 100000)",
                         Kind.DATABASE, "found by the tag 'a'"),
+    "an item of a stream": (f"UPDATE {{stream_chunks}} SET body = (SELECT body FROM {{events}} WHERE journal = {TREE}"
+                            " AND seq = 0)", Kind.STREAM, "a line has another checksum"),
+    "a stream without items": ("DELETE FROM {stream_chunks}", Kind.STREAM, "ends at 1, and 0 items are stored"),
+    "a stream of nobody": ("UPDATE {streams} SET journal = 100000", Kind.ORPHAN, "streams hang on a tree"),
+    "items of no stream": ("UPDATE {stream_chunks} SET stream = 100000", Kind.DATABASE, "hang on the key 100000"),
     "a wait of nobody": ("INSERT INTO {waits} (name, created_at, run_key) VALUES ('a', 1, 100000)", Kind.DATABASE,
                          "is found by waiting for 'a', which it does not"),
     "a wait that finds nobody": ("DELETE FROM {waits} WHERE name = 'never'", Kind.DATABASE,

@@ -38,6 +38,7 @@ async def fsck_child(size: int) -> str:
 @outlive.workflow
 async def fsck_tree() -> str:
     outlive.publish(stage="packing")
+    await outlive.emit("words", "packing")
     first = await fsck_child(10)
     return first + await fsck_child(len(LARGE))
 
@@ -175,7 +176,20 @@ class PostgresWorld(World):
     """A database that is put back as it was: much faster than to copy it."""
 
     kind = "postgres"
-    _tables = ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "waits", "checkpoints")
+    _tables = (
+        "runs",
+        "events",
+        "inbox_keys",
+        "inbox",
+        "items",
+        "blobs",
+        "workers",
+        "tags",
+        "waits",
+        "checkpoints",
+        "streams",
+        "stream_chunks",
+    )
 
     def __init__(self, database: str, server: PostgresServer) -> None:
         self._server, self._database = server, database

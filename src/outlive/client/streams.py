@@ -26,7 +26,7 @@ from outlive.errors import RunParkedError, StoreMovedError, StoreUnavailableErro
 
 LOOK_SECONDS = 0.05
 """How often a reader looks if the store cannot ring."""
-RUNG_LOOK_SECONDS = 1.0
+RUNG_LOOK_SECONDS = 0.25
 """How often it looks if the store can: a ring may be lost."""
 
 T = TypeVar("T")

@@ -33,6 +33,7 @@ from outlive._store.contract import (
 )
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
+from outlive._store.sqlite.bells import Bells
 from outlive._store.sqlite.cells import CHANGE_CELL, read_cell
 from outlive._store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOINTS, read_checkpoints
 from outlive._store.sqlite.claim import Workers
@@ -68,6 +69,7 @@ class SqliteStore:
         self._clock = clock
         self._locks = WorkerLocks(self._path.with_name(self._path.name + "-workers"))
         self._workers = Workers(self._locks)
+        self._bells = Bells(self._path.with_name(self._path.name + "-bells"))
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._file: tuple[int, int] | None = None
@@ -105,6 +107,7 @@ class SqliteStore:
         writer, reader = self._writer, self._reader
         if writer is None or reader is None or self._process != os.getpid():
             return
+        self._bells.close()
         # If another process keeps the file locked, all that is queued has so long together, not each for itself.
         for thread in (writer, reader):
             thread.session.lock_wait.hurry(CLOSE_SECONDS)
@@ -149,7 +152,10 @@ class SqliteStore:
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """See `Store`."""
-        return await self.write(COMMIT_CHANGES, changes) if changes else []
+        outcomes = await self.write(COMMIT_CHANGES, changes) if changes else []
+        if rung := [change.rings for change in changes if change.rings]:
+            self._bells.ring(rung)
+        return outcomes
 
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
@@ -202,11 +208,14 @@ class SqliteStore:
 
     async def append_streams(self, appends: Sequence[StreamAppend], *, limits: StreamLimits) -> list[Appended]:
         """See `StreamTable`."""
-        return await self.write(APPEND_STREAMS, (appends, limits))
+        answers, root_ids = await self.write(APPEND_STREAMS, (appends, limits))
+        if root_ids:
+            self._bells.ring(root_ids)
+        return answers
 
     def follow(self, ring: Callable[[str], None]) -> bool:
-        """See `StreamTable`. SQLite tells no process what another one wrote."""
-        return False
+        """See `StreamTable`. SQLite tells no process what another one wrote, so that a writer tells it itself."""
+        return self._bells.listen(ring)
 
     async def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
         """See `Store`."""

@@ -42,14 +42,19 @@ def _grow(session: Session, journal: int, said: StreamLines, key: int | None, st
         session.execute("put_chunk", found[0], chunk.first, chunk.count, chunk.body)
 
 
-def _append(session: Session, argument: tuple[Sequence[StreamAppend], StreamLimits]) -> list[Appended]:
+def _append(
+    session: Session, argument: tuple[Sequence[StreamAppend], StreamLimits]
+) -> tuple[list[Appended], list[str]]:
+    """What became of the appends, and the ids of the root runs that have more for their readers."""
     appends, limits = argument
-    return [_append_one(session, append, limits) for append in appends]
+    root_ids: list[str] = []
+    return [_append_one(session, append, limits, root_ids) for append in appends], root_ids
 
 
-def _append_one(session: Session, append: StreamAppend, limits: StreamLimits) -> Appended:
+def _append_one(session: Session, append: StreamAppend, limits: StreamLimits, root_ids: list[str]) -> Appended:
     journal, said = append.journal, append.said
-    if session.fetch("find_epoch", journal) != (append.epoch,):
+    owned: Any = session.fetch("find_epoch", journal)
+    if owned is None or owned[0] != append.epoch:
         return Appended.LOST
     key, state = _find(session, journal, said)
     if state.mark != append.mark:
@@ -58,6 +63,7 @@ def _append_one(session: Session, append: StreamAppend, limits: StreamLimits) ->
         if not fits(limits, said.lines, streams=streams + 1, items=items + state.items, size=size + state.size):
             return Appended.FULL
         _grow(session, journal, said, key, state, append.mark)
+        root_ids.append(owned[1])
     return Appended.APPENDED
 
 
