@@ -132,6 +132,22 @@ def open_at(url: str) -> Store:
     return store_for(url, clock=SystemClock().now)
 
 
+TABLES = (
+    "runs",
+    "events",
+    "inbox_keys",
+    "inbox",
+    "items",
+    "blobs",
+    "workers",
+    "tags",
+    "waits",
+    "checkpoints",
+    "streams",
+    "stream_chunks",
+)
+
+
 class World:
     """One copy of the store, which a test may damage; `t` stands for a table in its statements, as `{runs}`."""
 
@@ -176,27 +192,13 @@ class PostgresWorld(World):
     """A database that is put back as it was: much faster than to copy it."""
 
     kind = "postgres"
-    _tables = (
-        "runs",
-        "events",
-        "inbox_keys",
-        "inbox",
-        "items",
-        "blobs",
-        "workers",
-        "tags",
-        "waits",
-        "checkpoints",
-        "streams",
-        "stream_chunks",
-    )
 
     def __init__(self, database: str, server: PostgresServer) -> None:
         self._server, self._database = server, database
         self.url = server.store_url(database)
         self._restoring = ""
         self._server.execute("CREATE SCHEMA saved", database=database)
-        for table in self._tables:
+        for table in TABLES:
             server.execute(f"CREATE TABLE saved.{table} AS TABLE outlive.{table}", database=database)
             found = server.execute(
                 "SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns "
@@ -222,7 +224,7 @@ class PostgresWorld(World):
 
 
 def _filled(statement: str, name: Callable[[str], str]) -> str:
-    for table in ("runs", "events", "inbox_keys", "inbox", "items", "blobs", "workers", "tags", "waits", "checkpoints"):
+    for table in TABLES:
         statement = statement.replace(f"{{{table}}}", name(table))
     return statement
 
