@@ -65,7 +65,7 @@ class TreeCopy(msgspec.Struct, kw_only=True):
 
 def _joined(lines: Sequence[StreamLine]) -> tuple[StreamLine, ...]:
     body = b"".join(line.body for line in lines)
-    return (StreamLine(body, sum(line.count for line in lines), len(body), max(line.number for line in lines)),)
+    return (StreamLine(body, sum(line.count for line in lines), b"", len(body), max(line.number for line in lines)),)
 
 
 async def read_copy(store: Store, journal: int) -> TreeCopy | None:
@@ -119,7 +119,8 @@ async def _read_stream(store: Store, run_id: str, run: int, name: str, number: i
     lines: list[StreamLine] = []
     position = 0
     while page := await store.read_stream(run_id, name, after=position):
-        lines += [StreamLine(chunk.body, chunk.count, len(chunk.body)) for chunk in page if chunk.first > position]
+        # Without a head: it stands in the chunk already.
+        lines += [StreamLine(it.body, it.count, b"", len(it.body)) for it in page if it.first > position]
         position = page[-1].first + page[-1].count - 1
     lines[-1:] = [replace(line, number=number) for line in lines[-1:]]
     return StreamLines(run=run, name=name, lines=tuple(lines))
