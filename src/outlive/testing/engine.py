@@ -198,6 +198,9 @@ class TestEngine(Engine):
             self._committer.abandon()
         if self._sessions is not None:
             self._sessions.abandon()
+        if self._describer is not None:
+            self._describer.close()
+            self._describer = None
         self._resources.abandon()
         if self._waiters is not None:
             self._waiters.close()

@@ -64,6 +64,7 @@ class StreamWriter:
         """What these lines need."""
         self._task: asyncio.Task[None] | None = None
         self._is_appending = False
+        self._is_closed = False
 
     def open(self, source: Source) -> Emitter:
         """Where an attempt puts its items; from any thread."""
@@ -81,7 +82,8 @@ class StreamWriter:
         return not self._is_appending and not self._emitters and not self._said
 
     def close(self) -> None:
-        """Write nothing more."""
+        """Write nothing more, also not what a thread emits that cannot be stopped."""
+        self._is_closed = True
         if self._task is not None:
             self._task.cancel()
         for emitter in self._emitters:
@@ -90,6 +92,9 @@ class StreamWriter:
         self._said.clear()
 
     def _wake(self, emitter: Emitter) -> None:
+        if self._is_closed:
+            emitter.close()
+            return
         self._emitters[emitter] = None
         if emitter.is_full or emitter.is_flushing:
             self._wakeup.ring()
