@@ -24,6 +24,7 @@ from outlive._define.decide import continue_as_new, emit, patched, publish, set_
 from outlive._define.in_run import current_run, current_step, now, random, sleep_until, start, uuid4, wait_for_signal
 from outlive._define.logger import get_logger
 from outlive._define.map import Tolerance, map
+from outlive._define.promise import promise
 from outlive._define.resources import Resource, resource, use
 from outlive._define.run_step import run_step
 from outlive._define.saga import SagaBlock, saga
@@ -40,6 +41,7 @@ from outlive.errors import (
     AskTimeoutError,
     CircuitOpenError,
     OutliveError,
+    PromiseFailed,
     RateLimitedError,
     ResourceError,
     RunCancelled,
@@ -108,6 +110,7 @@ __all__ = [
     "PartialTimeout",
     "Pending",
     "Percentage",
+    "PromiseFailed",
     "Quorum",
     "RateLimit",
     "RateLimitedError",
@@ -153,6 +156,7 @@ __all__ = [
     "map",
     "now",
     "patched",
+    "promise",
     "publish",
     "random",
     "resource",

@@ -17,6 +17,7 @@ from tests.golden.more_stories import MORE_STORIES
 from tests.golden.retry_stories import RETRY_STORIES
 from tests.golden.stories import STORIES
 from tests.golden.tag_stories import TAG_STORIES
+from tests.golden.talk_stories import TALK_STORIES
 from tests.golden.wait_for_stories import WAIT_FOR_STORIES
 
 FOLDER = Path(__file__).parent
@@ -29,6 +30,7 @@ ALL_STORIES = (
     | RETRY_STORIES
     | ASK_STORIES
     | TAG_STORIES
+    | TALK_STORIES
     | LATE_STORIES
 )
 

@@ -85,6 +85,7 @@ CONTRACT_MODULES = {
         "method",
         "middleware",
         "plain",
+        "promise",
         "registry",
         "resources",
         "run_step",

@@ -336,6 +336,15 @@ class MessageSetAside(Event, frozen=True, tag=True):
     """What the message said. Only in a snapshot: else that is where `message` says."""
 
 
+class PromiseMade(Event, frozen=True, tag=True):
+    """The run waits, or will wait, for a value that a program outside settles: a signal named by this call."""
+
+    call: str
+    payload: Payload
+    """JSON of `outlive._model.promise.PromiseTerms`."""
+    digest: int = 0
+
+
 class RunPublished(Event, frozen=True, tag=True):
     """What the run wants people to see of it."""
 
@@ -455,6 +464,7 @@ AnyEvent = (
     | ApprovalDecided
     | ApprovalClosed
     | MessageSetAside
+    | PromiseMade
     | RunPublished
     | RunTagged
     | PatchTaken

@@ -232,6 +232,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     journal.ApprovalDecided: Fold._close_request,
     journal.ApprovalClosed: Fold._close_request,
     journal.MessageSetAside: None,
+    journal.PromiseMade: None,
     journal.PatchTaken: None,
     journal.StateLeft: None,
     journal.StepDelayed: None,

@@ -16,6 +16,7 @@ class WaitKind(enum.Enum):
     LIMIT = "limit"
     CHILD = "child"
     APPROVAL = "approval"
+    PROMISE = "promise"
     ASK = "ask"
 
 

@@ -267,13 +267,13 @@ async def end_of(execution: Execution, run_id: str, *, started: str = "") -> Det
         raise
 
 
-async def take_signal(execution: Execution, name: str, codec: ValueCodec) -> Any:
-    """Take the oldest signal of this name, or wait for the next one."""
+async def take_signal(execution: Execution, name: str, codec: ValueCodec, *, what: str = "") -> Any:
+    """Take the oldest signal of this name, or wait for the next one. `what` it is called in errors."""
     execution.refuse_if_dropped()
     frame = SCOPE.get().frame
     while True:
         signal = frame.buffered_signal(name) or await _next_signal(execution, frame, name)
-        read = partial(codec.decode, what=f"signal {name!r}")
+        read = partial(codec.decode, what=what or f"signal {name!r}")
         taken = await read_or_park(execution, partial(read_or_set_aside, execution, frame, signal, read, name=name))
         if taken is not None:
             return taken[0]

@@ -22,6 +22,7 @@ from outlive._journal.event import (
     DetachedCancelled,
     MessageSetAside,
     PatchTaken,
+    PromiseMade,
     RunPublished,
     RunTagged,
     StateLeft,
@@ -39,6 +40,7 @@ Recorded = (
     | DetachedCancelled
     | MessageSetAside
     | PatchTaken
+    | PromiseMade
     | RunPublished
     | RunTagged
     | StateLeft

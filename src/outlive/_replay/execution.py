@@ -236,6 +236,7 @@ class Execution:
         asked += [f"timer {timer.name}" for timer in self.timers]
         asked += [f"signal {wait.name}" for wait in waits if wait.kind is WaitKind.SIGNAL]
         asked += [f"ask {wait.name}" for wait in waits if wait.kind is WaitKind.ASK]
+        asked += [f"promise {wait.name}" for wait in waits if wait.kind is WaitKind.PROMISE]
         asked += [f"approval {wait.name}" for wait in waits if wait.kind is WaitKind.APPROVAL]
         asked += [f"the end of {wait.name}" for wait in waits if wait.kind is WaitKind.CHILD]
         if len(asked) > ASKED_SHOWN_MAX:

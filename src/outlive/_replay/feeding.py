@@ -528,6 +528,7 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     journal.ApprovalEscalated: _on_recorded,
     journal.ApprovalClosed: _on_recorded,
     journal.MessageSetAside: _on_set_aside,
+    journal.PromiseMade: _on_recorded,
     journal.RunPublished: _on_published,
     journal.RunTagged: _on_tagged,
     journal.PatchTaken: _on_patched,

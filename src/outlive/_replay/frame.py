@@ -177,6 +177,8 @@ class Frame(msgspec.Struct, eq=False):
     waiters: dict[str, deque[asyncio.Future[Received]]] = {}
     asks: dict[str, AskQueue] = {}
     """By name: what it was asked, and what serves that."""
+    promises: dict[str, str] = {}
+    """The ids of promises, by the names of the signals that settle them."""
     set_aside: list[MessageSetAside] = []
     """The last messages that the code could not read, oldest first, with what they said."""
     approvals: dict[str, OpenApproval] = {}
@@ -277,7 +279,12 @@ class Frame(msgspec.Struct, eq=False):
     def waits(self) -> list[Wait]:
         """The signals, asks and approvals that it waits for, as data."""
         signals = [
-            Wait(kind=WaitKind.SIGNAL, name=name, run=self.number, detail=self._describe_set_aside(name))
+            Wait(
+                kind=WaitKind.PROMISE if name in self.promises else WaitKind.SIGNAL,
+                name=self.promises.get(name, name),
+                run=self.number,
+                detail=self._describe_set_aside(name),
+            )
             for name in self.awaited_signals()
         ]
         asks = [Wait(kind=WaitKind.ASK, name=name, run=self.number) for name in self.awaited_asks()]

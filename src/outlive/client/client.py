@@ -38,6 +38,7 @@ from outlive.client.forking import Forker
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.pausing import Pauser, wanted_workflow
+from outlive.client.promises import Promises
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.retrying import Retrier
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
@@ -111,6 +112,7 @@ class Client:
         self.ask, self.answer = asks.ask, asks.answer
         """See `Engine.ask` and `Engine.answer`."""
         self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)
+        self.promises = Promises(access, inbox=self._inbox)
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.info = access.info

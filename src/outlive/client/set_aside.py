@@ -13,6 +13,7 @@ from outlive._journal.event import AnyEvent, ApprovalDecided, MessageSetAside, S
 from outlive._journal.value import TAGGED, Stored
 from outlive._model import Payload, Run, child_id
 from outlive._model.instant import instant_of
+from outlive._model.promise import PROMISE
 from outlive.errors import UnreadableError
 
 Unpack = Callable[[Payload], Stored]
@@ -25,9 +26,9 @@ class SetAside:
     id: str
     """Where it is in the journal; tells the messages of one tree apart."""
     run_id: str
-    kind: Literal["signal", "decision"]
+    kind: Literal["signal", "decision", "promise"]
     name: str
-    """Of the signal, or of the approval."""
+    """Of the signal, or of the approval; of a promise, its call."""
     reason: str
     """Why it could not be read."""
     at: datetime
@@ -44,7 +45,7 @@ def set_aside_in(events: Sequence[AnyEvent], run: Run, unpack: Unpack) -> list[S
         SetAside(
             id=fact.message,
             run_id=child_id(run.root_id, fact.run),
-            kind="decision" if fact.approval else "signal",
+            kind=_kind_of(fact),
             name=fact.name,
             reason=fact.reason,
             at=instant_of(fact.at),
@@ -52,6 +53,12 @@ def set_aside_in(events: Sequence[AnyEvent], run: Run, unpack: Unpack) -> list[S
         )
         for fact in found
     ]
+
+
+def _kind_of(fact: MessageSetAside) -> Literal["signal", "decision", "promise"]:
+    if fact.name.startswith(f"{PROMISE}/"):
+        return "promise"
+    return "decision" if fact.approval else "signal"
 
 
 def payloads_set_aside(events: Iterable[AnyEvent]) -> list[Payload]:

@@ -102,6 +102,8 @@ def _wait(wait: Wait, others: Mapping[str, Run]) -> str:
             return f"signal {wait.name!r}" + (f" ({wait.detail})" if wait.detail else "")
         case WaitKind.ASK:
             return f"ask {wait.name!r}"
+        case WaitKind.PROMISE:
+            return f"promise {wait.name}" + (f" ({wait.detail})" if wait.detail else "")
         case WaitKind.RETRY:
             return f"the next attempt of {wait.name}{until}"
         case WaitKind.LIMIT:

@@ -1,4 +1,4 @@
-"""What users send to runs: signals, asks, which have an answer, and decisions; and what a run could not read."""
+"""What users send to runs: signals, asks, promises and decisions; and what a run could not read."""
 
 from __future__ import annotations
 
@@ -43,6 +43,22 @@ class Messages:
             RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
         """
         await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers)
+
+    async def resolve(self, promise: str, value: Any = None) -> bool:
+        """Settle a promise of a run (`outlive.promise`) with a value, given its id; durable when this returns.
+
+        Settled once: whether it was this call that settled it. If not, nothing has changed; an earlier try of yours may
+        have settled it.
+
+        Raises:
+            PromiseNotFoundError: no promise has this id. PromiseTypeError: it takes another type.
+            RunNotFoundError, RunFinishedError, InboxFullError.
+        """
+        return await self._verbs.promises.resolve(promise, value)
+
+    async def fail(self, promise: str, error: Exception) -> bool:
+        """Settle a promise of a run with an error, which is raised where the run awaits it. As `resolve`."""
+        return await self._verbs.promises.fail(promise, error)
 
     @overload
     async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...

@@ -32,6 +32,7 @@ from outlive.client.client import Client
 from outlive.client.definitions import Definitions
 from outlive.client.finding import Filters, Finder, Page
 from outlive.client.handle import RunHandle
+from outlive.client.promises import Promises
 from outlive.client.starting import OnConflict
 from outlive.engine.health import Health
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
@@ -276,6 +277,8 @@ class SyncEngine(Blocking):
         signal = _Verb(Client.signal)
         ask = _Verb(Asks.ask)
         answer = _Verb(Asks.answer)
+        resolve = _Verb(Promises.resolve)
+        fail = _Verb(Promises.fail)
         set_aside = _Verb(Client.set_aside)
         cancel = _Verb(Client.cancel)
         pause = _Verb(Client.pause)

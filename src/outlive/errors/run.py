@@ -234,6 +234,30 @@ class BatchFailedError(OutliveError):
         )
 
 
+class PromiseNotFoundError(OutliveError, LookupError):
+    """No run has made a promise of this id."""
+
+    def __init__(self, promise: str, reason: str) -> None:
+        self.promise, self.reason = promise, reason
+        super().__init__(f"there is no promise {promise!r}: {reason}; give the id of a promise as its workflow sent it")
+
+
+class PromiseTypeError(OutliveError, TypeError):
+    """The promise takes another type of value."""
+
+    def __init__(self, promise: str, type_name: str, reason: str) -> None:
+        self.promise, self.type_name, self.reason = promise, type_name, reason
+        super().__init__(f"promise {promise} takes a value of type {type_name}: {reason}")
+
+
+class PromiseFailed(OutliveError):
+    """A program outside settled the promise with an error, whose class the workflow does not know."""
+
+    def __init__(self, promise: str, type_name: str, message: str) -> None:
+        self.promise, self.type_name = promise, type_name
+        super().__init__(f"promise {promise} failed: {type_name}: {message}")
+
+
 class ApprovalNotFoundError(OutliveError, LookupError):
     """The run has asked for no such approval, or several runs of its tree have."""
 

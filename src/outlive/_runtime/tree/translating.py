@@ -26,6 +26,7 @@ from outlive._journal.fold import Fold
 from outlive._journal.packing import mail_mark, tree_mark
 from outlive._model import Payload
 from outlive._model.approval import ApprovalRequest
+from outlive._model.promise import PROMISE
 from outlive._replay.command import (
     EndRun,
     Record,
@@ -204,7 +205,8 @@ def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
         arguments=arguments,
         published=published,
         blobs=[each for each in (blob, shown) if each is not None],
-        signals=frame.buffered_signals(),
+        # The next generation has promises of its own.
+        signals=[(name, signal) for name, signal in frame.buffered_signals() if not name.startswith(PROMISE)],
         asks=frame.open_asks(),
     )
     live.open_draft().change.starts.append(change)

@@ -77,7 +77,7 @@ class MortalEngine(TestEngine):
         """What a payload holds."""
         return self._packer.unpack(payload, blobs)
 
-    def resolve(self, name: str, version: int) -> WorkflowSpec:
+    def workflow_of(self, name: str, version: int) -> WorkflowSpec:
         """The code of a workflow."""
         return self._registry.workflow(name, version)
 

@@ -146,7 +146,7 @@ class Trial:
             return life.engine.unpack(payload, blobs)
 
         for journal in journals:
-            rerun = Rerun(journal.root.id, resolve=life.engine.resolve, unpack=unpack)
+            rerun = Rerun(journal.root.id, resolve=life.engine.workflow_of, unpack=unpack)
             try:
                 rerun.feed_all(journal.events)
             except Contradiction as error:
