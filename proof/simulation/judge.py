@@ -17,6 +17,7 @@ import msgspec
 
 from outlive._journal.event import (
     AnyEvent,
+    AskAnswered,
     CancelRequested,
     DetachedStarted,
     SignalReceived,
@@ -167,6 +168,7 @@ class Judge:
             if run_id in runs:
                 self._judge_end(runs[run_id], program)
         self._judge_signals(case)
+        self._judge_asks(case, run)
         for order in each_order(case.program):
             if order[0] == "saga":
                 self._judge_saga(order)
@@ -212,6 +214,23 @@ class Judge:
         for name, payload in self._users.answers[case.id].signals:
             if (name, payload) not in found:
                 self._world.complain(f"signal {name} {payload} to {case.id} was accepted, and is lost")
+
+    def _judge_asks(self, case: Case, run: Run) -> None:
+        """Every ask has one answer, whoever asked and however often; one that was refused by the end has none."""
+        told: dict[tuple[str, int], set[int | str]] = {}
+        for name, number, answer in self._users.answers[case.id].asks:
+            told.setdefault((name, number), set()).add(answer)
+        for (name, number), answers in told.items():
+            right: int | str = "odd" if number % 2 else number * 10
+            may_be_refused = run.status is not RunStatus.SUCCEEDED or number % 2
+            if answers not in ({right}, {"refused"} if may_be_refused else set()):
+                self._world.complain(f"ask {name} {number} of {case.id} was answered with {answers}")
+            seen = "ask refused by the end" if answers == {"refused"} else "ask answered"
+            self._world.sometimes["ask refused by a validator" if answers == {"odd"} else seen] += 1
+        books = [book for book in self._server.books.values() if book.root_id == case.id]
+        answered = [(it.name, it.key) for book in books for it in book.events if isinstance(it, AskAnswered)]
+        for name, key in {each for each in answered if answered.count(each) > 1}:
+            self._world.complain(f"ask {name} {key} of {case.id} was answered twice")
 
     def _judge_saga(self, order: list[Any]) -> None:
         _, tag, count, _, breaks = order

@@ -26,6 +26,7 @@ WRITES = frozenset(
         "commit",
         "deliver",
         "put_blobs",
+        "refuse_messages",
         "register_worker",
         "retire_worker",
         "watch_ends",
@@ -34,6 +35,7 @@ WRITES = frozenset(
 READS = frozenset(
     {
         "count_runs",
+        "find_answers",
         "find_mail",
         "find_run",
         "find_runs",

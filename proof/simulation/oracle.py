@@ -32,6 +32,8 @@ def _fits(order: list[Any], value: Any) -> bool:
             return value in ("work", "sleep")
         case ["await", _, count]:
             return bool(value == list(range(count)))
+        case ["asked", _, count, _]:
+            return bool(value == [2 * number for number in range(count)])
         case ["await_or", *_]:
             return value in (7, "timeout")
         case ["child", program]:

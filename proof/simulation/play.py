@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from outlive._define.approval import wait_for_approval
+from outlive._define.asks import asks
 from outlive._define.decide import continue_as_new
 from outlive._define.in_run import CURRENT_STEP, current_step, random, start, wait_for_signal
 from outlive._define.map import map as map_items
@@ -134,6 +135,8 @@ async def _do(order: list[Any]) -> Any:
             return await _race(tag, millis, limit)
         case ["await", name, count]:
             return [await wait_for_signal(name, int) for _ in range(count)]
+        case ["asked", name, count, millis]:
+            return await _answer(name, count, millis)
         case ["await_or", name, millis]:
             try:
                 async with asyncio.timeout(millis / 1000):
@@ -147,6 +150,24 @@ async def _do(order: list[Any]) -> Any:
             return json.loads(await child.result()) if waits else "started"
         case _:
             return await _do_more(order)
+
+
+async def _answer(name: str, count: int, millis: int) -> list[int]:
+    """Answer some asks, each with ten times its number."""
+    seen: list[int] = []
+    async for ask in asks(name, int, validate=_even):
+        await asyncio.sleep(millis / 1000)
+        seen.append(ask.body)
+        ask.reply(ask.body * 10)
+        if len(seen) == count:
+            break
+    return sorted(seen)
+
+
+def _even(number: int) -> None:
+    """Refuse an odd number."""
+    if number % 2:
+        raise ValueError("odd")
 
 
 async def _do_more(order: list[Any]) -> Any:

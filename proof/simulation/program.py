@@ -29,6 +29,16 @@ class Signal(msgspec.Struct, omit_defaults=True):
     copies: int = 1
 
 
+class Question(msgspec.Struct, omit_defaults=True):
+    """Something that the world will ask a run."""
+
+    name: str
+    number: int
+    """An even number is answered; an odd one is refused by a validator."""
+    after_seconds: float
+    copies: int = 1
+
+
 class Case(msgspec.Struct, omit_defaults=True):
     """A run: what it does, and what the world does to it."""
 
@@ -40,6 +50,7 @@ class Case(msgspec.Struct, omit_defaults=True):
     start_seconds: float = 0.0
     signals: list[Signal] = []
     approvals: list[str] = []
+    asks: list[Question] = []
     cancel_seconds: float | None = None
     timeout_seconds: float | None = None
     """Of the run as a whole."""
@@ -79,6 +90,7 @@ class Writer:
             "dice": self._dice,
             "progress": self._progress,
             "approve": self._approve,
+            "asked": self._asked,
             "limit": self._limit,
         }
         # A few kinds for each run: programs that have everything in them are all alike.
@@ -102,8 +114,8 @@ class Writer:
         kind = self._chance.choice(self._menu)
         if depth >= DEPTH_MAX and kind in {"gather", "child", "detached", "timeout"}:
             kind = "work"
-        if depth and kind in {"await", "await_or", "approve"}:
-            # Signals are for the root run, one name for one wait.
+        if depth and kind in {"await", "await_or", "approve", "asked"}:
+            # Signals and asks are for the root run, one name for one wait.
             kind = "sleep"
         return self._kinds[kind](depth)
 
@@ -147,6 +159,15 @@ class Writer:
     def _promise(self, name: str, payload: int | str, after_seconds: float) -> None:
         copies = self._chance.choice((1, 1, 1, 2, 3))
         self._case.signals.append(Signal(name, payload, max(0.0, after_seconds), copies))
+
+    def _asked(self, depth: int) -> Order:
+        name, count = self._tag(), self._chance.choice((1, 2, 3))
+        numbers = [2 * number for number in range(count)]
+        numbers += [2 * self._chance.randint(0, 9) + 1] * self._chance.choice((0, 0, 1))
+        for number in numbers:
+            after = self._chance.random() * self._seconds * 0.5
+            self._case.asks.append(Question(name, number, after, self._chance.choice((1, 1, 2))))
+        return ["asked", name, count, self._millis(800)]
 
     def _child(self, depth: int) -> Order:
         return ["child", self._orders(self._chance.randint(1, 2), depth + 1)]

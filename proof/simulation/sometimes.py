@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections import Counter
 
 WANTED = (
+    "ask answered",
+    "ask refused by a validator",
+    "ask refused by the end",
     "batch interrupted",
     "branch that came too late undone",
     "breaker opened",

@@ -15,6 +15,8 @@ from outlive._define.workflow import Workflow
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalNotFoundError,
+    AskFailed,
+    AskRefusedError,
     EngineClosedError,
     RunCancelled,
     RunFailed,
@@ -30,7 +32,7 @@ from proof.simulation.machines.play import PLAYED, shown_end
 from proof.simulation.machines.trip import Trip
 from proof.simulation.play import play, rare
 from proof.simulation.process import Process, SimulatedEngine
-from proof.simulation.program import Case, Signal
+from proof.simulation.program import Case, Question, Signal
 from proof.simulation.world import World
 
 RETRY_SECONDS = 1.0
@@ -58,6 +60,8 @@ class Answers:
     """Accepted, in this order."""
     results: list[str] = field(default_factory=list)
     """What users got who waited for the result."""
+    asks: list[tuple[str, int, int | str]] = field(default_factory=list)
+    """What was asked, by name and number, and what was answered."""
     is_cancelled: bool = False
     is_too_late: bool = False
     """Whether the cancel came when the run had ended."""
@@ -135,6 +139,25 @@ class Users:
             self._later(case.cancel_seconds, UserRequest(f"cancel {case.id}", self._cancel(case)))
         for approval in case.approvals:
             self._later(self._random.random() * 10, UserRequest(f"approve {approval}", self._approve(case, approval)))
+        for question in case.asks:
+            for copy in range(question.copies):
+                seconds = question.after_seconds + copy * self._random.random()
+                what = f"ask {question.name} {question.number}"
+                self._later(seconds, UserRequest(what, self._put(case, question)))
+
+    def _put(self, case: Case, question: Question) -> Verb:
+        async def verb(engine: SimulatedEngine) -> None:
+            name, number = question.name, question.number
+            answer: int | str
+            try:
+                answer = await engine.ask(case.id, name, number, key=str(number), reply=int)
+            except AskRefusedError:
+                answer = "refused"
+            except AskFailed as error:
+                answer = str(error.__cause__)
+            self.answers[case.id].asks.append((name, number, answer))
+
+        return verb
 
     def _send(self, signals: list[Signal], case: Case) -> None:
         if not signals:
