@@ -550,3 +550,28 @@ async def test_retry_on_every_store(store: str, request: pytest.FixtureRequest, 
         assert await run.result() == "receipt of deep"
         assert len([event for event in await run.history() if isinstance(event, StepSucceeded)]) == 5
         assert await check_store(store_of(engine)) == []
+
+
+# -- Middleware ----------------------------------------------------------------------------------------------------
+
+
+class Announcing(outlive.Middleware):
+    """Calls a step before every workflow."""
+
+    async def on_workflow(self, run: Any, call_next: Any) -> Any:
+        """See `outlive.Middleware`."""
+        await back_reserve(f"a place for {run.workflow}")
+        return await call_next()
+
+
+async def test_middleware_is_around_the_code_that_is_asked() -> None:
+    """What it does is in the journal, and a search for what failed meets it there; so does a fork."""
+    async with TestEngine(middleware=[Announcing()]) as engine:
+        run = await engine.start(back_trip, "", id="m")
+        await fail(run)
+        world.is_repaired = True
+        await run.retry()
+        assert await run.result() == "parcel of guest"
+        fork = await engine.fork("m", at="back_ship")
+        assert await fork.result() == "parcel of guest"
+        assert world.calls == ["reserve a place for back_trip", *["ship guest"] * 3]

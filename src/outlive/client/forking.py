@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.batch import BATCH
+from outlive._define.middleware import around_workflow
 from outlive._journal.codec import open_journal, salt_of, seal
 from outlive._journal.event import AnyEvent, ApprovalDecided, DetachedEnded, RunCreated, RunForked, SnapshotTaken
 from outlive._journal.fold import Fold
@@ -99,6 +100,7 @@ class _Fork:
             self._id,
             resolve=self._access.registry.workflow,
             unpack=lambda payload: self._access.packer.unpack(payload, self._blobs),
+            around=around_workflow(self._access.hooks),
         )
         copier = Copier(execution, pack=self._packed, results=results, pack_result=self._pack)
         numbered = Numbered(events)
