@@ -19,6 +19,7 @@ import pytest
 import outlive
 from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed, StepProgressed
+from outlive._runtime.tree import emitter
 from outlive.errors import DefinitionError, ProcessDiedError
 from tests.engine.inside import fence
 from tests.engine.support import Place, events_of, in_time, note, until
@@ -132,7 +133,10 @@ def count_on_in_process(file: str) -> object:
 
 @outlive.step(process=True)
 def publish_in_process() -> bool:
-    outlive.publish(stage="packing", rows=7)
+    outlive.publish(stage="packing", rows=7, gone=1)
+    outlive.publish(gone=outlive.REMOVED)
+    for number in range(200):
+        outlive.emit("numbers", {"number": number})
     return abs((outlive.now() - datetime.now(UTC)).total_seconds()) < 60
 
 
@@ -280,11 +284,15 @@ async def test_values_cross_as_they_are_stored(engine: outlive.Engine) -> None:
     assert Picture(b"\x00\xff\x00\xff", 2) == await in_time(run.result())
 
 
-async def test_step_in_a_process_can_publish_and_knows_the_time(engine: outlive.Engine) -> None:
-    """What it shows comes back over the pipe."""
+async def test_step_in_a_process_can_publish_and_emit_and_knows_the_time(
+    engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it shows comes back over the pipe; what it emits in order, and no further ahead than the buffer."""
+    monkeypatch.setattr(emitter, "ITEMS_MAX", 20)
     run = await engine.start(publishing_process)
 
     assert await in_time(run.result())
+    assert [item["number"] async for item in run.stream("numbers")] == list(range(200))
     assert await run.published() == {"stage": "packing", "rows": 7}
 
 

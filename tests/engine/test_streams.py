@@ -585,31 +585,6 @@ def test_sync_engine_reads_streams_as_plain_iterators() -> None:
         assert list(run.watch()) == []
 
 
-@outlive.step(process=True)
-def streams_from_a_process(count: int) -> int:
-    for number in range(count):
-        outlive.emit("words", {"number": number, "mood": StreamedMood.CALM})
-    outlive.publish(mood=StreamedMood.CALM, gone=1)
-    outlive.publish(gone=outlive.REMOVED)
-    return count
-
-
-@outlive.workflow
-async def lets_a_process_stream(count: int) -> int:
-    return await streams_from_a_process(count)
-
-
-async def test_step_in_a_process_emits_over_its_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, and no further ahead than the buffer and the pipe."""
-    monkeypatch.setattr(emitter, "ITEMS_MAX", 50)
-    async with outlive.Engine("memory:", tune=False) as engine:
-        run = await engine.start(lets_a_process_stream, 500)
-
-        assert [item["number"] for item in await read(run)] == list(range(500))
-        assert await in_time(run.result()) == 500
-        assert await run.published() == {"mood": "calm"}
-
-
 # -- Reading -------------------------------------------------------------------------------------------------
 
 

@@ -175,7 +175,8 @@ class StreamWriter:
         pause, refusals = BACKOFF_FIRST_SECONDS, 0
         while True:
             try:
-                await self._store.put_blobs(blobs)
+                if blobs:
+                    await self._store.put_blobs(blobs)
                 return await self._store.append_streams(appends, limits=self._limits)
             except StoreUnavailableError as error:
                 if pause == BACKOFF_FIRST_SECONDS:

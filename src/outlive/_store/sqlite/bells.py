@@ -36,7 +36,7 @@ class Bells:
         self._ringers.append(ring)
         if self._socket is None:
             try:
-                self._folder.mkdir(mode=0o777, exist_ok=True)
+                self._folder.mkdir(mode=0o700, exist_ok=True)
                 self._own = f"{os.getpid()}-{id(self):x}"
                 self._socket = open_bell(self._folder / self._own)
                 asyncio.get_running_loop().add_reader(self._socket.fileno(), self._hear)
