@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 import outlive
-from outlive._store.contract import Outcome
+from outlive._store.contract import Delivery, Outcome
 from outlive._store.postgres import PostgresStore
-from outlive.errors import ConfigurationError, RunExistsError
-from outlive.testing.conformance.builders import blob, claim, get_run, hire, new_tree
+from outlive.errors import ConfigurationError, RunExistsError, RunFinishedError, RunNotFoundError
+from outlive.testing.conformance.builders import blob, claim, get_run, hire, message, new_tree
 from outlive.testing.postgres import PostgresServer
 from tests.postgres.support import in_time, plain
 
@@ -130,6 +130,7 @@ async def test_tree_is_there_when_the_user_commits(
     async with connecting(plain(postgres_url)) as connection:
         assert await store.request_start(connection, change) is Outcome.COMMITTED
         assert await store.request_start(connection, change) is Outcome.CONFLICT
+        assert await store.request_message(connection, message(store, "run-1")) is Delivery.ACCEPTED
         assert await store.find_run("run-1") is None
         assert await claim(store, "worker-a") == []
 
@@ -139,6 +140,7 @@ async def test_tree_is_there_when_the_user_commits(
     assert await store.get_blobs([blob(b"\0large\xff").id]) == {blob(b"\0large\xff").id: b"\0large\xff"}
     assert await store.list_runs(outlive._model.RunFilter(tags={"a": "b"})) == [run]
     assert await claim(store, "worker-a") == ["run-1"]
+    assert ["go"] == [mail.name for mail in (await store.read_inbox([run.journal]))[run.journal]]
 
 
 @pytest.mark.parametrize("connecting", DRIVERS, ids=lambda it: it.__name__)
@@ -267,6 +269,36 @@ async def test_run_can_be_signalled_right_after_the_commit(postgres_url: str) ->
 
     async with outlive.Engine(postgres_url) as engine:
         assert await in_time(engine.get("hearing").result()) == "now"
+
+
+@outlive.step(name="requests.weigh")
+async def weigh(row: int) -> int:
+    """One item."""
+    return row * 2
+
+
+async def test_signals_and_batches_in_a_transaction(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """There when the user commits, in order, with what they start; a signal that comes too late is named in the log."""
+    async with outlive.Engine(postgres_url, poll_seconds=600) as engine:
+        waiting = await engine.start(hear, id="waiting")
+        ending = await engine.start(hear, id="ending")
+        async with with_asyncpg(plain(postgres_url)) as connection:
+            await engine.signal("waiting", "go", "first", connection=connection)
+            await engine.signal("waiting", "go", "second", connection=connection)
+            await engine.signal("started", "go", "there", start=(hear,), connection=connection)
+            await engine.signal("ending", "go", "too late", connection=connection)
+            batch = await engine.start_batch(weigh, [1, 2], connection=connection)
+            with pytest.raises(RunNotFoundError, match=r"send it with start="):
+                await engine.signal("nowhere", "go", connection=connection)
+            await engine.signal("ending", "go", "in time")
+            assert await in_time(ending.result()) == "in time"
+            with pytest.raises(RunFinishedError):
+                await engine.signal("ending", "go", connection=connection)
+
+        assert await in_time(waiting.result()) == "first"
+        assert await in_time(engine.get("started").result()) == "there"
+        assert await in_time(batch.results()) == [2, 4]
+    assert "signal 'go' to run ending is dropped: finished" in caplog.text
 
 
 async def test_request_that_cannot_be_read_stops_nobody(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -252,6 +252,18 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
             ConfigurationError: this store has no transactions to share, or the connection is of no kind it knows.
         """
 
+    async def request_message(self, connection: Any, message: Message, *, start: Change | None = None) -> Delivery:
+        """Ask for a message in the transaction that is open on a user's own connection to this database.
+
+        If and only if the user commits, it is delivered, as soon as a worker looks for what is due; behind the tree of
+        `start`, if there is none yet. Messages of one transaction keep their order. Its blobs are there in any case.
+        `UNKNOWN_RUN` if there is no such run, not even a requested one, and no `start`; `FINISHED` if it has ended. A
+        run that ends before the delivery does not get it, and that is logged.
+
+        Raises:
+            ConfigurationError: as `request_start`.
+        """
+
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that later changes will refer to; equal content is stored once."""
 

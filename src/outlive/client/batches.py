@@ -50,6 +50,7 @@ class Batches:
         tags: dict[str, str] | None,
         headers: dict[str, str] | None,
         tolerate: Tolerance | None,
+        connection: Any,
     ) -> Batch[Any]:
         """Start a batch. See `Engine.start_batch`."""
         # All of it before the rows are read, which can be done once only.
@@ -67,7 +68,9 @@ class Batches:
             plan = Plan(item=name, version=version, chunks=chunks, concurrency=lanes)
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
-            await self._client.start(_BATCH, (plan,), id=run_id, tags=labels, headers=said)
+            await self._client.start(_BATCH, (plan,), id=run_id, tags=labels, headers=said, connection=connection)
+            if connection is not None:
+                return self.get(run_id)  # No one sees it before the commit.
         return await self._attach(run_id, item)
 
     async def _attach(self, run_id: str, item: StepSpec | WorkflowSpec) -> Batch[Any]:

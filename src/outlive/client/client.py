@@ -286,6 +286,7 @@ class Client:
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
         headers: Mapping[str, str] | None = None,
+        connection: Any = None,
     ) -> None:
         """Send a signal to a run. See `Engine.signal`."""
         store = self.access.store
@@ -305,7 +306,7 @@ class Client:
             payload=stored,
             blobs=(blob,) if blob else (),
         )
-        await self._inbox.deliver(message, start=change)
+        await self._inbox.deliver(message, start=change, connection=connection)
 
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]

@@ -36,14 +36,20 @@ class Inbox:
         self._access = access
         self._inbox_messages_max = inbox_messages_max
 
-    async def deliver(self, message: Message, *, start: Change | None = None, then: Message | None = None) -> Delivery:
+    async def deliver(
+        self, message: Message, *, start: Change | None = None, then: Message | None = None, connection: Any = None
+    ) -> Delivery:
         """Put a message into the inbox; it is durable when this returns: accepted now, or accepted before. Another
-        one, `then`, comes right behind it, in the same transaction.
+        one, `then`, comes right behind it, in the same transaction. With the `connection` of a user, it is delivered
+        when the user commits.
 
         Raises:
             RunNotFoundError, RunFinishedError, InboxFullError.
         """
-        delivery = await self._send([message] if then is None else [message, then], start)
+        if connection is not None:
+            delivery = await self._access.store.request_message(connection, message, start=start)
+        else:
+            delivery = await self._send([message] if then is None else [message, then], start)
         self._access.ring()
         match delivery:
             case Delivery.UNKNOWN_RUN:

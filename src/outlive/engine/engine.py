@@ -396,6 +396,7 @@ class Engine(Messages, Interventions, Finding):
         tags: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
         tolerate: Tolerance | None = None,
+        connection: Any = None,
     ) -> Batch[R]:
         """Call a step or a workflow for each of many rows, each durable on its own; durable when this returns.
 
@@ -406,12 +407,20 @@ class Engine(Messages, Interventions, Finding):
             id: the same id again is the same batch, and its rows are not read again; made up unless given.
             headers: as of `start`; all items have them.
             tolerate: how many items may fail before the batch does; all of them unless given.
+            connection: as of `start`: the batch exists if and only if you commit.
 
         Raises:
             RunExistsError: the id is that of something else.
         """
         return await Batches(self._verbs).start(
-            work, rows, concurrency=concurrency, id=id, tags=tags, headers=headers, tolerate=tolerate
+            work,
+            rows,
+            concurrency=concurrency,
+            id=id,
+            tags=tags,
+            headers=headers,
+            tolerate=tolerate,
+            connection=connection,
         )
 
     def get_batch(self, batch_id: str) -> Batch[Any]:

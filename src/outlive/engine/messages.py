@@ -31,6 +31,7 @@ class Messages:
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
         headers: dict[str, str] | None = None,
+        connection: Any = None,
     ) -> None:
         """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
 
@@ -38,11 +39,13 @@ class Messages:
             key: the same key again, for this run and name, is the same signal.
             start: `(workflow, *args)`: create the run in the same transaction if there is none.
             headers: of the run that it starts, as of `start`.
+            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
+                on it: the signal is sent if and only if you commit.
 
         Raises:
             RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
         """
-        await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers)
+        await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers, connection=connection)
 
     async def resolve(self, promise: str, value: Any = None) -> bool:
         """Settle a promise of a run (`outlive.promise`) with a value, given its id; durable when this returns.

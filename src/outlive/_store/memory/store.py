@@ -231,9 +231,14 @@ class MemoryStore:
 
     async def request_start(self, connection: Any, change: Change) -> Outcome:
         """There is no database that could be shared."""
-        del connection, change
         raise ConfigurationError(
             "the in-memory store has no transactions to share; starting a run in your own needs PostgreSQL"
+        )
+
+    async def request_message(self, connection: Any, message: Message, *, start: Change | None = None) -> Delivery:
+        """The same."""
+        raise ConfigurationError(
+            "the in-memory store has no transactions to share; sending a message in your own needs PostgreSQL"
         )
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:

@@ -1,4 +1,4 @@
-"""Runs that are asked for in a transaction that is open on a user's own connection.
+"""Runs and messages that are asked for in a transaction that is open on a user's own connection.
 
 The user's transaction writes one row, a request, with the change that creates the tree. After its commit the
 first store that looks makes that change and deletes the row, in one transaction: for a worker that looks for something
@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from outlive._model import Run
-from outlive._store.contract import Change, Outcome
+from outlive._store.contract import Change, Delivery, Outcome
 from outlive._store.postgres import read
-from outlive._store.postgres.commit import Writing, start_requested
+from outlive._store.postgres.commit import Mail, Writing, start_requested
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.query import statements
 from outlive._store.postgres.rows import to_text
@@ -56,6 +56,12 @@ async def request_start(connection: Any, change: Change, *, schema: str, channel
     values = to_text(change.runs[0].id), to_json(change), channel
     is_new = await _run(connection, statements(schema)["request_start"], values)
     return Outcome.COMMITTED if is_new else Outcome.CONFLICT
+
+
+async def request_message(connection: Any, mail: Mail, *, schema: str, channel: str | None) -> Delivery:
+    """Write a request for a message in the transaction that is open on a user's connection."""
+    values = to_text(mail.message.run_id), mail.start is not None, to_json(mail), channel
+    return Delivery(await _run(connection, statements(schema)["request_message"], values))
 
 
 async def find_runs(session: Session, run_ids: Sequence[str], writing: Writing) -> dict[str, Run]:
@@ -147,5 +153,5 @@ def _named(statement: str, values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]
 
 def _with_parameters(statement: str, form: str) -> str:
     # The name of the schema stands before the function and may hold anything.
-    head, name, parameters = statement.rpartition(".request_start_")
+    head, name, parameters = statement.rpartition(".request_")
     return head + name + _PARAMETER.sub(form, parameters)

@@ -238,6 +238,15 @@ class PostgresStore:
             connection, change, schema=self._address.schema, channel=self._writing.channel
         )
 
+    async def request_message(self, connection: Any, message: Message, *, start: Change | None = None) -> Delivery:
+        """See `Store`."""
+        self._check_process()
+        await self.put_blobs([*message.blobs, *([] if start is None else start.blobs)])
+        mail = commit.Mail(replace(message, blobs=()), None if start is None else replace(start, blobs=[]))
+        return await requests.request_message(
+            connection, mail, schema=self._address.schema, channel=self._writing.channel
+        )
+
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """See `Store`."""
         if blobs:

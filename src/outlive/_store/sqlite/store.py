@@ -178,10 +178,17 @@ class SqliteStore:
 
     async def request_start(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""
-        del connection, change
         raise ConfigurationError(
             "a run cannot be started in a transaction of your own on SQLite, which has one writer for the whole file; "
             "start it after your commit with an id that you derive from your data, or write from a step with "
+            "transaction=True, or use PostgreSQL"
+        )
+
+    async def request_message(self, connection: Any, message: Message, *, start: Change | None = None) -> Delivery:
+        """See `Store`."""
+        raise ConfigurationError(
+            "a message cannot be sent in a transaction of your own on SQLite, which has one writer for the whole file; "
+            "send it after your commit with a key that you derive from your data, or write from a step with "
             "transaction=True, or use PostgreSQL"
         )
 

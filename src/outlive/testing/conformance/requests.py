@@ -1,4 +1,4 @@
-"""Runs that are asked for in the transaction of a user's own: there if and only if the user commits."""
+"""Runs and messages that are asked for in the transaction of a user's own: there if and only if the user commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ChangedItsMind(Exception):
 
 
 class RequestsConformance(Facet):
-    """`request_start`, or a clear answer that there is no such thing; the factory knows which."""
+    """`request_start` and `request_message`, or a clear answer that there is no such thing; the factory knows which."""
 
     async def test_requested_tree_exists_when_the_user_commits(self, factory: StoreFactory, store: Store) -> None:
         """Not before; then it is whole, and due. A store that has nothing to share says so. [OL-J1]"""
@@ -114,9 +114,74 @@ class RequestsConformance(Facet):
         mail = await store.read_inbox([runs[run_id].journal for run_id in ids])
         assert len(mail) == 3
 
+    async def test_requested_message_is_delivered_after_the_commit(self, factory: StoreFactory, store: Store) -> None:
+        """In order, to a run that is there and to one that it starts; nothing before, and a key counts once. [OL-J7]"""
+        if factory.shared_transaction is None:
+            await refuses_message(store)
+            return
+        await hire(store, "worker-1")
+        tree = await begin(store, "run-1")
+        async with factory.shared_transaction() as connection:
+            for name in ("first", "second", "second"):
+                it = message(store, "run-1", name=name, key=name)
+                assert await store.request_message(connection, it) is Delivery.ACCEPTED
+            it, start = message(store, "run-2", name="third"), new_tree(store, "run-2")
+            assert await store.request_message(connection, it, start=start) is Delivery.ACCEPTED
+            assert not await store.read_inbox([tree.journal])
+
+        await claim(store, "worker-1")
+        started = await get_run(store, "run-2")
+        mail = await store.read_inbox([tree.journal, started.journal])
+        assert [each.name for each in mail[tree.journal]] == ["first", "second"]
+        assert [each.name for each in mail[started.journal]] == ["third"]
+
+    async def test_requested_message_is_gone_when_the_user_rolls_back(
+        self, factory: StoreFactory, store: Store
+    ) -> None:
+        """And so is the run that it would have started. [OL-J8]"""
+        if factory.shared_transaction is None:
+            await refuses_message(store)
+            return
+        await hire(store, "worker-1")
+        tree = await begin(store, "run-1")
+        with suppress(ChangedItsMind):
+            async with factory.shared_transaction() as connection:
+                await store.request_message(connection, message(store, "run-1"))
+                await store.request_message(connection, message(store, "run-2"), start=new_tree(store, "run-2"))
+                raise ChangedItsMind
+
+        await claim(store, "worker-1")
+        assert await store.find_run("run-2") is None
+        assert not await store.read_inbox([tree.journal])
+
+    async def test_message_is_requested_for_a_run_that_can_get_it(self, factory: StoreFactory, store: Store) -> None:
+        """One that was requested in the same transaction can; one that has ended or is nowhere cannot. [OL-J9]"""
+        if factory.shared_transaction is None:
+            await refuses_message(store)
+            return
+        await hire(store, "worker-1")
+        await (await begin(store, "ended")).succeed()
+        async with factory.shared_transaction() as connection:
+            assert await store.request_message(connection, message(store, "nowhere")) is Delivery.UNKNOWN_RUN
+            assert await store.request_message(connection, message(store, "ended")) is Delivery.FINISHED
+            assert await store.request_start(connection, new_tree(store, "run-1")) is Outcome.COMMITTED
+            assert await store.request_message(connection, message(store, "run-1")) is Delivery.ACCEPTED
+
+        await claim(store, "worker-1")
+        run = await get_run(store, "run-1")
+        assert len((await store.read_inbox([run.journal]))[run.journal]) == 1
+
     async def test_request_of_something_else_is_refused(self, store: Store) -> None:
         """What is no connection that the store knows is a mistake in the program, and nothing happens. [OL-J4]"""
         await refuses(store)
+
+
+async def refuses_message(store: Store) -> None:
+    """The answer is an error that says what to do, and no message."""
+    tree = await begin(store, "run-1")
+    with pytest.raises(ConfigurationError, match="PostgreSQL"):
+        await store.request_message(object(), message(store, "run-1"))
+    assert not await store.read_inbox([tree.journal])
 
 
 async def refuses(store: Store) -> None:
