@@ -29,6 +29,7 @@ async def impatient(run_id: str) -> str:
 
 
 Verb = Callable[[Any], Any]
+PROMISE = f"waits:{'0' * 24}"
 ENGINE: dict[str, Verb] = {
     "start": lambda engine: engine.start(until_signal, id="waits"),
     "start_batch": lambda engine: engine.start_batch(note, ["a"]),
@@ -42,6 +43,10 @@ ENGINE: dict[str, Verb] = {
     "history": lambda engine: engine.history("waits"),
     "export": lambda engine: engine.export("waits"),
     "recovery": lambda engine: engine.recovery(),
+    "fail": lambda engine: engine.fail(PROMISE, ValueError("planned")),
+    "resolve": lambda engine: engine.resolve(PROMISE),
+    "pause": lambda engine: engine.pause("waits"),
+    "retry": lambda engine: engine.retry("waits"),
     "list": lambda engine: engine.list(),
 }
 HANDLE: dict[str, Verb] = {

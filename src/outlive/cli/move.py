@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="TO")
 @json_option
 def move(*, source: str, target: str, as_json: bool) -> None:
-    """Carry a whole store over into another one, with the runs in flight, and verify it.
+    """Carry a store over into another one, with the runs in flight.
 
     FROM and TO are URLs: sqlite:orders.db, postgresql://user@host/database. Stop all workers and programs that use FROM
     first. Killed half way, the same command goes on. FROM is left as it is: point your programs to TO, and do not start
-    a worker on FROM again.
+    a worker on FROM again. Each tree is read back from TO and compared.
 
     Exit code 0: everything is in TO, and was verified. 1: it is not. 2: the command is wrong.
     """

@@ -154,10 +154,11 @@ class Client:
 
     async def import_run(self, text: str, *, id: str | None = None, scratch: Store) -> str:
         """Write an exported tree into this store; the id of its root. See `Engine.import_run`."""
+        store = self.access.store
         copy = tree_in(text, source="the exported run")
         root_id = copy.root.id if id is None else check_run_id(id)
         await check_copy(copy, scratch)
-        await write_copy(self.access.store, copy, root_id=root_id)
+        await write_copy(store, copy, root_id=root_id)
         self.access.ring()
         return root_id
 
