@@ -33,7 +33,7 @@ EVERYTHING = (
     ENGINE
     | BACKENDS
     | {"_define.machine"}
-    | {"codecs", "facts", "http", "dashboard", "testing", "cli", "demo", "outlive"}
+    | {"codecs", "events", "facts", "http", "dashboard", "testing", "cli", "demo", "outlive"}
 )
 
 # What each room may import besides itself, lowest room first. "outlive" is the package root.
@@ -46,6 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_journal": MODEL,
     "_replay": JOURNAL,
     "codecs": JOURNAL,
+    "events": JOURNAL,
     "facts": MODEL,
     "_store": JOURNAL,
     "_lease": JOURNAL | {"_store"},

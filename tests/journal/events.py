@@ -227,6 +227,7 @@ BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     Failure: FAILURES,
     RunStatus: st.sampled_from(RunStatus),
     tuple[int, ...]: st.lists(INTS, max_size=3).map(tuple),
+    tuple[str, ...]: st.lists(TEXT, max_size=3).map(tuple),
     tuple[Wait, ...]: st.lists(WAITS, max_size=3).map(tuple),
     dict[str, str]: st.dictionaries(TEXT, TEXT, max_size=3),
     type(None): st.none(),

@@ -139,6 +139,8 @@ class StepSucceeded(Event, frozen=True, tag=True):
     attempt: int = 1
     skipped: bool = False
     """Whether a person gave the result, and the step did not return it."""
+    took: int = 0
+    """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
 
 
 class StepFailed(Event, frozen=True, tag=True):
@@ -148,6 +150,8 @@ class StepFailed(Event, frozen=True, tag=True):
     failure: Failure
     digest: int = 0
     attempt: int = 1
+    took: int = 0
+    """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
 
 
 class AttemptFailed(Event, frozen=True, tag=True):
@@ -160,6 +164,8 @@ class AttemptFailed(Event, frozen=True, tag=True):
     digest: int = 0
     first_at: int = 0
     """When the first attempt began, if the policy limits the time since then (`elapsed_max`)."""
+    took: int = 0
+    """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
 
 
 class StepDelayed(Event, frozen=True, tag=True):

@@ -294,7 +294,7 @@ class Worker:
             try:
                 if attempt.unpublished:
                     publish_pending(live, attempt, at=self._clock.now())
-                event = self._success(live, command, result) if failure is None else failure
+                event = self._success(live, attempt, result) if failure is None else failure
                 if isinstance(event, StepFailed) and (command.options.parks or attempt.has_left_effect):
                     live.park_undo(event)
                 else:
@@ -315,7 +315,7 @@ class Worker:
             self._committer.submit(draft.change, partial(self._on_committed, live, draft))
         event: AnyEvent | None = None
         with self.guarding(live):
-            event = self._success(live, attempt.command, result)
+            event = self._success(live, attempt, result)
             live.happen(event)
         if type(event) is StepSucceeded:
             self.settle(live, partial(Within, transaction, void=partial(self._on_void, live, attempt.command)))
@@ -333,13 +333,14 @@ class Worker:
         live.in_flight -= 1
         self._discard_and_look(live)
 
-    def _success(self, live: LiveTree, command: RunStep, result: bytes | None) -> AnyEvent:
+    def _success(self, live: LiveTree, attempt: Attempt, result: bytes | None) -> AnyEvent:
         assert result is not None
+        command = attempt.command
         try:
             payload = live.pack(result, f"result of step {command.call}")
         except PayloadTooLargeError as error:
-            return self._executor.failed(command, error)
-        return event_of_success(command, at=self._clock.now(), result=payload)
+            return self._executor.failed(command, error, took=attempt.took)
+        return event_of_success(command, at=self._clock.now(), result=payload, took=attempt.took)
 
     # -- Timers and retries ----------------------------------------------------------------------------------
 

@@ -226,6 +226,7 @@ class Executor:
         failure: AnyEvent | None = None
         raised: BaseException | None = None
         self.running += 1
+        began = self._loop.time()
         self._counters.step_started(attempt)
         if live.observers is not None:
             live.observers.started(command)
@@ -253,9 +254,11 @@ class Executor:
             if attempt.emitter is not None:
                 await _flush_rest(attempt, attempt.emitter)
             # A cancellation, if the executor did not cancel it, is one of the step's own that has escaped: a failure.
-            raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
+            took = int((self._loop.time() - began) * 1_000_000)
+            raised, failure = error, self.failed(command, error, attempt.began_at, took) if attempt.is_wanted else None
         finally:
             self.running -= 1
+            attempt.took = int((self._loop.time() - began) * 1_000_000)
         if ticket is not None:
             ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNKNOWN)
         if attempt.is_wanted:
@@ -296,7 +299,7 @@ class Executor:
                 await rolled_back(transaction)
             raise
 
-    def failed(self, command: RunStep, error: BaseException, began_at: int = 0) -> AnyEvent:
+    def failed(self, command: RunStep, error: BaseException, began_at: int = 0, took: int = 0) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
         at, attempt = self._clock.now(), command.attempt
         retry, first_at = command.options.retry or NO_RETRY, command.first_at or began_at or at
@@ -317,9 +320,16 @@ class Executor:
                 retry_at=following.at,
                 digest=command.digest,
                 first_at=0 if retry.elapsed_max is None else first_at,
+                took=took,
             )
         return StepFailed(
-            at=at, run=command.run, call=command.call, failure=failure, digest=command.digest, attempt=attempt
+            at=at,
+            run=command.run,
+            call=command.call,
+            failure=failure,
+            digest=command.digest,
+            attempt=attempt,
+            took=took,
         )
 
 

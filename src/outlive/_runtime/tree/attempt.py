@@ -64,6 +64,7 @@ class Attempt:
         "progress",
         "task",
         "ticket",
+        "took",
         "transaction",
         "unpublished",
     )
@@ -93,6 +94,8 @@ class Attempt:
         """Resources that its function gets by keyword."""
         self.began_at = 0
         """When it began, if its policy counts the time since the first attempt."""
+        self.took = 0
+        """How many microseconds it took, when it has ended."""
         self.beat_at = 0
         """When its function was called or gave its last heartbeat, if it must give some; 0 before it is called."""
         self.has_begun = False

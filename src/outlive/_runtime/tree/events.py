@@ -109,10 +109,16 @@ def resumed_by(events: Sequence[AnyEvent], *, has_skip_request: bool) -> str:
     return "person" if isinstance(before, RunParked) and has_skip_request else ""
 
 
-def event_of_success(command: RunStep, *, at: int, result: Payload) -> StepSucceeded:
+def event_of_success(command: RunStep, *, at: int, result: Payload, took: int) -> StepSucceeded:
     """A step returned."""
     return StepSucceeded(
-        at=at, run=command.run, call=command.call, result=result, digest=command.digest, attempt=command.attempt
+        at=at,
+        run=command.run,
+        call=command.call,
+        result=result,
+        digest=command.digest,
+        attempt=command.attempt,
+        took=took,
     )
 
 
