@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any
 
 from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent
 from outlive._model import Failure, RunStatus
 from outlive._model.instant import instant_of
 
+_CAPITAL = re.compile(r"([A-Z])")
+
 
 def in_words(event: AnyEvent) -> str:
     """What happened, in one sentence: `step charge succeeded in 0.25 s`."""
-    return _WORDS[type(event)](event)
+    words = _WORDS.get(type(event))
+    # The name of a kind is a sentence too: RunSucceeded.
+    return _CAPITAL.sub(r" \1", type(event).__name__).strip().lower() if words is None else words(event)
 
 
 def _failure(failure: Failure | None) -> str:
@@ -94,6 +99,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     journal.ApprovalDecided: lambda _: "a person decided",
     journal.ApprovalClosed: lambda _: "the run no longer waits for the approval",
     journal.MessageSetAside: lambda it: f"message {it.name} could not be read and was set aside: {it.reason}",
+    journal.PromiseMade: lambda _: "the run made a promise, which a program outside settles",
     journal.RunPublished: lambda _: "the run published something",
     journal.RunTagged: lambda it: (
         "the tags of the run are now " + (", ".join(f"{name}={value}" for name, value in it.tags.items()) or "none")
@@ -107,4 +113,3 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     journal.RunTimedOut: lambda _: "the run did not end in time",
     journal.RunContinued: lambda it: f"the run went on as a new generation of {it.workflow}",
 }
-assert set(_WORDS) == set(get_args(AnyEvent)), "every event kind has its words"
