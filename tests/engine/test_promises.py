@@ -211,7 +211,9 @@ async def settle_once(engine: outlive.Engine, run_id: str) -> None:
 
 async def test_promises_survive_a_crash_at_every_commit() -> None:
     """The id is the same in every replay."""
-    await crash_everywhere(promise_in_time, drive=settle_once, reset=links.clear, check=lambda _: one_link())
+    await crash_everywhere(
+        promise_in_time, drive=settle_once, reset=links.clear, check=lambda _: one_link(), max_points=12
+    )
 
 
 def one_link() -> None:

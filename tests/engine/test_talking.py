@@ -155,7 +155,7 @@ async def conversation() -> list[int]:
 
 async def test_talking_survives_a_crash_at_every_commit() -> None:
     """No signal is lost, and none comes twice."""
-    await crash_everywhere(conversation, max_points=20)
+    await crash_everywhere(conversation, max_points=12)
 
 
 async def test_outside_a_workflow_talking_says_where_it_belongs() -> None:
@@ -465,4 +465,20 @@ async def waits_for_two() -> list[Any]:
 
 async def test_waiting_for_others_survives_a_crash_at_every_commit() -> None:
     """No end is lost, and none is heard as another one."""
-    await crash_everywhere(waits_for_two, drive=let_it_end, max_points=20)
+    await crash_everywhere(waits_for_two, drive=let_it_end, max_points=12)
+
+
+async def test_a_run_that_is_brought_back_waits_again() -> None:
+    """The end that made it fail is taken back, and it hears of the next one."""
+    async with TestEngine() as engine:
+        other = await engine.start(awaited_by_others, "", id="other-1")
+        run = await engine.start(typed_waiter, "other-1")
+        await other.signal("end", "breaks")
+        with pytest.raises(outlive.RunFailed):
+            await run.result()
+        await engine.start(awaited_by_others, "", id="other-1", on_conflict="replace")
+        await engine.retry(run.id)
+        await engine.settle()
+        assert "it waits for run other-1" == await run.why()
+        await engine.signal("other-1", "end", "works")
+        assert "Receipt(total=5)" == await run.result()
