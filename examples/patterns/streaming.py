@@ -18,7 +18,7 @@ async def ask_model(attempt: int) -> AsyncIterator[str]:
         yield word
 
 
-@outlive.step(retry=outlive.Retry(attempts=3, first=0.01, on=(ConnectionError,)))
+@outlive.step(name="patterns.write_reply", retry=outlive.Retry(attempts=3, first=0.01, on=(ConnectionError,)))
 async def write_reply(prompt: str) -> str:
     words = []
     async for word in ask_model(outlive.current_step().attempt):
@@ -27,7 +27,7 @@ async def write_reply(prompt: str) -> str:
     return "".join(words)
 
 
-@outlive.workflow
+@outlive.workflow(name="patterns.chat")
 async def chat(prompt: str) -> str:
     await outlive.emit("status", "thinking")
     text = await write_reply(prompt)
@@ -65,3 +65,6 @@ async def main() -> None:
 
 if __name__ == "__main__":
     asyncio.run(main())
+
+# Prints:
+# Runs outlive the process that began them. 10
