@@ -216,11 +216,11 @@ class Judge:
                 self._world.complain(f"signal {name} {payload} to {case.id} was accepted, and is lost")
 
     def _judge_asks(self, case: Case, run: Run) -> None:
-        """Every ask has one answer, whoever asked and however often; one that was refused by the end has none."""
-        told: dict[tuple[str, int], set[int | str]] = {}
+        """Every ask has one answer, however often users asked; one that was refused by the end has none."""
+        by_ask: dict[tuple[str, int], set[int | str]] = {}
         for name, number, answer in self._users.answers[case.id].asks:
-            told.setdefault((name, number), set()).add(answer)
-        for (name, number), answers in told.items():
+            by_ask.setdefault((name, number), set()).add(answer)
+        for (name, number), answers in by_ask.items():
             right: int | str = "odd" if number % 2 else number * 10
             may_be_refused = run.status is not RunStatus.SUCCEEDED or number % 2
             if answers not in ({right}, {"refused"} if may_be_refused else set()):

@@ -173,7 +173,7 @@ async def expire(op: Op) -> int:
 async def lapse(op: Op) -> int:
     """Ask people for something that is never decided."""
     try:
-        await outlive.wait_for_approval(f"nobody-{op.place}", deadline=EXPIRE_SECONDS)
+        await outlive.wait_for_approval(f"undecided-{op.place}", deadline=EXPIRE_SECONDS)
     except outlive.ApprovalExpired:
         return op.value
     return -1

@@ -261,7 +261,7 @@ async def test_an_encrypted_output_cannot_be_moved(place: Place) -> None:
                 await engine.checkpoints.load_run(run_id)
 
 
-async def test_a_damaged_compressed_output_is_told_of(place: Place) -> None:
+async def test_a_damaged_compressed_output_is_reported(place: Place) -> None:
     """With a right checksum and wrong bytes, as only a program can make them."""
     place.is_damaged = True
     async with place.engine(codecs=[Compression(over=10)]) as engine:

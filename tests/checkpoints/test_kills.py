@@ -123,7 +123,7 @@ async def test_a_program_that_is_killed_again_and_again_goes_on_where_it_was(beg
     await store.close()
 
 
-async def test_a_second_process_on_one_run_is_told(begin: Begin, place: Place) -> None:
+async def test_a_second_process_on_one_run_gets_an_error(begin: Begin, place: Place) -> None:
     """Two that both believe that the run is theirs: each number goes to one, and the other stops there. [CA-K3]"""
     programs = [begin("shared"), begin("shared")]
     assert [program.hear() for program in programs] == ["loaded 0", "loaded 0"]

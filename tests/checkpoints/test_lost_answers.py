@@ -82,7 +82,7 @@ async def test_an_answer_may_be_lost_again_and_again(faulty: FaultyStore) -> Non
     assert await mine.load_run("run-1") == [ROW]
 
 
-async def test_somebody_elses_row_is_not_taken_for_ones_own(faulty: FaultyStore) -> None:
+async def test_row_of_another_writer_is_not_taken_for_ones_own(faulty: FaultyStore) -> None:
     """Not even with the same content: two writers of one run must hear of each other."""
     mine, theirs = front_of(faulty), front_of(faulty)
     faulty.before["append_checkpoint"].append(unknown())
@@ -139,7 +139,7 @@ async def test_a_cancelled_append_may_be_repeated(faulty: FaultyStore, moment: s
     assert await mine.load_run("run-1") == [ROW]
 
 
-async def test_a_cleared_run_begins_anew(faulty: FaultyStore) -> None:
+async def test_a_cleared_run_begins_at_its_start(faulty: FaultyStore) -> None:
     """What was in doubt before counts no more."""
     mine = front_of(faulty)
     faulty.after["append_checkpoint"].append(unknown())

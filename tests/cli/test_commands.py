@@ -59,7 +59,7 @@ async def test_workers_are_shown_with_what_they_own(store: Store, ask: Ask) -> N
     assert "greet@1" in table[1]
 
 
-async def test_nobody_works_on_an_empty_store(store: Store, ask: Ask) -> None:
+async def test_an_empty_store_has_no_workers(store: Store, ask: Ask) -> None:
     """And that is no error."""
     await store.close()
 
@@ -212,7 +212,7 @@ async def test_fsck_finds_and_repairs(store: Store, ask: Ask, tmp_path: Path) ->
     ]
 
 
-async def test_fsck_sends_nobody_to_a_backup_for_an_owner_that_is_gone(store: Store, ask: Ask) -> None:
+async def test_fsck_does_not_advise_a_backup_for_an_owner_that_is_gone(store: Store, ask: Ask) -> None:
     """No journal is damaged: the next worker takes the run over."""
     await begin(store, "a", worker="nobody")
     await store.close()

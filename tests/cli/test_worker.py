@@ -96,7 +96,7 @@ async def test_a_second_signal_ends_the_worker_at_once(
     assert second.process.pid == ledger.lines()[-1][1]
 
 
-async def test_a_stalled_worker_still_hears_the_second_signal(url: str, command: Begin, ledger: Ledger) -> None:
+async def test_a_stalled_worker_still_obeys_the_second_signal(url: str, command: Begin, ledger: Ledger) -> None:
     """A step that blocks the event loop keeps nobody from ending the process."""
     async with outlive.Engine(url, worker=False) as client:
         await client.start(shop.stall, id="s")

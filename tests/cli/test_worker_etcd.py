@@ -50,7 +50,7 @@ async def test_a_cluster_that_is_not_there_is_waited_for(url: str, command: Begi
     assert "s3cret" not in worker.log
 
 
-async def test_leases_that_nobody_keeps_are_refused(url: str, command: Begin) -> None:
+async def test_leases_without_a_keeper_are_refused(url: str, command: Begin) -> None:
     """With the kinds that there are, in one line."""
     worker = command("worker", APP, "--store", url, "--lease", "zookeeper://a")
 

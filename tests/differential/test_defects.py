@@ -249,7 +249,7 @@ def opener(kind: type[MemoryStore]) -> OpenStore:
 
 
 @pytest.mark.parametrize("defect", Defective.__subclasses__(), ids=lambda defect: defect.__name__)
-def test_defect_is_found_and_told_in_few_operations(defect: type[Defective]) -> None:
+def test_defect_is_found_and_shown_in_few_operations(defect: type[Defective]) -> None:
     """And the script that is printed shows it again."""
     stores = {"defective": opener(defect)}
     found = (asyncio.run(find_difference(stores, str(seed), OPERATIONS_PER_EPISODE)) for seed in range(EPISODES_MAX))

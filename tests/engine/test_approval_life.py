@@ -47,7 +47,7 @@ async def test_a_deadline_that_passes_closes_the_approval(place: Place) -> None:
         assert ("closed", None, True) == (entry.status, entry.decision, entry.closed_at >= entry.deadline)
 
 
-async def test_nobody_decides_after_the_deadline_though_no_worker_runs(place: Place) -> None:
+async def test_no_decision_counts_after_the_deadline_though_no_worker_runs(place: Place) -> None:
     """What nobody has found out yet is over all the same; what was decided in time counts."""
     async with place.engine() as engine:
         early = await engine.start(asking_until, DAY, id="early")

@@ -62,7 +62,7 @@ def open_mail() -> Iterator[None]:
     stage.gate("mail").open()
 
 
-async def test_people_are_told_reminded_and_escalated_to(place: Place) -> None:
+async def test_people_are_notified_reminded_and_escalated_to(place: Place) -> None:
     """At their time, though the run is suspended in between; and no more once it is decided."""
     async with place.engine() as engine:
         run = await engine.start(telling, "tell", id="run-1")

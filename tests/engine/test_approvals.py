@@ -115,7 +115,7 @@ async def test_a_declared_form_is_checked_by_its_type(place: Place) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"by": ""}, {"by": 5}, {"by": "ann", "comment": 5}, {"by": "\ud800"}])
-async def test_a_decision_that_nobody_could_read_is_refused(engine: outlive.Engine, wrong: dict[str, Any]) -> None:
+async def test_a_decision_that_could_not_be_read_is_refused(engine: outlive.Engine, wrong: dict[str, Any]) -> None:
     """It would park the run; its sender is told instead."""
     run = await engine.start(asking_plainly)
     await waits(run)
@@ -175,7 +175,7 @@ async def test_a_decision_that_still_lies_in_the_inbox_counts(place: Place) -> N
         assert [("ann", True, None, True)] == await in_time(engine.get("run-1").result())
 
 
-async def test_who_decides_first_and_is_not_told_so_is_still_first(place: Place) -> None:
+async def test_a_first_decision_whose_answer_was_lost_is_still_first(place: Place) -> None:
     """The store lost its answer, and the decision is sent again: it finds itself."""
     async with place.engine() as engine:
         run = await engine.start(asking_plainly, id="run-1")
@@ -238,7 +238,7 @@ async def test_one_name_may_be_asked_for_again(engine: outlive.Engine) -> None:
 # -- Not there ---------------------------------------------------------------------------------------------------------
 
 
-async def test_an_approval_that_nobody_asked_for_is_not_found(engine: outlive.Engine) -> None:
+async def test_an_approval_that_was_not_asked_for_is_not_found(engine: outlive.Engine) -> None:
     """The error says which ones wait. [TS-R11]"""
     run = await engine.start(asking, id="run-1")
     await waits(run)
@@ -255,7 +255,7 @@ async def test_an_approval_that_nobody_asked_for_is_not_found(engine: outlive.En
         await engine.approvals("run-2")
 
 
-async def test_nobody_decides_before_it_is_asked(engine: outlive.Engine) -> None:
+async def test_no_decision_is_taken_before_it_is_asked_for(engine: outlive.Engine) -> None:
     """A signal may come early; a decision on what nobody has asked yet may not."""
     run = await engine.start(asking_late)
     await stage.gate("first").reached()

@@ -259,7 +259,7 @@ class LookedAtStore:
         return {}
 
 
-async def test_a_caller_that_asks_all_the_time_hears_its_answers() -> None:
+async def test_a_caller_that_asks_all_the_time_gets_its_answers() -> None:
     """Each new ask is looked for soon, and does not put off the look for those before it."""
     store: Any = LookedAtStore()
     waiters = AnswerWaiters(store, pause_seconds=1000)

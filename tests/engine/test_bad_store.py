@@ -86,7 +86,7 @@ async def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     assert "Dear reader, " * 200 == path.read_text()
 
 
-async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+async def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     """It has tables, and they are not ours."""
     path = tmp_path / "other.db"
     connection = apsw.Connection(str(path))

@@ -439,7 +439,7 @@ async def test_cancelling_a_batch_cancels_its_chunks(engine: outlive.Engine) -> 
     await until(is_quiet)
 
 
-async def test_a_chunk_that_somebody_cancelled_fails_the_batch(engine: outlive.Engine) -> None:
+async def test_a_chunk_that_was_cancelled_from_outside_fails_the_batch(engine: outlive.Engine) -> None:
     """Its items have no outcome: that must not pass for success."""
     batch = await engine.start_batch(hold_item, range(600), concurrency=2, id="b")
     await stage.gate("item").reached()

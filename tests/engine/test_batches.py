@@ -192,7 +192,7 @@ async def test_counters_say_what_was_written_and_what_was_refused() -> None:
     assert sum(len(row[3]) for row in written.rows) == counters.bytes
 
 
-async def test_answer_that_fails_keeps_nobody_else_from_theirs() -> None:
+async def test_answer_that_fails_does_not_stop_the_other_answers() -> None:
     """It is a bug, and the log has it."""
     store, heard = Planned(), Heard()
     committer = new_committer(store)
@@ -228,7 +228,7 @@ async def test_after_the_end_nothing_more_is_taken() -> None:
     assert 1 == len(await store.read_journal(tree.journal))
 
 
-async def test_what_is_durable_is_told_though_the_engine_ends_while_the_next_batch_is_written() -> None:
+async def test_what_is_durable_is_answered_though_the_engine_ends_while_the_next_batch_is_written() -> None:
     """And the end of it is no error of anybody's."""
     store, heard, errors = Planned(), Heard(), list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
@@ -472,7 +472,7 @@ async def test_stopping_waits_for_a_transaction_that_is_on_its_way() -> None:
     assert [("step", Outcome.COMMITTED)] == heard.answers
 
 
-async def test_transaction_that_nobody_wants_is_rolled_back() -> None:
+async def test_transaction_that_is_not_wanted_is_rolled_back() -> None:
     """Also if the store is away: then it has done so itself."""
     store = Planned()
     committer = new_committer(store)

@@ -32,7 +32,7 @@ async def test_ring_wakes_the_sleeper() -> None:
     assert not sleeps(bell)
 
 
-async def test_ring_while_nobody_sleeps_is_kept_for_the_next() -> None:
+async def test_ring_without_a_sleeper_is_kept_for_the_next_one() -> None:
     """For one of them, who does not sleep at all."""
     bell = Wakeup()
     bell.ring()

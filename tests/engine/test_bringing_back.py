@@ -442,7 +442,7 @@ async def back_starter() -> str:
     return await started.result()
 
 
-async def test_starter_hears_of_the_second_end(engine: TestEngine) -> None:
+async def test_starter_gets_the_second_end(engine: TestEngine) -> None:
     """Both have failed; the one that was started is retried first, and the starter waits for it again."""
     run = await engine.start(back_starter)
     await fail(run)
@@ -452,7 +452,7 @@ async def test_starter_hears_of_the_second_end(engine: TestEngine) -> None:
     assert await run.result() == "parcel of guest"
 
 
-async def test_starter_alone_hears_the_same_end_again(engine: TestEngine) -> None:
+async def test_starter_alone_gets_the_same_end_again(engine: TestEngine) -> None:
     """What it started has not gone on."""
     run = await engine.start(back_starter)
     await fail(run)

@@ -163,7 +163,7 @@ async def test_a_detached_result_that_cannot_be_read_parks_too(place: Place) -> 
         assert await in_time(engine.get("run-1").result()) == MARKER
 
 
-async def test_a_client_without_the_key_is_told_so(place: Place) -> None:
+async def test_a_client_without_the_key_gets_an_error_that_says_so(place: Place) -> None:
     """When it asks for the result; everything else it may see."""
     async with place.engine(codecs=encryption()) as engine:
         await in_time((await engine.start(inner, MARKER, id="run-1")).result())

@@ -167,7 +167,7 @@ async def test_a_claim_that_goes_wrong_loses_no_run(place: Place, fault: str) ->
     assert {1} == set(Counter(stage.calls).values())
 
 
-async def test_the_sender_of_a_signal_is_told_that_the_store_refused(place: Place) -> None:
+async def test_the_sender_of_a_signal_gets_the_refusal_of_the_store(place: Place) -> None:
     """Nothing was accepted, and with a key it may be sent again whatever happened the first time. [FB-R16]"""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
@@ -286,7 +286,7 @@ class Poisoned(FaultyStore):
         return await super()._do(name, *args, **kwargs)
 
 
-async def test_a_change_that_is_always_refused_holds_up_nobody_else(place: Place) -> None:
+async def test_a_change_that_is_always_refused_holds_up_no_other(place: Place) -> None:
     """Whoever shares a batch with it goes on, and whoever asked for it hears that it came to nothing."""
     async with place.engine(wrap=Poisoned) as engine:
         poison = asyncio.ensure_future(engine.start(committing, "poison", id="poison"))

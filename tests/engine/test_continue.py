@@ -329,7 +329,7 @@ async def test_tags_deadline_and_publications_are_carried_over(place: Place) -> 
             await in_time(run.result())
 
 
-async def test_signals_that_nobody_took_reach_the_next_generation_in_order(engine: outlive.Engine) -> None:
+async def test_signals_that_were_not_taken_reach_the_next_generation_in_order(engine: outlive.Engine) -> None:
     """Ten at once, one for each generation."""
     for number in range(10):
         await engine.signal("r", "item", number, start=(collects, 10, []))
@@ -348,7 +348,7 @@ async def test_a_key_counts_across_generations(engine: outlive.Engine) -> None:
     assert await in_time(run.result()) == [1, 2]
 
 
-async def test_the_starter_hears_only_of_the_last_end(engine: outlive.Engine) -> None:
+async def test_the_starter_gets_only_the_last_end(engine: outlive.Engine) -> None:
     """A detached run may have as many generations as it likes."""
     run = await engine.start(starts_generations, 3)
 
@@ -454,7 +454,7 @@ async def test_a_replaced_run_does_not_take_the_names_of_earlier_generations(eng
     assert names == {"r", "r~old1", "r~gen1", "r~gen2", "r~gen3", "r~gen4"}
 
 
-async def test_a_generation_that_nobody_here_has_waits_for_its_code(place: Place) -> None:
+async def test_a_generation_whose_code_is_not_here_waits_for_it(place: Place) -> None:
     """It is created all the same, and says what it waits for."""
     async with place.engine(registry=registry_of(widens)) as engine:
         run = await engine.start(widens, "tree", id="r")

@@ -110,7 +110,7 @@ async def test_a_text_that_is_no_text_any_more_damages_its_row_only(tmp_path: Pa
     await store.close()
 
 
-async def test_one_damaged_run_is_told_by_every_verb_and_repaired(
+async def test_one_damaged_run_is_reported_by_every_verb_and_repaired(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     """`list`, `recovery`, `why`, `info` and `result` say what is wrong with it, and serve the others; it is logged and
@@ -327,7 +327,7 @@ async def test_a_damaged_item_fails_alone(place: Place) -> None:
         assert "the stored outcome of item 1 is damaged" in str(broken.error)
 
 
-async def test_tags_without_a_run_are_found_by_nobody(place: Place) -> None:
+async def test_tags_without_a_run_find_no_run(place: Place) -> None:
     """A list by that tag gives the runs that are there."""
     async with place.engine() as engine:
         await waits(await engine.start(damaged_row, "a", id="run-1", tags={"shop": "north"}))

@@ -48,7 +48,9 @@ async def lines_of(process: asyncio.subprocess.Process) -> list[str]:
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
-async def test_a_forked_child_is_told_at_once_and_harms_nobody(run: Run, tmp_path: Path, store: str) -> None:
+async def test_a_forked_child_gets_an_error_at_once_and_does_not_harm_its_parent(
+    run: Run, tmp_path: Path, store: str
+) -> None:
     """Every verb, every handle and `sync` raise instead of hanging; the child ends cleanly, and the parent goes on."""
     process = await run("misuse", "memory:" if store == "memory" else f"sqlite:{tmp_path}/fork.db")
 

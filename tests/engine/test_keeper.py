@@ -80,7 +80,7 @@ async def test_lease_counts_from_before_it_was_asked_for(clock: HandClock) -> No
     assert live_through(clock) < 95.0 + LEASE_SECONDS
 
 
-async def test_whoever_was_stopped_for_too_long_does_not_renew(clock: HandClock) -> None:
+async def test_a_process_that_was_stopped_for_too_long_does_not_renew(clock: HandClock) -> None:
     """Others may own everything by now: a renewal that succeeds would say nothing."""
     beat = SlowBeat(clock, seconds=0.0, is_away=False)
     keeper_on(clock, beat, asked_at=clock.at)

@@ -255,7 +255,7 @@ async def threads_fall_to(count: int) -> None:
     await until(is_so)
 
 
-async def test_an_engine_that_nobody_holds_is_forgotten() -> None:
+async def test_an_engine_without_references_is_collected() -> None:
     """Neither the engine nor its clock stays in memory after its life."""
     engine = outlive.Engine("memory:")
     async with engine:

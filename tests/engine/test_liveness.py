@@ -78,7 +78,7 @@ async def test_once_step_is_called_though_the_clock_went_back_while_its_intent_w
     assert [1, 2] == stage.calls
 
 
-async def test_run_hears_of_a_taken_id_though_its_inbox_is_full(place: Place) -> None:
+async def test_run_learns_of_a_taken_id_though_its_inbox_is_full(place: Place) -> None:
     """Whoever fills the inbox of a run must not keep it from what it waits for."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), limits=Limits(inbox_messages_max=3)) as engine:
@@ -124,7 +124,7 @@ async def test_engine_whose_end_is_cancelled_lets_go_of_its_runs(place: Place) -
         assert "a was held" == await in_time(other.get("run-1").result())
 
 
-async def test_session_that_was_lost_leaves_nobody_behind_who_waits_for_its_lease(place: Place) -> None:
+async def test_session_that_was_lost_leaves_nothing_behind_that_waits_for_its_lease(place: Place) -> None:
     """What waited for a slot is begun by the next session; the old one must not look for ever whether it may begin."""
     async with place.engine(limits=Limits(steps_running_max=1)) as engine:
         runs = [await engine.start(holding, "a", id=f"run-{number}") for number in range(2)]

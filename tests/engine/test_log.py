@@ -309,7 +309,7 @@ async def fails_later() -> None:
     raise ValueError("seen")
 
 
-async def test_a_task_that_somebody_waits_for_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_task_that_is_waited_for_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     """Whoever waits for it has the exception."""
     async with TestEngine() as engine:
         await (await engine.start(looks_at_its_tasks)).result()

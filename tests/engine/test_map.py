@@ -79,7 +79,7 @@ async def test_results_come_in_the_order_of_the_items(engine: outlive.Engine, of
     assert (12 if of == "child" else 0) == len(children)
 
 
-async def test_no_more_items_than_told_are_under_way(engine: outlive.Engine) -> None:
+async def test_no_more_items_than_the_concurrency_are_under_way(engine: outlive.Engine) -> None:
     """And no more are read than that."""
     stage.values["held"] = set(range(7))
     run = await engine.start(mapped, 100, 7)

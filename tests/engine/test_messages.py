@@ -121,7 +121,7 @@ async def test_arguments_that_do_not_fit_name_the_workflow_and_how_to_give_them(
     assert "bind" not in told
 
 
-async def test_a_value_of_another_type_is_told_what_is_wanted(engine: Any) -> None:
+async def test_a_value_of_another_type_raises_with_what_is_wanted(engine: Any) -> None:
     """In the words of the annotation."""
     with pytest.raises(UnserialisableError, match=r"argument 1 of message_order .*type int, not 'seven'"):
         await engine.start(message_order, "seven")

@@ -59,7 +59,9 @@ def tell(observer_calls: ObserverCalls, listener: Listener, hook: str, *facts: A
     observer_calls.add(run, [HookCall((listener,), hook, fact) for fact in facts])
 
 
-async def test_many_facts_are_told_in_order_and_in_more_than_one_turn(observer_calls: ObserverCalls) -> None:
+async def test_hooks_for_many_facts_are_called_in_order_and_in_more_than_one_turn(
+    observer_calls: ObserverCalls,
+) -> None:
     """Others have their turn in between; nothing is left out."""
     listener, count = Listener(), 2 * queueing.HOOKS_PER_TURN_MAX + 7
     tell(observer_calls, listener, "note", *range(count))
@@ -132,7 +134,7 @@ async def test_observer_that_is_too_far_behind_is_named_once(
     assert 1 == caplog.text.count("observer Listener is 2 facts behind for run run; more are discarded")
 
 
-async def test_hook_that_fails_keeps_nobody_from_the_next(observer_calls: ObserverCalls, counters: Counters) -> None:
+async def test_hook_that_fails_does_not_stop_the_next(observer_calls: ObserverCalls, counters: Counters) -> None:
     """Also the last one of a turn."""
     listener = Listener()
     tell(observer_calls, listener, "fail", 1, 2)

@@ -111,7 +111,7 @@ async def test_an_orphan_waits_for_a_worker_that_has_its_workflow(place: Place) 
 
 
 @pytest.mark.parametrize("workflow", [old_code, old_sleeper])
-async def test_a_suspended_run_that_is_due_says_that_nobody_has_its_workflow(place: Place, workflow: Any) -> None:
+async def test_a_suspended_run_that_is_due_says_that_no_worker_has_its_workflow(place: Place, workflow: Any) -> None:
     """A signal or a timer that nobody can act on is not told as something that is still waited for."""
     args = ["a"] if workflow is old_code else []
     async with place.engine() as first:

@@ -39,7 +39,7 @@ def new_committer(store: Noting) -> Committer:
     return Committer(store, counters=Counters(), batch_max=1000, overlaps=True)
 
 
-async def test_answers_are_told_while_the_next_batch_is_with_the_store() -> None:
+async def test_outcomes_are_answered_while_the_next_batch_is_with_the_store() -> None:
     """Half of what moves is written while the other half is worked on."""
     store = Noting()
     trees = [await begin(store, f"run-{number}") for number in range(2 * BATCH_MIN)]
@@ -54,7 +54,7 @@ async def test_answers_are_told_while_the_next_batch_is_with_the_store() -> None
     assert store.notes == half * 2 + ["told"] * 2 * BATCH_MIN
 
 
-async def test_a_conflict_is_told_before_anything_else_is_written() -> None:
+async def test_a_conflict_is_answered_before_anything_else_is_written() -> None:
     """What a worker that has lost its tree said since must not reach the store: it could fit behind the new owner."""
     store = Noting()
     trees = [await begin(store, f"run-{number}") for number in range(2 * BATCH_MIN)]

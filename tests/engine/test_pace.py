@@ -113,7 +113,7 @@ def test_a_start_that_ends_without_an_orphan_is_followed_by_checks() -> None:
     assert 450 == pace.allowance(limit=500, room=5_000)
 
 
-def test_nobody_waits_for_an_allowance_that_has_come() -> None:
+def test_an_allowance_that_has_come_is_not_waited_for() -> None:
     """Also if nobody has asked for it, because the store is away: to wait for no time at all is to wait for nothing."""
     clock = StandingClock()
     pace = started(Recovery(orphans_per_check_max=10, check_seconds=4), clock)

@@ -69,7 +69,7 @@ async def test_the_result_of_a_parked_run_is_an_error_with_the_reason(place: Pla
             refused(caught.value, "a")
 
 
-async def test_who_waits_when_a_run_parks_is_told(place: Place) -> None:
+async def test_waiting_for_a_run_that_parks_raises(place: Place) -> None:
     """In the process that runs it and in every other."""
     async with place.engine() as engine, place.engine(worker=False) as client:
         run = await engine.start(parks_at_signal, id="a")
@@ -82,7 +82,7 @@ async def test_who_waits_when_a_run_parks_is_told(place: Place) -> None:
             refused(caught.value, "a")
 
 
-async def test_who_waits_for_a_child_of_a_parked_run_is_told() -> None:
+async def test_waiting_for_a_child_of_a_parked_run_raises() -> None:
     """A tree is parked as a whole."""
     place = Place(None)
     async with place.engine() as engine, place.engine(worker=False) as client:
@@ -112,7 +112,7 @@ async def test_a_run_that_was_resumed_is_waited_for_again(place: Place) -> None:
             assert "done" == await in_time(waiting)
 
 
-async def test_a_run_that_parks_again_after_a_resume_is_told_again() -> None:
+async def test_waiting_for_a_run_that_parks_again_after_a_resume_raises_again() -> None:
     """A resume that does not help is no reason to wait for ever."""
     async with Place(None).engine() as engine:
         run = await engine.start(parks_at_once, id="a")
@@ -142,7 +142,7 @@ async def all_of(batch: outlive.Batch[int]) -> list[int | None]:
     return [item.result async for item in batch.items()]
 
 
-async def test_who_waits_for_a_batch_with_a_parked_chunk_is_told() -> None:
+async def test_waiting_for_a_batch_with_a_parked_chunk_raises() -> None:
     """Its items, its results and its counts: what has finished comes first, and nothing waits for ever."""
     async with Place(None).engine() as engine:
         batch = await engine.start_batch(parks_for_two, [1, 2, 3], id="b")
@@ -188,7 +188,7 @@ async def test_a_test_engine_says_that_a_run_is_parked() -> None:
             await (await engine.start(parks_at_once)).result()
 
 
-def test_sync_code_is_told_too() -> None:
+def test_waiting_in_sync_code_raises_too() -> None:
     """The same error on the other side of the bridge."""
     with outlive.Engine("memory:").sync as engine, pytest.raises(RunParkedError):
         engine.start(parks_at_once).result()

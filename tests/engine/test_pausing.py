@@ -257,7 +257,7 @@ async def test_everything_is_paused_and_one_run_stays_so(engine: outlive.Engine)
     assert (await alone.why()).startswith("it is paused (since")
 
 
-async def test_worker_of_another_process_hears_of_a_pause(tmp_path: Path) -> None:
+async def test_worker_of_another_process_learns_of_a_pause(tmp_path: Path) -> None:
     """It releases what it has, and claims nothing more."""
     url = f"sqlite:{tmp_path}/runs.db"
     async with (

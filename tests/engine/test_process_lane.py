@@ -144,7 +144,7 @@ async def test_system_without_room_for_a_process_fails_the_attempt_and_not_the_l
     lane.close()
 
 
-async def test_process_that_nobody_waits_for_any_more_is_killed_as_soon_as_it_has_begun(world: World) -> None:
+async def test_process_that_is_not_wanted_any_more_is_killed_as_soon_as_it_has_begun(world: World) -> None:
     """The step was cancelled while its process was starting: nothing stays, and the next one has the place."""
     lane = new_lane()
     borrowing = asyncio.ensure_future(borrow(lane))
@@ -248,7 +248,7 @@ async def lane_without_room() -> str:
     return "begun"
 
 
-async def test_workflow_hears_that_a_process_could_not_begin(world: World) -> None:
+async def test_workflow_learns_that_a_process_could_not_begin(world: World) -> None:
     """As of any other failure of its step."""
     world.fault = BlockingIOError("no more processes")
     async with outlive.Engine("memory:", tune=False) as engine:

@@ -331,7 +331,7 @@ async def test_process_that_dies_fails_its_attempt_only(engine: outlive.Engine, 
     assert 2 == len(await in_time(other.result()))
 
 
-async def test_dead_process_is_told_to_the_workflow(engine: outlive.Engine) -> None:
+async def test_dead_process_raises_in_the_workflow(engine: outlive.Engine) -> None:
     """As an error that says how it ended."""
     run = await engine.start(dying_in_process, int(signal.SIGKILL))
 
@@ -552,7 +552,7 @@ async def test_process_of_a_step_can_be_interrupted_though_its_parent_ignores_th
             assert "interrupted" == await in_time((await engine.start(interrupting_process)).result())
 
 
-async def test_script_without_a_guard_is_told_what_it_lacks(play: Play, tmp_path: Path) -> None:
+async def test_script_without_a_guard_gets_an_error_with_what_it_lacks(play: Play, tmp_path: Path) -> None:
     """It would start another engine in each process, and wait for itself."""
     script = play(f"{SCRIPT}\nasyncio.run(main())\n", "short")
 

@@ -123,7 +123,7 @@ async def has_saved(run: RunHandle[Any], times: int) -> None:
 
 
 @pytest.mark.parametrize("on_thread", [False, True])
-async def test_the_next_attempt_is_told_how_far_the_last_one_came(engine: outlive.Engine, *, on_thread: bool) -> None:
+async def test_the_next_attempt_gets_how_far_the_last_one_came(engine: outlive.Engine, *, on_thread: bool) -> None:
     """Progress is any plain value, and comes back as it was."""
     run = await engine.start(progressing_half_way, on_thread)
 

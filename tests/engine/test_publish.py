@@ -237,7 +237,7 @@ async def test_a_value_without_a_stored_form_is_refused_where_it_is_published(en
         await in_time(run.result())
 
 
-async def test_a_step_that_publishes_too_much_is_told(place: Place) -> None:
+async def test_publishing_too_much_raises_in_the_step(place: Place) -> None:
     """And its run goes on."""
     async with place.engine(limits=Limits(payload_bytes_max=50_000)) as engine:
         run = await engine.start(lets_step_show_too_much, 60_000)

@@ -60,7 +60,7 @@ async def test_a_parked_run_is_reported_with_its_reason(place: Place) -> None:
         assert reason in report.reason
 
 
-async def test_an_orphan_is_reported_until_somebody_takes_it(place: Place) -> None:
+async def test_an_orphan_is_reported_until_a_worker_takes_it(place: Place) -> None:
     """Its worker is gone, and a worker that could take it is there but does not claim any more."""
     first = await place.engine().__aenter__()
     await first.start(reported, "held", id="run-1")
@@ -76,7 +76,7 @@ async def test_an_orphan_is_reported_until_somebody_takes_it(place: Place) -> No
 
 
 @pytest.mark.parametrize("is_orphan", [False, True])
-async def test_a_run_that_nobody_has_the_code_of_is_reported(place: Place, *, is_orphan: bool) -> None:
+async def test_a_run_that_no_worker_has_the_code_of_is_reported(place: Place, *, is_orphan: bool) -> None:
     """New or left behind: what it needs is named."""
     if is_orphan:
         first = await place.engine().__aenter__()

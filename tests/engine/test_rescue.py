@@ -272,7 +272,7 @@ def session(id: str, *, name: str = "a", started_at: int = 5, is_live: bool = Tr
     return SimpleNamespace(id=id, name=name, started_at=started_at, is_live=is_live)
 
 
-async def test_the_dead_are_looked_for_about_once_a_second_and_when_somebody_may_have_died() -> None:
+async def test_the_dead_are_looked_for_about_once_a_second_and_when_a_worker_may_have_died() -> None:
     """Each of them is ended once and counted."""
     fleet, clock, counters, rung = Fleet(), FixedClock(), Counters(), list[str]()
     leases: Any = fleet

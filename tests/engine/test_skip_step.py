@@ -313,7 +313,7 @@ async def test_a_step_of_a_child_can_be_skipped(place: Place) -> None:
     await engine.__aexit__(None, None, None)
 
 
-async def test_a_wish_survives_the_worker_that_took_it(place: Place) -> None:
+async def test_a_request_survives_the_worker_that_took_it(place: Place) -> None:
     """It waits in the inbox until a worker has made it a fact."""
     engine = await quarantined(place, skipping, "bad")
     async with place.engine(worker=False) as client:
@@ -325,7 +325,7 @@ async def test_a_wish_survives_the_worker_that_took_it(place: Place) -> None:
         assert ["before", "given", "after"] == await in_time(other.get("run-1").result())
 
 
-async def test_a_large_result_is_stored_beside_the_wish(place: Place) -> None:
+async def test_a_large_result_is_stored_beside_the_request(place: Place) -> None:
     """As a blob, like any other large value."""
     engine = await quarantined(place, skipping, "bad")
     large = "x" * 100_000

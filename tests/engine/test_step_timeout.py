@@ -199,7 +199,7 @@ async def test_a_workflow_may_give_up_on_a_step(engine: outlive.Engine) -> None:
     assert ["slow", "slow cancelled", "gave up"] == stage.calls
 
 
-async def test_a_step_that_ignores_cancellation_holds_up_nobody(engine: outlive.Engine) -> None:
+async def test_a_step_that_ignores_cancellation_holds_up_no_other(engine: outlive.Engine) -> None:
     """The run goes on and ends; what the deaf step returns at last is not heard."""
     run = await engine.start(impatient, "deaf")
 
@@ -209,7 +209,7 @@ async def test_a_step_that_ignores_cancellation_holds_up_nobody(engine: outlive.
     assert ["note"] == [event.call for event in await events_of(run, StepSucceeded)]
 
 
-async def test_a_sync_step_can_see_that_nobody_waits_for_it(engine: outlive.Engine) -> None:
+async def test_a_sync_step_can_see_that_it_is_not_waited_for(engine: outlive.Engine) -> None:
     """`current_step().is_cancelled` turns true on the thread."""
     stage.values |= {"loop": asyncio.get_running_loop(), "seen": asyncio.Event()}
     stage.gate("look")

@@ -533,7 +533,7 @@ async def test_reader_says_what_is_wrong(engine: outlive.Engine) -> None:
         await anext(run.stream("words", after="1"))  # type: ignore[call-overload]
 
 
-async def test_reader_of_an_engine_that_stops_hears_of_it(place: Place) -> None:
+async def test_reader_of_an_engine_that_stops_gets_an_error(place: Place) -> None:
     """It does not wait for ever."""
     async with place.engine() as engine:
         run = await engine.start(streams_and_waits)

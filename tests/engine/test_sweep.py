@@ -86,7 +86,7 @@ async def test_what_is_taken_over_is_counted(place: Place) -> None:
         assert (3, 3, 3) == (counters.runs_claimed, counters.runs_replayed, counters.runs_ended)
 
 
-async def test_end_that_nobody_heard_of_is_an_end(place: Place) -> None:
+async def test_end_whose_commit_was_not_answered_is_an_end(place: Place) -> None:
     """The worker dies when the end of its run is durable and before it knows: there is nothing to do again.
     [SF-U5 SF-U21 FB-R13]"""
     stores: list[DyingStore] = []

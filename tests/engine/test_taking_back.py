@@ -62,7 +62,7 @@ async def test_undo_that_fails_leaves_the_effect_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(("error", "is_wanted"), [(KeyboardInterrupt(), True), (ValueError("no money"), False)])
-async def test_interrupt_and_an_attempt_that_nobody_wants_are_no_failures_of_an_undo(
+async def test_interrupt_and_an_attempt_that_is_not_wanted_are_no_failures_of_an_undo(
     error: BaseException, *, is_wanted: bool
 ) -> None:
     """The person at the keyboard wants the process to end; and others run the step meanwhile."""
@@ -72,7 +72,7 @@ async def test_interrupt_and_an_attempt_that_nobody_wants_are_no_failures_of_an_
     assert not attempt.has_left_effect
 
 
-async def test_attempt_that_nobody_wants_any_more_undoes_nothing() -> None:
+async def test_attempt_that_is_not_wanted_any_more_undoes_nothing() -> None:
     """Others may run the step meanwhile: it is theirs to take back."""
     attempt = Trying()
     attempt.is_wanted = False

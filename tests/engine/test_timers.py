@@ -105,7 +105,9 @@ async def test_a_timer_waits_for_its_time_after_a_restart(place: Place) -> None:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-async def test_a_timer_that_was_due_while_nobody_ran_fires_once_at_the_start(place: Place, *, is_killed: bool) -> None:
+async def test_a_timer_that_was_due_while_no_worker_ran_fires_once_at_the_start(
+    place: Place, *, is_killed: bool
+) -> None:
     """Downtime delays a timer; it does not lose it and does not double it. [AK-X2]"""
     first = await place.engine().__aenter__()
     await waits(await first.start(sleeping, DAY, id="run-1"))

@@ -123,7 +123,7 @@ def test_a_tree_that_was_given_up_is_answered_for_once() -> None:
     [([], False), (["mine"], False), (["other"], True), (["other", "mine"], False)],
     ids=str,
 )
-def test_a_claim_of_what_begins_here_is_told_from_one_of_another_tree(nonces: list[str], is_behind: bool) -> None:  # noqa: FBT001
+def test_a_claim_of_what_begins_here_is_not_taken_for_one_of_another_tree(nonces: list[str], is_behind: bool) -> None:  # noqa: FBT001
     """Of two that want to begin under one id the store takes one, and its nonce says which."""
     trees = LiveTrees(cached_max=10, counters=Counters())
     for nonce in nonces:

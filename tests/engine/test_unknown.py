@@ -40,7 +40,7 @@ async def test_a_change_that_would_forget_was_not_written(store: MemoryStore) ->
     assert await find_outcome(store, forgetting(tree)) is None
 
 
-async def test_somebody_else_was_first(store: MemoryStore) -> None:
+async def test_another_writer_was_first(store: MemoryStore) -> None:
     """Whether he has gone on a little, or has forgotten everything since."""
     tree = await begin(store)
     change = forgetting(tree)
@@ -53,7 +53,7 @@ async def test_somebody_else_was_first(store: MemoryStore) -> None:
     assert await find_outcome(store, change) == (Outcome.CONFLICT, tree.journal)
 
 
-async def test_somebody_else_has_begun_under_the_id(store: MemoryStore) -> None:
+async def test_another_run_has_begun_under_the_id(store: MemoryStore) -> None:
     """There is no journal of ours, and theirs is none of our business."""
     await store.commit([Writer(store, "run-1").change(created(store, nonce="theirs"))])
 

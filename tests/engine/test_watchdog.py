@@ -125,7 +125,7 @@ async def watched(seconds: float) -> str:
     return await watched_blocks(seconds)
 
 
-async def test_worker_begins_anew_when_its_loop_turns_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_worker_begins_a_new_session_when_its_loop_turns_again(caplog: pytest.LogCaptureFixture) -> None:
     """The step that blocked is called again, because its session was over; the log says which line it was."""
     async with outlive.Engine("memory:", lease_seconds=1.0, poll_seconds=0.01, tune=False) as engine:
         with caplog.at_level(logging.ERROR, logger="outlive"):

@@ -13,7 +13,7 @@ from tests.fsck.world import SqliteWorld, World, open_at
 pytestmark = pytest.mark.every_store
 
 
-async def test_a_store_that_nobody_touched_is_whole(check: Check) -> None:
+async def test_a_store_that_was_not_touched_is_whole(check: Check) -> None:
     """Whatever is in it."""
     assert [] == await check()
 
@@ -181,7 +181,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-async def test_damage_that_no_journal_can_mend_is_found(world: World, check: Check, what: str) -> None:
+async def test_damage_that_no_journal_can_repair_is_found(world: World, check: Check, what: str) -> None:
     """It is told, and nothing is done about it."""
     statement, kind, complaint = OTHERS[what]
     world.damage(statement.replace("index", '"index"'))
@@ -221,7 +221,7 @@ async def test_a_blob_with_another_content_is_found(world: World, check: Check) 
     assert {"tree", "waits", "batch~chunk1"} == {it.run_id for it in problems}
 
 
-async def test_mail_that_nobody_will_read_is_found_and_delivered(world: World, check: Check) -> None:
+async def test_mail_that_no_worker_will_read_is_found_and_delivered(world: World, check: Check) -> None:
     """A message waits, and its run is due for nobody: that is a lost wake-up."""
     world.damage("UPDATE {runs} SET wake_at = 9000000000000000 WHERE id = 'waits'")
 
@@ -232,7 +232,7 @@ async def test_mail_that_nobody_will_read_is_found_and_delivered(world: World, c
     assert [] == await check()
 
 
-async def test_an_end_that_nobody_was_told_of_is_found(world: World, check: Check) -> None:
+async def test_an_end_that_its_starter_did_not_get_is_found(world: World, check: Check) -> None:
     """A run waits for another one that has ended, and the message is lost: it is woken, and asks."""
     world.damage("UPDATE {runs} SET status = 'cancelled' WHERE id = 'apart'")
 

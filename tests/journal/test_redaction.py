@@ -173,7 +173,7 @@ def test_a_signal_is_a_field_by_its_name() -> None:
     assert SECRET not in text_of(*shown(event, fields=("password",)))
 
 
-def test_a_secret_is_blacked_out_of_what_is_told_about_it() -> None:
+def test_a_secret_is_blacked_out_of_messages_about_it() -> None:
     """Messages, arguments, notes, tracebacks, attributes, causes and reasons, also of events before it is seen."""
     try:
         try:

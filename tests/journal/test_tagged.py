@@ -165,7 +165,7 @@ def test_a_circle_is_refused() -> None:
     assert "nested deeper" in str(refused(circle))
 
 
-def test_json_that_nobody_wrote_is_unreadable() -> None:
+def test_json_that_no_codec_wrote_is_unreadable() -> None:
     """Tags that we do not know, and bodies that do not fit, are no values."""
     for text in ('{"$":["os.system","ls"]}', '{"$":["int"]}', '{"$":5}', '{"$":["UUID","x"]}', "nonsense", ""):
         with pytest.raises(UnreadableError):

@@ -159,7 +159,7 @@ async def test_new_session_is_not_taken_for_lost(etcd_url: str, open_leases: Ope
     assert seen == [[], []]
 
 
-async def test_session_that_begins_while_somebody_looks_is_not_taken_for_lost(
+async def test_session_that_begins_during_a_look_is_not_taken_for_lost(
     store: Store, etcd_url: str, open_leases: Opener
 ) -> None:
     """Rows are read before keys: whoever has a row by then has a key."""
@@ -260,7 +260,7 @@ async def test_session_lives_as_long_as_it_beats(etcd_url: str, open_leases: Ope
     beat.close()
 
 
-async def test_session_that_others_ended_hears_it_with_its_next_beat(etcd_url: str, open_leases: Opener) -> None:
+async def test_session_that_others_ended_learns_it_with_its_next_beat(etcd_url: str, open_leases: Opener) -> None:
     """They end its lease too."""
     ended, other = await open_leases(etcd_url), await open_leases(etcd_url)
     await enlist(ended, "ended")
@@ -273,7 +273,7 @@ async def test_session_that_others_ended_hears_it_with_its_next_beat(etcd_url: s
     beat.close()
 
 
-async def test_session_that_was_ended_in_the_store_alone_hears_it_in_time(
+async def test_session_that_was_ended_in_the_store_alone_learns_it_in_time(
     store: Store, etcd_url: str, open_leases: Opener
 ) -> None:
     """The store is asked every third of its own, longer lease."""

@@ -103,7 +103,7 @@ async def test_token_that_is_over_is_renewed(server: EtcdServer, open_leases: Op
     beat.close()
 
 
-async def test_user_is_no_trouble_where_nobody_asks_for_one(etcd_url: str, open_leases: Opener) -> None:
+async def test_user_is_no_trouble_where_none_is_asked_for(etcd_url: str, open_leases: Opener) -> None:
     """Authentication may be enabled later."""
     leases = await open_leases(etcd_url.replace("://", f"://worker:{PASSWORD}@"))
 

@@ -131,7 +131,7 @@ async def test_etcd_that_is_killed_stops_the_fleet_and_its_return_moves_it_on(
             await finish(second, "a")
 
 
-async def test_leader_that_is_killed_costs_nobody_a_session(
+async def test_leader_that_is_killed_costs_no_worker_its_session(
     postgres_url: str, etcd_cluster: EtcdCluster, cluster_url: str
 ) -> None:
     """An election is shorter than a lease."""

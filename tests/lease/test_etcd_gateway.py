@@ -101,7 +101,7 @@ def gateway(stub: Stub) -> Iterator[Gateway]:
     gateway.close()
 
 
-def test_server_without_a_gateway_is_told_apart(stub: Stub, gateway: Gateway) -> None:
+def test_server_without_a_gateway_has_an_error_of_its_own(stub: Stub, gateway: Gateway) -> None:
     """Too old, or switched off: the error says what is needed."""
     stub.status, stub.kind, stub.body = 404, "text/plain", b"404 page not found"
 
@@ -195,7 +195,7 @@ def test_stream_that_breaks_says_how(stub: Stub, gateway: Gateway, monkeypatch: 
         list(gateway.listen("watch", {}, WatchAnswer, seconds=5, silence=5))
 
 
-def test_gateway_that_was_interrupted_asks_nobody(stub: Stub, gateway: Gateway) -> None:
+def test_gateway_that_was_interrupted_asks_no_endpoint(stub: Stub, gateway: Gateway) -> None:
     """Whoever closes it does not wait for one more answer."""
     stub.body = b'{"ID":"1"}'
     gateway.interrupt()
@@ -254,7 +254,7 @@ async def test_watch_that_etcd_cancels_says_why_and_is_begun_again(
     assert caplog.text.count("dead workers are noticed later") == 1
 
 
-async def test_watch_that_fails_for_a_reason_that_nobody_foresaw_takes_its_time(
+async def test_watch_that_fails_for_an_unforeseen_reason_takes_its_time(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is tried again, and not at once: it may fail for ever."""
@@ -327,7 +327,7 @@ def test_store_that_takes_its_time_does_not_end_a_session_that_etcd_keeps(stub: 
     beat.close()
 
 
-def test_beat_of_the_store_is_closed_when_nobody_uses_it_any_more(stub: Stub, gateway: Gateway) -> None:
+def test_beat_of_the_store_is_closed_when_it_is_not_used_any_more(stub: Stub, gateway: Gateway) -> None:
     """By the thread that waits for its answer, for which whoever closes does not wait."""
     stub.body = b'{"result":{"TTL":"10"}}'
     slow, times = Slow(), iter([0.0, *[BACKSTOP_SECONDS_MIN * DUE_SHARE + 1] * 100])

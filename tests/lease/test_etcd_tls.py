@@ -53,7 +53,7 @@ async def test_client_without_a_certificate_is_not_let_in(
         await open_leases(f"{server.url()}?ca={authority.ca}")
 
 
-async def test_server_that_nobody_vouches_for_is_not_talked_to(
+async def test_server_with_an_unknown_certificate_is_not_talked_to(
     server: EtcdServer, authority: Authority, open_leases: Opener, tmp_path: Path
 ) -> None:
     """Signed by somebody else."""

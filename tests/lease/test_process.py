@@ -62,7 +62,7 @@ def test_killed_process_is_gone_when_its_number_is_free(other: "subprocess.Popen
     assert is_gone(name)
 
 
-def test_number_that_another_process_has_now_is_told_apart() -> None:
+def test_number_that_another_process_has_now_is_not_taken_for_the_old_one() -> None:
     """By the moment of its start."""
     home, began = this_process().rsplit("/", 1)
 

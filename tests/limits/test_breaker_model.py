@@ -72,7 +72,7 @@ def test_failures_in_a_row_open_it() -> None:
     assert Refusal(AT + 10 * SECOND) == caller.ask()
 
 
-def test_a_success_between_failures_begins_the_count_anew() -> None:
+def test_a_success_between_failures_begins_the_count_again() -> None:
     """In a row means in a row."""
     caller = Caller()
     caller.fail(2)
@@ -233,7 +233,7 @@ def test_those_who_are_refused_come_back_one_after_the_other() -> None:
     st.integers(1, 3),
     st.lists(st.tuples(st.sampled_from(["ask", "good", "bad", "withdraw", "wait"]), st.integers(0, 30)), max_size=80),
 )
-def test_an_open_breaker_lets_nobody_through_and_a_trying_one_few(
+def test_an_open_breaker_lets_no_attempt_through_and_a_trying_one_few(
     failures: int, trials: int, script: list[tuple[str, int]]
 ) -> None:
     """Whatever happens in whatever order: the rules above, said from outside, by one who only counts."""

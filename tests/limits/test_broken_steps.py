@@ -236,7 +236,7 @@ async def test_one_trial_goes_first_and_the_others_follow(world: World, step: st
 
 
 @pytest.mark.parametrize("step", ["pay", "pay_together"])
-async def test_while_the_trial_runs_nobody_else_is_called(world: World, step: str) -> None:
+async def test_while_the_trial_runs_no_other_attempt_is_called(world: World, step: str) -> None:
     """However long it takes: it is not given up while its engine lives. The others wait in the journal."""
     stage.values["hangs"] = ["trial"]
     async with world.engine(patience_seconds=0.05) as engine:
@@ -405,7 +405,7 @@ async def test_a_step_that_is_cancelled_while_it_waits_says_nothing(world: World
     assert [("next", 60)] == noted()
 
 
-async def test_an_engine_that_stops_counts_against_nobody(world: World) -> None:
+async def test_an_engine_that_stops_counts_against_no_breaker(world: World) -> None:
     """It was the engine that cancelled those calls; another one makes them again."""
     stage.values["hangs"] = ["1", "2", "3"]
     async with world.engine(patience_seconds=0.05) as engine:
@@ -526,7 +526,7 @@ class Slow(WatchedStore):
         return await self.inner.change_cell(name, change)
 
 
-async def test_whoever_asks_next_asks_behind_what_was_heard_before(world: World) -> None:
+async def test_the_next_question_comes_behind_what_was_reported_before(world: World) -> None:
     """The second attempt does not overtake the news of the first failure."""
     away(is_away=True)
     engine = world.engine()
@@ -584,7 +584,7 @@ async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World
 
 
 @pytest.mark.parametrize("error", [CommitUnknownError("the cells", "it is away"), LookupError("a bug")], ids=type)
-async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World, error: Exception) -> None:
+async def test_a_good_trial_is_reported_again_if_its_answer_was_lost(world: World, error: Exception) -> None:
     """ObserverFacts of a trial twice is hearing of it once, so nobody has to wait until it is given up."""
     away(is_away=True)
     engine = world.engine()
@@ -604,7 +604,7 @@ async def test_a_good_trial_is_told_again_if_its_answer_was_lost(world: World, e
     assert [("trial", 61), ("next", 61)] == noted()
 
 
-async def test_a_store_that_makes_no_sense_is_left_in_peace_before_it_is_told_again(
+async def test_a_store_that_makes_no_sense_gets_a_pause_before_the_next_report(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One pause for each answer that made none."""
@@ -629,7 +629,7 @@ async def test_a_store_that_makes_no_sense_is_left_in_peace_before_it_is_told_ag
     assert [STORE_RETRY_SECONDS] * 2 == pauses
 
 
-async def test_a_cell_that_cannot_be_read_begins_anew(world: World) -> None:
+async def test_a_cell_that_cannot_be_read_begins_empty(world: World) -> None:
     """Another release may have written it; nobody can wait for that."""
     async with world.engine() as engine:
         await store_of(engine).change_cell("breaker/shared", lambda data, now_at: (b'{"phase": 7}', None))

@@ -103,7 +103,7 @@ class Silent(WatchedStore):
         return answer
 
 
-async def test_failure_that_a_shared_breaker_may_have_heard_of_is_not_told_twice(
+async def test_failure_that_may_have_reached_a_shared_breaker_is_not_reported_twice(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Two failures open it: one that counted twice would keep everybody out."""
@@ -179,7 +179,7 @@ async def gate_held_passing(what: str) -> str:
     return await gated_held(what)
 
 
-async def test_shared_breaker_hears_of_outcomes_in_their_order(world: World) -> None:
+async def test_shared_breaker_gets_outcomes_in_their_order(world: World) -> None:
     """The first news is slow; the second, which is good, does not overtake it."""
     engine = world.engine()
     store = watch_through(engine, Ordered)

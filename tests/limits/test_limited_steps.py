@@ -199,7 +199,7 @@ async def test_waiting_survives_a_restart(world: World) -> None:
     assert [("call 0", 0), ("call 1", HOUR), ("call 2", 2 * HOUR)] == noted()
 
 
-async def test_a_turn_that_comes_while_nobody_is_there_is_asked_for_again(world: World) -> None:
+async def test_a_turn_that_comes_while_no_worker_runs_is_asked_for_again(world: World) -> None:
     """All were away for ten hours: one is called in each hour all the same."""
     async with world.engine() as engine:
         runs = [await engine.start(limited, "hourly_together", f"call {number}", id=f"{number}") for number in range(4)]
@@ -312,7 +312,7 @@ async def test_a_full_limit_may_fail_the_step_at_once(world: World) -> None:
     assert [("first", 0)] == noted()
 
 
-async def test_an_error_that_nobody_catches_fails_the_run(world: World) -> None:
+async def test_an_error_that_is_not_caught_fails_the_run(world: World) -> None:
     """With what to do next."""
     async with world.engine() as engine:
         runs = [await engine.start(limited, "impatient", f"{number}") for number in range(2)]
@@ -339,7 +339,7 @@ async def test_a_cost_that_never_fits_fails_the_step(world: World) -> None:
             await run.result()
 
 
-async def test_a_cost_that_cannot_be_told_fails_the_step(world: World) -> None:
+async def test_a_cost_that_cannot_be_computed_fails_the_step(world: World) -> None:
     """With what its function raised."""
     async with world.engine() as engine:
         run = await engine.start(limited, "weighed", "an elephant", 5000)

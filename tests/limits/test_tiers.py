@@ -166,7 +166,7 @@ def test_turns_that_are_given_back_empty_one_window_after_the_other() -> None:
     assert [10, 20, 20] == turns
 
 
-def test_a_limit_with_another_tier_than_before_begins_that_one_anew() -> None:
+def test_a_limit_with_another_tier_than_before_begins_that_tier_empty() -> None:
     """What is remembered of a tier that is gone says nothing about the new one."""
     state, _ = take(RateLimit("api", FixedWindow(1, 10)), LimitState(), AT)
 
@@ -245,7 +245,7 @@ def check(tier: Tier, began: list[Began]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(TIERS, min_size=1, max_size=3, unique_by=lambda tier: tier.label), st.lists(st.integers(1, 3)))
-def test_whoever_comes_back_on_the_turn_finds_room(tiers: list[Tier], costs: list[int]) -> None:
+def test_an_attempt_that_comes_back_at_its_turn_finds_room(tiers: list[Tier], costs: list[int]) -> None:
     """When all are on time: the plan is one that can be kept."""
     limit, state = RateLimit("any", *tiers), LimitState()
     turns: list[tuple[int, int]] = []

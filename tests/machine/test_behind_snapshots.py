@@ -177,7 +177,7 @@ async def ask_again(data: Data) -> Ask:
     return Ask.DONE
 
 
-async def test_a_detached_run_that_told_of_its_end_before_a_snapshot_tells_it_again(place: Place) -> None:
+async def test_a_detached_run_that_sent_its_end_before_a_snapshot_sends_it_again(place: Place) -> None:
     """Whoever asks again is told again."""
     async with place.engine() as engine:
         run = await engine.start(asks, Data(), id="asks")
@@ -213,7 +213,7 @@ async def be_alone(data: Data) -> S:
     return S.DONE
 
 
-async def test_whoever_waits_for_a_child_hears_of_its_end_when_a_snapshot_puts_it_away(place: Place) -> None:
+async def test_a_client_that_waits_for_a_child_gets_its_end_when_a_snapshot_puts_it_away(place: Place) -> None:
     """In the process that moves it; it is counted too."""
     async with place.engine() as engine:
         run = await engine.start(parents, Data(), id="parents")
@@ -228,7 +228,7 @@ async def test_whoever_waits_for_a_child_hears_of_its_end_when_a_snapshot_puts_i
         await run.cancel()
 
 
-async def test_whoever_waits_for_a_run_that_has_gone_is_told(place: Place) -> None:
+async def test_waiting_for_a_run_that_has_gone_raises(place: Place) -> None:
     """Another process has put it away between two looks at the store."""
     async with place.engine() as engine, place.engine(worker=False) as onlooker:
         run = await engine.start(parents, Data(), id="parents")

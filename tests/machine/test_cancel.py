@@ -211,7 +211,7 @@ async def test_a_second_cancel_gives_up_on_an_undo_that_fails(engine: outlive.En
 # -- Elsewhere, and with a deadline ------------------------------------------------------------------------------------
 
 
-async def test_another_process_can_cancel_a_machine_that_nobody_has_in_memory(place: Place) -> None:
+async def test_another_process_can_cancel_a_machine_that_no_worker_has_in_memory(place: Place) -> None:
     """The wish waits in the store; whoever comes next fulfils it, with the code of today. [CA-C18 CA-U10]"""
     async with place.engine() as first:
         await waits(await first.start(waiting, Data(), id="run-1"))

@@ -75,7 +75,7 @@ def machine(states: type[enum.Enum]) -> outlive.Machine[Any, Any]:
     return made
 
 
-async def test_a_state_that_the_code_does_not_have_is_told_apart(place: Place) -> None:
+async def test_a_state_that_the_code_does_not_have_is_marked(place: Place) -> None:
     """Before the parking, which has the same reason. [CA-U5]"""
     old = machine(Old)
     async with place.engine(registry=registry_of(old)) as engine:
@@ -141,7 +141,7 @@ async def again(data: dict[str, int]) -> S:
     return S.DONE
 
 
-async def test_a_run_that_a_policy_parks_is_told_without_its_state(place: Place) -> None:
+async def test_a_run_that_a_policy_parks_is_observed_without_its_state(place: Place) -> None:
     """Nobody has read its journal, and nobody has taken it over."""
     stage.gate("work")
     first = await place.engine().__aenter__()
@@ -162,7 +162,7 @@ async def test_a_run_that_a_policy_parks_is_told_without_its_state(place: Place)
     assert recorder.facts("resumed")[0].by == "person"
 
 
-async def test_whoever_skips_a_step_resumes_the_run(place: Place) -> None:
+async def test_skipping_a_step_resumes_the_run(place: Place) -> None:
     """The undo was not done, and so that is not told."""
     async with place.engine() as engine:
         run = await engine.start(many, {"broken": 1})
@@ -176,7 +176,7 @@ async def test_whoever_skips_a_step_resumes_the_run(place: Place) -> None:
     assert recorder.facts("resumed")[0].by == "person"
 
 
-async def test_branches_and_generations_are_told(place: Place) -> None:
+async def test_branches_and_generations_are_observed(place: Place) -> None:
     """A branch is a step of its own; a run that goes on as a new one is told from its first state again."""
     async with place.engine() as engine:
         run = await engine.start(many, {"rounds": 1}, id="run-1")
@@ -228,7 +228,7 @@ async def call(data: str) -> Gate:
     return Gate.DONE
 
 
-async def test_a_breaker_that_is_open_is_told() -> None:
+async def test_a_breaker_that_is_open_is_observed() -> None:
     """Once for an attempt that has to wait for it, and before that is made."""
     async with TestEngine() as engine:
         with pytest.raises(outlive.RunFailed):

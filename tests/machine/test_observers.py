@@ -108,7 +108,7 @@ def told(*hooks: str) -> list[tuple[str, str]]:
 # -- What is told ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_run_is_told_from_its_first_state_to_its_end(engine: outlive.Engine) -> None:
+async def test_a_run_is_observed_from_its_first_state_to_its_end(engine: outlive.Engine) -> None:
     """Every hook on the way, in the order in which things happened."""
     await engine.start(heard, Order(failures=1), id="order-1")
     await until_heard("ended")
@@ -146,7 +146,7 @@ async def test_a_run_is_told_from_its_first_state_to_its_end(engine: outlive.Eng
     assert [RunStatus.SUCCEEDED, None] == [recorder.facts("ended")[0].status, recorder.facts("ended")[0].failure]
 
 
-async def test_a_failure_and_its_rollback_are_told(engine: outlive.Engine) -> None:
+async def test_a_failure_and_its_rollback_are_observed(engine: outlive.Engine) -> None:
     """An undo has hooks of its own, which Cano lacks."""
     stage.values["troubles"] = 1
     await engine.start(heard, Order(broken=True))
@@ -174,7 +174,7 @@ async def test_a_failure_and_its_rollback_are_told(engine: outlive.Engine) -> No
     assert [end.status, end.failure.message, end.state] == [RunStatus.FAILED, "no money", "PAY"]
 
 
-async def test_an_undo_that_fails_for_good_is_told_with_the_parking(engine: outlive.Engine) -> None:
+async def test_an_undo_that_fails_for_good_is_observed_with_the_parking(engine: outlive.Engine) -> None:
     """No retry is promised; a person resumes, and that is told too."""
     stage.values["troubles"] = 2
     run = await engine.start(heard, Order(broken=True))
@@ -190,7 +190,7 @@ async def test_an_undo_that_fails_for_good_is_told_with_the_parking(engine: outl
 
 
 @pytest.mark.parametrize("end", [RunCancelled, RunTimedOut])
-async def test_a_cancel_and_a_timeout_are_told_before_what_they_undo(place: Place, end: type[Exception]) -> None:
+async def test_a_cancel_and_a_timeout_are_observed_before_what_they_undo(place: Place, end: type[Exception]) -> None:
     """The wish first, then the roll-back, then the end."""
     async with place.engine() as engine:
         run = await engine.start(heard, Order(waits=True))
@@ -212,7 +212,7 @@ async def test_a_cancel_and_a_timeout_are_told_before_what_they_undo(place: Plac
     assert recorder.facts("ended")[0].status is status
 
 
-async def test_a_take_over_is_told_and_nothing_that_was_told_before(place: Place) -> None:
+async def test_a_take_over_is_observed_and_nothing_that_was_observed_before(place: Place) -> None:
     """A replay tells nothing: only that the run goes on here, and what happens from there on. [CA-X1]"""
     first = await place.engine().__aenter__()
     stage.gate("pay")
@@ -256,7 +256,7 @@ async def test_a_clean_stop_is_a_take_over_too(place: Place) -> None:
     assert recorder.hooks("sleeps")[0] == "transition_written"
 
 
-async def test_a_run_that_another_process_created_is_told_from_its_first_state(place: Place) -> None:
+async def test_a_run_that_another_process_created_is_observed_from_its_first_state(place: Place) -> None:
     """Nobody has heard of it when the first worker takes it: routers and all."""
     async with place.engine(worker=False) as client:
         await client.start(heard, Order(), id="order-1")
@@ -267,7 +267,7 @@ async def test_a_run_that_another_process_created_is_told_from_its_first_state(p
     assert recorder.facts("resumed") == []
 
 
-async def test_nothing_is_told_that_is_not_durable(place: Place) -> None:
+async def test_nothing_is_observed_that_is_not_durable(place: Place) -> None:
     """What a worker has to say after it was replaced is refused by the journal, and heard by nobody."""
     stores: list[FaultyStore] = []
     stage.gate("pay")
@@ -381,7 +381,7 @@ ill.observe(Bad())
 
 
 @pytest.mark.parametrize("raises", [KeyError, asyncio.CancelledError, SystemExit, GeneratorExit])
-async def test_a_hook_that_raises_or_hangs_hurts_nobody(
+async def test_a_hook_that_raises_or_hangs_hurts_no_run(
     engine: outlive.Engine, raises: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged and counted, the run ends, and the hooks after it are called."""
@@ -465,7 +465,7 @@ def test_only_observers_with_a_hook_can_observe() -> None:
             ill.observe(wrong)  # type: ignore[arg-type]
 
 
-async def test_the_base_class_hears_everything_and_says_nothing() -> None:
+async def test_the_base_class_has_every_hook_and_does_nothing() -> None:
     """Each hook is there, and can be called by a subclass."""
     fact: Any = facts.Fact(run_id="r", machine="m", version=1, state="S", at=datetime.now(UTC))
     assert {None} == {getattr(outlive.Observer(), hook)(fact) for hook in HOOKS}

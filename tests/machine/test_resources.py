@@ -277,7 +277,7 @@ async def test_resources_say_how_they_are(engine: outlive.Engine) -> None:
     stage.values["trouble"] = False
 
 
-def test_a_resource_that_nobody_declared_is_a_problem() -> None:
+def test_a_resource_that_is_not_declared_is_a_problem() -> None:
     """Found before anything runs; and code that is replayed can have none."""
     made: outlive.Machine[S, list[str]] = outlive.Machine(
         "resources.missing", S, data=list[str], start=S.READ, exits=[S.DONE]
@@ -380,7 +380,7 @@ fragile.resource("pool", open_like_a_cancel)
 fragile.state(Want.WANT)(want_it)
 
 
-async def test_a_set_up_that_ends_like_a_cancel_is_tried_anew(engine: outlive.Engine) -> None:
+async def test_a_set_up_that_ends_like_a_cancel_is_tried_again(engine: outlive.Engine) -> None:
     """By the next run that wants it."""
     with pytest.raises(RunFailed):
         await in_time((await engine.start(fragile)).result())

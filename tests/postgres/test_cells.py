@@ -54,7 +54,7 @@ async def test_a_change_whose_commit_is_cut_is_unknown(
     assert await in_time(far.change_cell("counter", add)) == next_number
 
 
-async def test_everybody_who_asked_hears_of_the_cut(proxy: Proxy, far: PostgresStore) -> None:
+async def test_every_caller_learns_of_the_cut(proxy: Proxy, far: PostgresStore) -> None:
     """Those in the transaction that was cut, and nobody else."""
     proxy.cut_request(LOCKING)
     asked = [asyncio.ensure_future(far.change_cell("counter", add)) for _ in range(3)]

@@ -111,7 +111,7 @@ async def check(url: str, server: PostgresServer, database: str) -> None:
     assert server.execute(COUNT, database=database) == [(3 * RUNS, 3 * RUNS)]
 
 
-async def test_steps_that_hold_every_connection_keep_nobody_but_each_other(
+async def test_steps_that_hold_every_connection_delay_only_each_other(
     postgres_server: PostgresServer, postgres_database: str, place: str, closed_door: Door
 ) -> None:
     """More steps in transactions than connections for them: the rest waits, and everything else goes on."""

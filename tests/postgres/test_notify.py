@@ -74,7 +74,7 @@ async def test_retired_worker_rings(ear: Ear, other: PostgresStore) -> None:
     await ear.hear()
 
 
-async def test_steps_and_sleep_ring_for_nobody(ear: Ear, other: PostgresStore) -> None:
+async def test_steps_and_sleep_ring_for_no_process(ear: Ear, other: PostgresStore) -> None:
     """Nor do ends, nor what this process does itself; the ring at the end is the first one."""
     tree = await begin(other, worker="worker-a")
     before = ear.rings
@@ -101,7 +101,7 @@ async def test_own_writes_do_not_ring(ear: Ear, store: PostgresStore, other: Pos
     assert ear.rings == before + 1
 
 
-async def test_behind_a_pooler_nobody_listens(open_store: Opener, postgres_url: str) -> None:
+async def test_behind_a_pooler_no_session_listens(open_store: Opener, postgres_url: str) -> None:
     """No session is ours there: no LISTEN, no setting, no named statement."""
     store = await open_store(f"{postgres_url}&pgbouncer=true")
     store.watch(lambda: pytest.fail("nobody listens"))

@@ -156,7 +156,7 @@ async def test_session_that_is_not_as_it_was_is_not_used_again(pool: Pool, what:
     await take_another(pool, session)
 
 
-async def test_session_that_dies_while_nobody_uses_it_is_replaced(pool: Pool) -> None:
+async def test_session_that_dies_while_it_is_free_is_replaced(pool: Pool) -> None:
     """The server has restarted at night."""
     session = await pool.take()
     pool.give(session)

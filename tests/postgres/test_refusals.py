@@ -117,7 +117,7 @@ async def test_old_server_is_refused(
         await open_and_close(postgres_server.store_url(database))
 
 
-async def test_schema_of_somebody_else_is_refused(postgres_server: PostgresServer, database: str) -> None:
+async def test_schema_of_another_program_is_refused(postgres_server: PostgresServer, database: str) -> None:
     """And left as it is."""
     async with connected(postgres_server.url(database)) as connection:
         await connection.execute("CREATE TABLE public.runs (id int)")
@@ -182,7 +182,7 @@ async def test_server_that_lets_us_not_in_is_unavailable(
         postgres_server.execute("DROP ROLE few")
 
 
-async def test_nobody_at_the_address_is_unavailable() -> None:
+async def test_address_without_a_server_is_unavailable() -> None:
     """Nothing listens there."""
     with pytest.raises(StoreUnavailableError, match=r"127\.0\.0\.1:1"):
         await open_and_close("postgresql://outlive@127.0.0.1:1/db")
@@ -196,7 +196,7 @@ def as_guest(url: str) -> str:
     return url.replace("//outlive@", "//guest@")
 
 
-async def test_user_who_may_not_create_the_schema_is_told_what_to_grant(
+async def test_user_who_may_not_create_the_schema_reads_what_to_grant(
     postgres_server: PostgresServer, database: str
 ) -> None:
     """Ready to be pasted, and it helps."""
@@ -210,7 +210,7 @@ async def test_user_who_may_not_create_the_schema_is_told_what_to_grant(
     await open_and_close(url)
 
 
-async def test_user_without_rights_on_the_tables_is_told_what_to_grant(
+async def test_user_without_rights_on_the_tables_reads_what_to_grant(
     postgres_server: PostgresServer, database: str
 ) -> None:
     """Somebody else has made the schema."""

@@ -301,7 +301,7 @@ async def test_signals_and_batches_in_a_transaction(postgres_url: str, caplog: p
     assert "signal 'go' to run ending is dropped: finished" in caplog.text
 
 
-async def test_request_that_cannot_be_read_stops_nobody(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_request_that_cannot_be_read_stops_no_other(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
     """The log has what was in it."""
     async with outlive.Engine(postgres_url, worker=False) as engine:
         async with with_asyncpg(plain(postgres_url)) as connection:

@@ -52,7 +52,7 @@ async def test_no_step_finds_what_another_one_has_set(store: PostgresStore, stat
 
 
 @pytest.mark.parametrize("statement", ["SET LOCAL ROLE tenant", "SELECT set_config('role', 'tenant', true)"])
-async def test_step_may_work_as_somebody_else(store: PostgresStore, postgres_url: str, statement: str) -> None:
+async def test_step_may_work_as_another_role(store: PostgresStore, postgres_url: str, statement: str) -> None:
     """The journal is written by us all the same: the other one has no rights on it."""
     async with connected(postgres_url) as admin:
         await admin.execute(ROLE)

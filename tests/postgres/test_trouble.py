@@ -206,7 +206,7 @@ async def test_listener_listens_again_after_a_cut(proxy: Proxy, far: PostgresSto
     await in_time(rung.wait())
 
 
-async def test_listener_notices_that_nobody_answers(
+async def test_listener_notices_that_the_server_does_not_answer(
     proxy: Proxy, far: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line that swallows everything is never cut: without asking, nothing would ever be heard again."""

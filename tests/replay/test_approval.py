@@ -247,7 +247,7 @@ def test_a_dropped_run_takes_nothing_back(of: Workflow[..., Any], monkeypatch: p
         assert recorded == []
 
 
-def test_requests_of_one_name_are_told_apart() -> None:
+def test_requests_of_one_name_are_distinguished() -> None:
     """Each decision answers its own."""
     first, second = decided("1/@approval/refund", form={"cents": 1}), decided("2/@approval/refund", form={"cents": 2})
     life = live(asks_twice_at_once, inject={3: [second, first]})

@@ -221,7 +221,7 @@ def test_a_child_ends_with_its_parent_at_the_latest(seed: int | None, seconds: f
 
 
 @pytest.mark.parametrize("how", ["leaves_its_child", "parent_that_gives_up"])
-def test_the_end_of_a_child_that_nobody_waits_for_is_not_logged(how: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_end_of_a_child_that_is_not_waited_for_is_not_logged(how: str, caplog: pytest.LogCaptureFixture) -> None:
     """It is in the child's own row; asyncio would complain of an exception that nobody looked at."""
     if how == "leaves_its_child":
         live(leaves_its_child, 5, code=Code(leaves_its_child, child))
@@ -425,7 +425,7 @@ async def leaves_an_error() -> str:
     return str(len(tasks))
 
 
-def test_an_error_that_nobody_looked_at_does_not_change_the_outcome(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_that_was_not_looked_at_does_not_change_the_outcome(caplog: pytest.LogCaptureFixture) -> None:
     """As in asyncio, it is logged; not when the garbage is collected, but at once."""
     life = live(leaves_an_error)
 

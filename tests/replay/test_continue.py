@@ -61,7 +61,7 @@ def test_a_cancel_while_it_winds_up_is_how_it_ends(seed: int | None) -> None:
     assert_replays(life)
 
 
-def test_the_successor_and_the_signals_that_nobody_took_are_known_at_the_end() -> None:
+def test_the_successor_and_the_signals_that_were_not_taken_are_known_at_the_end() -> None:
     """In the order in which they came, by name."""
     messages = [signal("a", 1), signal("b", 2), signal("a", 3)]
     life = live(goes_on, 7, code=Code(goes_on, sleeps), inject={1: messages})

@@ -127,7 +127,7 @@ def what_is_left(execution: Execution) -> tuple[list[Asked], list[tuple[str, str
     return asked, sorted((wait.kind.value, wait.name, wait.run) for wait in execution.waits())
 
 
-def test_a_signal_that_nobody_takes_any_more_is_no_contradiction() -> None:
+def test_a_signal_that_is_not_taken_any_more_is_no_contradiction() -> None:
     """The journal is a possible life of the changed code: the same steps, and a signal that stays in the buffer."""
     life = original_life(UNUSED_SIGNAL)
 

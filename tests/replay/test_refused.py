@@ -445,7 +445,7 @@ async def breaks_in_callback(kind: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["error", "cancel", "exit"])
-def test_a_callback_that_raises_hurts_nobody(kind: str) -> None:
+def test_a_callback_that_raises_hurts_no_run(kind: str) -> None:
     """Neither the run nor the worker: as in asyncio, it is logged."""
     assert live(breaks_in_callback, kind).result == "2"
 
@@ -484,7 +484,7 @@ def test_a_person_who_stops_the_process_ends_no_run() -> None:
         assert [command.call for command in execution.outstanding()] == ["work#2"]  # type: ignore[union-attr]
 
 
-def test_an_event_that_nobody_waits_for_parks() -> None:
+def test_an_event_that_is_not_waited_for_parks() -> None:
     """A timer that the code did not make contradicts it."""
     with fed(Code(interrupted), [created(interrupted)]) as execution:
         (park,) = feed(execution, TimerFired(at=START_AT, call="@timer"))

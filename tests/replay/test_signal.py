@@ -51,7 +51,7 @@ def test_signals_that_came_before_anybody_asked_are_kept() -> None:
     assert life.result == ["a", "b", "c"]
 
 
-def test_a_signal_of_another_name_wakes_nobody() -> None:
+def test_a_signal_of_another_name_wakes_no_wait() -> None:
     """The run still waits, and says for what."""
     life = live(takes_three, messages=[signal("come", 1)])
 

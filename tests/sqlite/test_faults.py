@@ -94,7 +94,7 @@ def test_failed_write_in_a_commit_is_unknown_and_the_store_goes_on(path: Path, s
     assert (read, last) == ("1", f"{Outcome.COMMITTED.value} 2")
 
 
-async def test_checkpoint_that_fails_is_made_later_and_delays_nobody(
+async def test_checkpoint_that_fails_is_made_later_and_delays_no_commit(
     on_disk: SqliteStore, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What was committed is in the WAL; the writer goes on with another connection, since nobody knows what this one
@@ -135,7 +135,7 @@ async def test_writer_lives_on_when_it_fails_between_two_jobs(
     assert "RuntimeError: planned" in caplog.text
 
 
-async def test_neighbour_that_keeps_the_lock_is_told(
+async def test_neighbour_that_keeps_the_lock_is_reported(
     path: Path, open_store: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was written, and as soon as the lock is free everything is as before."""
@@ -198,7 +198,7 @@ def test_lock_is_waited_for_by_the_clock_and_not_by_the_number_of_looks(monkeypa
     assert tries > 1
 
 
-async def test_damaged_page_is_told(path: Path, clock: ManualClock) -> None:
+async def test_damaged_page_is_reported(path: Path, clock: ManualClock) -> None:
     """The message names the file and says what helps."""
     store = SqliteStore(path, clock=clock)
     await store.open()

@@ -96,7 +96,7 @@ async def test_rows_alone_need_no_transaction_around_them(store: SqliteStore) ->
     assert len(statements) == 2  # The other one ends the transaction of the verb that held the writer.
 
 
-async def test_one_job_that_raises_hurts_nobody_else(store: SqliteStore) -> None:
+async def test_one_job_that_raises_hurts_no_other(store: SqliteStore) -> None:
     """It gets its exception; the others are done again without it."""
     trees = [await begin(store, f"run-{number}") for number in range(5)]
     broken = Change(journal=trees[0].journal, after=0, rows=[(1, 1, 1, object())])  # type: ignore[list-item]
@@ -177,7 +177,7 @@ async def test_more_jobs_than_a_thread_takes_at_once_are_all_done(
     assert len(await store.find_runs([f"run-{number}" for number in range(6)])) == 6
 
 
-async def test_failure_that_nobody_foresaw_is_told_to_whoever_waits(
+async def test_unforeseen_failure_raises_for_every_caller_that_waits(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And the thread lives on for the others."""

@@ -126,7 +126,7 @@ async def test_missing_folder_is_not_made(tmp_path: Path, clock: ManualClock) ->
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_folder_that_cannot_be_written_is_told(reachable: Path, spawn: Spawn) -> None:
+async def test_folder_that_cannot_be_written_is_reported(reachable: Path, spawn: Spawn) -> None:
     """There is no file yet, and this user cannot make one."""
     reachable.chmod(0o555)
 
@@ -137,7 +137,7 @@ async def test_folder_that_cannot_be_written_is_told(reachable: Path, spawn: Spa
 
 
 @pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o777), (0o000, 0o777), (0o666, 0o555)])
-async def test_file_that_cannot_be_written_is_told(
+async def test_file_that_cannot_be_written_is_reported(
     reachable: Path, clock: ManualClock, spawn: Spawn, file_mode: int, folder_mode: int
 ) -> None:
     """The file is there and this user lacks a right to it or to its folder, where the WAL has to be."""

@@ -87,7 +87,7 @@ async def test_disk_that_breaks_under_a_statement_ends_the_transaction(on_disk: 
     assert await read_notes(on_disk) == ["first"]
 
 
-async def test_commit_whose_outcome_is_unknown_is_told_to_everybody(
+async def test_commit_whose_outcome_is_unknown_raises_for_every_caller(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The step and whoever was committed with it have to look."""
@@ -138,7 +138,7 @@ async def test_full_disk_while_the_journal_is_appended_leaves_nothing_of_the_ste
     assert await write_note(tree, "then") is Outcome.COMMITTED
 
 
-async def test_full_disk_while_companions_are_written_is_told_to_everybody(store: SqliteStore) -> None:
+async def test_full_disk_while_companions_are_written_raises_for_every_caller(store: SqliteStore) -> None:
     """Nothing of the step stays, and the companion that finds no room hears of it."""
     tree, other = await begin(store), await begin(store, "other")
     await write_note(tree, None)
@@ -181,7 +181,7 @@ async def test_transaction_that_waited_for_another_one_and_cannot_begin_is_refus
         await in_time(second)
 
 
-async def test_transaction_that_nobody_waits_for_any_more_keeps_nobody(
+async def test_transaction_whose_caller_is_gone_blocks_no_other(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is ended as soon as it has begun, and not when its time is up."""

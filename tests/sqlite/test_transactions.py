@@ -280,7 +280,7 @@ async def test_statement_that_rolls_back_ends_the_transaction(store: SqliteStore
         ("SELEC 1", (), "syntax error"),
     ],
 )
-async def test_mistake_in_a_statement_is_told_and_the_transaction_goes_on(
+async def test_mistake_in_a_statement_raises_and_the_transaction_goes_on(
     store: SqliteStore, statement: str, arguments: tuple[object, ...], problem: str
 ) -> None:
     """It is the step's to catch, and the writer lives on."""

@@ -276,7 +276,7 @@ class TakesEveryOrphan(Defective):
 class LetsOrphansStarveOthers(Defective):
     """Looks at the first runs of the line only, and takes no others for the orphans that it leaves there."""
 
-    found_by = "test_orphans_that_are_left_keep_nobody_waiting"
+    found_by = "test_orphans_that_are_left_keep_no_run_waiting"
 
     async def claim_runs(
         self, worker_id: str, definitions: Sequence[str], *, limit: int, orphans_max: int | None = None, **options: Any

@@ -86,7 +86,7 @@ class IgnoresCase(Defective):
 class StopsTheClock(Defective):
     """Tells the time of the first change for ever."""
 
-    found_by = "test_change_is_told_the_time_of_the_store"
+    found_by = "test_change_gets_the_time_of_the_store"
 
     async def change_cell(self, name: str, change: CellChange[T]) -> T:
         now_at: int = self.__dict__.setdefault("stopped_at", self.now())

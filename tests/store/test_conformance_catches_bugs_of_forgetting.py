@@ -119,7 +119,7 @@ class ForgetsWhatTheLastOneSays(Defective):
 class WakesForNothing(Defective):
     """Looks for mail before it is gone."""
 
-    found_by = "test_message_that_goes_wakes_nobody"
+    found_by = "test_message_that_goes_wakes_no_run"
 
     def _write(self, tree: Tree, change: Change) -> None:
         super()._write(tree, replace(change, forgets=None))

@@ -91,7 +91,7 @@ class SleepsOverInheritedMail(Defective):
 class EndsWithoutAnSuccessor(Defective):
     """Takes a successor for any other start."""
 
-    found_by = "test_nobody_ends_without_the_successor"
+    found_by = "test_no_tree_ends_without_its_successor"
 
     def _commit(self, change: Change) -> tuple[Outcome, int]:
         starts = change.starts

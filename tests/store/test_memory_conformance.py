@@ -41,7 +41,7 @@ async def test_closed_store_leaves_no_transaction_open() -> None:
         await left_open.handle.execute("SELECT 1")
 
 
-async def test_transaction_that_sqlite_gave_up_blocks_nobody() -> None:
+async def test_transaction_that_sqlite_gave_up_blocks_no_other() -> None:
     """Its step is told, and the next one begins when that step has ended."""
     store = MemoryStore(clock=ManualClock())
     tree = await begin(store)

@@ -28,7 +28,7 @@ async def test_turn_of_a_waiter_that_gave_up_goes_to_the_next_one() -> None:
     await store.close()
 
 
-async def test_waiter_that_gave_up_before_its_turn_keeps_nobody() -> None:
+async def test_waiter_that_gave_up_before_its_turn_blocks_no_other() -> None:
     """The next one in the line begins."""
     store = MemoryStore(clock=ManualClock())
     await store.open()

@@ -35,7 +35,7 @@ def line(number: int) -> Effect:
     return Effect(at=1.0, pid=number, mark="begin")
 
 
-def test_what_was_told_is_there(address: str, file: Path) -> None:
+def test_what_was_acknowledged_is_there(address: str, file: Path) -> None:
     """When `write` returns, the line is in the file."""
     write(address, line(1))
     assert [line(1)] == read(file, Effect)

@@ -270,7 +270,7 @@ async def test_another_end_may_be_allowed() -> None:
     assert {1, 2} <= ends
 
 
-async def test_a_run_that_never_ends_is_told_at_once() -> None:
+async def test_a_run_that_never_ends_is_reported_at_once() -> None:
     """Without any crash."""
     with pytest.raises(SurvivalError, match=r"without any crash[\s\S]*waits for signal 'paid'"):
         await crash_everywhere(refund, "o-1")

@@ -202,7 +202,7 @@ async def test_a_slow_step_is_waited_for_when_nothing_else_is_due() -> None:
         assert await (await engine.start(slowly)).result() == "slow"
 
 
-async def test_a_step_that_never_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_that_never_ends_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the end."""
     monkeypatch.setattr("outlive.testing.skipper.HANGING_SECONDS_MAX", 0.02)
     async with TestEngine(patience_seconds=0.001) as engine:
@@ -231,7 +231,7 @@ async def test_a_step_sees_the_time_of_its_engine() -> None:
         assert set(await (await engine.start(clocks)).result()) == {engine.now()}
 
 
-async def test_time_stands_still_while_nobody_waits() -> None:
+async def test_time_stands_still_while_nothing_waits() -> None:
     """A run goes as far as it can without time, and no further."""
     async with TestEngine() as engine:
         run = await engine.start(tick)
@@ -268,7 +268,7 @@ async def test_the_timeout_of_a_result_is_in_the_engines_time() -> None:
         assert await run.result(timeout=24 * 3600)
 
 
-async def test_a_run_that_nothing_can_move_is_told() -> None:
+async def test_a_run_that_nothing_can_move_is_reported() -> None:
     """It waits for a signal that nobody sends."""
     async with TestEngine(patience_seconds=0.02) as engine:
         run = await engine.start(refund, "o-1")
@@ -277,7 +277,7 @@ async def test_a_run_that_nothing_can_move_is_told() -> None:
             await run.result()
 
 
-async def test_a_run_that_ticks_for_ever_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_ticks_for_ever_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time is not skipped without end."""
     monkeypatch.setattr("outlive.testing.skipper.SKIPS_MAX", 50)
     async with TestEngine() as engine:

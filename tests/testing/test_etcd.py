@@ -47,7 +47,7 @@ def test_node_that_does_not_start_shows_its_log(etcd: EtcdServer) -> None:
     broken.remove()
 
 
-def test_machine_without_etcd_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_without_etcd_gets_an_error_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """How to install it, or how to name it."""
     monkeypatch.setenv("OUTLIVE_ETCD", "/there/is/no/such/program")
 

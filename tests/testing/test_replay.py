@@ -96,7 +96,7 @@ async def test_it_replays_inside_a_test_with_a_loop(history: Path) -> None:
     assert replay(history) == [history]
 
 
-def test_code_that_asks_for_something_else_is_told(history: Path) -> None:
+def test_code_that_asks_for_something_else_is_reported(history: Path) -> None:
     """With the file, the line, the event, and both sides."""
 
     async def other(what: str) -> list[Any]:
@@ -143,7 +143,7 @@ def test_other_arguments_contradict_a_strict_workflow(history: Path) -> None:
         replay(history, workflows=[strict])
 
 
-def test_code_that_ends_with_another_result_is_told(history: Path) -> None:
+def test_code_that_ends_with_another_result_is_reported(history: Path) -> None:
     """A worker would not see that: here it is an error."""
 
     async def other(what: str) -> list[Any]:
@@ -153,7 +153,7 @@ def test_code_that_ends_with_another_result_is_told(history: Path) -> None:
         replay(history, workflows=[changed(story, other)])
 
 
-def test_code_that_fails_instead_is_told(history: Path) -> None:
+def test_code_that_fails_instead_is_reported(history: Path) -> None:
     """Another status is another end."""
 
     async def other(what: str) -> list[Any]:
@@ -164,7 +164,7 @@ def test_code_that_fails_instead_is_told(history: Path) -> None:
         replay(history, workflows=[changed(story, other)])
 
 
-async def test_another_failure_is_told(tmp_path: Path) -> None:
+async def test_another_failure_is_reported(tmp_path: Path) -> None:
     """Type and message count."""
     async with TestEngine() as engine:
         run = await engine.start(broken)
@@ -197,7 +197,7 @@ async def test_a_run_under_way_replays_and_code_that_ends_there_does_not(tmp_pat
         replay(tmp_path / "open.jsonl", workflows=[changed(story, other)])
 
 
-async def test_a_run_that_nobody_has_moved_yet_replays(tmp_path: Path) -> None:
+async def test_a_run_that_was_not_moved_yet_replays(tmp_path: Path) -> None:
     """It waits for a worker, and its code would end at once."""
     async with TestEngine(worker=False) as engine:
         run = await engine.start(at_once, 3)
@@ -213,7 +213,7 @@ async def asks(number: int) -> int:
 
 
 @pytest.mark.parametrize("ending", [[], [RunCancelled(at=3)]], ids=["open", "cancelled"])
-def test_a_generation_that_nobody_has_moved_yet_replays(ending: list[AnyEvent]) -> None:
+def test_a_generation_that_was_not_moved_yet_replays(ending: list[AnyEvent]) -> None:
     """It was given the signals that nobody had taken, its code would end at once, and no worker has called it."""
     number, told = (Payload(msgspec.Raw(data)) for data in (b"[1]", b"2"))
     created = RunCreated(at=1, workflow="replay.asks", version=1, input=number, nonce=7, generation=1)
@@ -225,7 +225,7 @@ def test_a_generation_that_nobody_has_moved_yet_replays(ending: list[AnyEvent]) 
     rerun.feed_all([created, given, *ending])
 
 
-def test_a_missing_version_is_told(history: Path) -> None:
+def test_a_missing_version_is_reported(history: Path) -> None:
     """By the name that the journal has."""
     text = history.read_text("utf-8").replace('"version":1,', '"version":7,')
     history.write_text(resealed(text), "utf-8")
@@ -250,7 +250,7 @@ def resealed(text: str) -> str:
     return "\n".join(sealed)
 
 
-def test_a_payload_that_cannot_be_read_is_told(history: Path) -> None:
+def test_a_payload_that_cannot_be_read_is_reported(history: Path) -> None:
     """A result that is no text any more."""
     text = history.read_text("utf-8").replace('"payload":{"v":"héllo\u2028\x85"}', '"payload":{"v":5}')
     history.write_text(resealed(text), "utf-8")

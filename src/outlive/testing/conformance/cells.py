@@ -64,7 +64,7 @@ class CellsConformance(Facet):
 
         assert [await store.change_cell(name, look) for name in names] == [name.encode() for name in names]
 
-    async def test_change_is_told_the_time_of_the_store(self, store: Store, clock: ManualClock) -> None:
+    async def test_change_gets_the_time_of_the_store(self, store: Store, clock: ManualClock) -> None:
         """And not that of the caller."""
         first = await store.change_cell("clock", lambda before, now_at: (b"", now_at))
         clock.advance(seconds=90)
@@ -138,7 +138,7 @@ class CellsConformance(Facet):
         assert await reopened.change_cell("counter", add) == 2
         await reopened.close()
 
-    async def test_change_that_nobody_waits_for_hurts_nobody(self, store: Store) -> None:
+    async def test_change_whose_caller_is_gone_hurts_no_other(self, store: Store) -> None:
         """A caller that gives up does not know whether it happened; the next change is made all the same."""
         given_up = asyncio.ensure_future(store.change_cell("counter", add))
         await asyncio.sleep(0)

@@ -71,7 +71,7 @@ class ExamineConformance(Facet):
 
     # -- Repairing -----------------------------------------------------------------------------------------
 
-    async def test_repair_writes_rows_anew(self, store: Store) -> None:
+    async def test_repair_writes_rows_again(self, store: Store) -> None:
         """Those that are there, and those that are not; events stay as they are."""
         tree = await begin(store, tags={"shop": "north"})
         await tree.spawn(1)

@@ -203,7 +203,7 @@ class ForgettingConformance(Facet):
         assert await store.find_run("run-1~1") is None
         assert [row[0] for row in await store.read_journal(tree.journal)] == [4]
 
-    async def test_message_that_goes_wakes_nobody(self, store: Store) -> None:
+    async def test_message_that_goes_wakes_no_run(self, store: Store) -> None:
         """It waited when the tree was let go of, and would never be read. [OL-F15]"""
         tree = await begin(store)
         await tree.spawn(1)

@@ -34,7 +34,7 @@ class LeasesConformance(Facet):
         (worker,) = await leases.list_workers()
         assert worker.expires_at > store.now()
 
-    async def test_released_run_is_nobodys(self, store: Store, leases: Leases) -> None:
+    async def test_released_run_has_no_owner(self, store: Store, leases: Leases) -> None:
         """And due at once for others. [SF-L4 AK-L6]"""
         await enlist(leases, "worker-a")
         await enlist(leases, "worker-b")
@@ -88,7 +88,7 @@ class LeasesConformance(Facet):
 
         assert await claim(store, "worker-a") == []
 
-    async def test_nobody_alive_is_taken_for_lost(self, leases: Leases) -> None:
+    async def test_no_living_worker_is_taken_for_lost(self, leases: Leases) -> None:
         """One's own session never is."""
         await enlist(leases, "worker-a")
 

@@ -25,7 +25,7 @@ class OrphansConformance(Facet):
         assert await claim(store, "worker-a", orphans_max=1) == ["orphan-2"]
         assert await claim(store, "worker-a") == ["orphan-3", "orphan-4"]
 
-    async def test_orphans_that_are_left_keep_nobody_waiting(self, store: Store, clock: ManualClock) -> None:
+    async def test_orphans_that_are_left_keep_no_run_waiting(self, store: Store, clock: ManualClock) -> None:
         """What their limit leaves of a claim goes to others, also if these have waited for a shorter time."""
         await leave_orphans(store, clock, 5)
         for number in range(3):
@@ -127,7 +127,7 @@ class OrphansConformance(Facet):
 
         assert await claim(store, "worker-a", stale_seconds=STALE_SECONDS) == ["run-1"]
 
-    async def test_run_that_nobody_owns_is_never_left_alone(self, store: Store) -> None:
+    async def test_run_without_an_owner_is_never_left_alone(self, store: Store) -> None:
         """Only orphans are stale or not."""
         await hire(store, "worker-a")
         await begin(store)

@@ -25,7 +25,7 @@ class QueriesConformance(Facet):
         assert await claim(store, "worker-a") == []
 
     @pytest.mark.parametrize("run_id", ["no\0body", "", "unknown'; --", "\U0001f600"])
-    async def test_ids_that_nobody_can_have_are_unknown(self, store: Store, run_id: str) -> None:
+    async def test_ids_that_no_run_can_have_are_unknown(self, store: Store, run_id: str) -> None:
         """A caller that asks for one hears so, and a tree that sends a message to one goes on."""
         tree = await begin(store)
 

@@ -66,7 +66,7 @@ class RequestsConformance(Facet):
         assert {run_id: run.version for run_id, run in found.items()} == {"run-1": 1, "run-2": 2}
         await tree.write(created(store, run=1, call="child"))
 
-    async def test_request_is_in_nobodys_way(self, factory: StoreFactory, store: Store) -> None:
+    async def test_request_is_in_the_way_of_no_other(self, factory: StoreFactory, store: Store) -> None:
         """While the user's transaction is open another start may take the id; then the request is dropped. [OL-J5]"""
         if factory.shared_transaction is None:
             await refuses(store)

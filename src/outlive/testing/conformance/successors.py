@@ -158,7 +158,7 @@ class SuccessorsConformance(Facet):
         assert await store.find_mail("worker-1") == [(await get_run(store, "run-1")).journal]
 
     @pytest.mark.parametrize("obstacle", ["the id is taken", "a new id is taken"])
-    async def test_nobody_ends_without_the_successor(self, store: Store, obstacle: str) -> None:
+    async def test_no_tree_ends_without_its_successor(self, store: Store, obstacle: str) -> None:
         """If the successor cannot be created, the change that ends the tree conflicts as a whole. [OL-H7]"""
         tree = await begin(store)
         await begin(store, "run-1.1")

@@ -220,7 +220,7 @@ class TransactionsConformance(Facet):
         assert await asyncio.gather(*map(append, trees)) == [Outcome.COMMITTED] * 8
         assert await read_notes(store) == ["x" * 8]
 
-    async def test_abandoned_wait_for_a_transaction_blocks_nobody(self, store: Store) -> None:
+    async def test_abandoned_wait_for_a_transaction_blocks_no_other(self, store: Store) -> None:
         """Whether it was cancelled while it waited for its turn or when it had just come. [OL-T6]"""
         first = await store.begin()
         waiting = [asyncio.ensure_future(store.begin()) for _ in range(2)]

@@ -29,7 +29,7 @@ class WaitsConformance(Facet):
 
     # -- Time ----------------------------------------------------------------------------------------------
 
-    async def test_waits_of_a_suspended_run_are_told(self, store: Store, clock: ManualClock) -> None:
+    async def test_waits_of_a_suspended_run_are_in_its_row(self, store: Store, clock: ManualClock) -> None:
         """The row says what it waits for and until when."""
         waits = (Wait(WaitKind.TIMER, "sleep", clock.now() + 5), Wait(WaitKind.SIGNAL, "paid", None, 2))
         tree = await begin(store)
@@ -149,7 +149,7 @@ class WaitsConformance(Facet):
 
         assert await get_run(store, "run-1") == replace(before, wake_at=clock.now())
 
-    async def test_refused_message_wakes_nobody(self, store: Store) -> None:
+    async def test_refused_message_wakes_no_run(self, store: Store) -> None:
         """A repetition of what was heard before is no news."""
         await hire(store, "worker-a")
         tree = await begin(store)
