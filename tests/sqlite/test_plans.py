@@ -13,8 +13,36 @@ from outlive._store.sqlite.query import SQL, bulk, sql
 from outlive._store.tables.searching import SOURCES
 from outlive.testing.conformance.builders import DEFINITION
 
-LARGE = ("runs", "events", "inbox", "inbox_keys", "items", "blobs", "tags", "waits", "workers", "checkpoints")
-ALIASES = ("run", "root", "next", "prior", "last", "mail", "seen", "entry", "wait", "waiting", "worker")
+LARGE = (
+    "runs",
+    "events",
+    "inbox",
+    "inbox_keys",
+    "items",
+    "blobs",
+    "tags",
+    "waits",
+    "workers",
+    "checkpoints",
+    "streams",
+    "stream_chunks",
+)
+ALIASES = (
+    "run",
+    "root",
+    "next",
+    "prior",
+    "last",
+    "mail",
+    "seen",
+    "entry",
+    "wait",
+    "waiting",
+    "worker",
+    "stream",
+    "chunk",
+    "earlier",
+)
 SCANS = [["SCAN", name] for name in (*(f"outlive_{name}" for name in LARGE), *ALIASES)]
 SMALL = {
     # Sessions are few, and are looked at as a whole.
