@@ -14,6 +14,8 @@ from outlive._journal.event import (
     ApprovalDecided,
     ApprovalEscalated,
     ApprovalRequested,
+    AskAnswered,
+    AskReceived,
     AttemptFailed,
     CancelRequested,
     DetachedCancelled,
@@ -130,6 +132,8 @@ SAMPLES: dict[str, AnyEvent] = {
         StepIntended(at=AT, run=1, call="send", attempt=2, digest=7),
         StepEndedLate(at=AT, run=1, call="send", attempt=2, result=json_payload(b'"sent"')),
         TimerFired(at=AT, run=2, call="@timer"),
+        AskReceived(at=AT, run=1, name="add", payload=json_payload(b'{"count":3}'), key="evt-1", checked=True),
+        AskAnswered(at=AT, run=1, call="@answer/add#2", name="add", key="evt-1", payload=json_payload(b"3"), digest=7),
         ApprovalRequested(
             at=AT,
             run=1,
@@ -242,6 +246,8 @@ def strategy_for(annotation: Any) -> st.SearchStrategy[Any]:
         return events_of(RunCreated)
     if annotation == tuple[SignalReceived, ...]:
         return st.lists(events_of(SignalReceived), max_size=2).map(tuple)
+    if annotation == tuple[AskReceived, ...]:
+        return st.lists(events_of(AskReceived), max_size=1).map(tuple)
     if annotation == tuple[MessageSetAside, ...]:
         return st.lists(events_of(MessageSetAside), max_size=1).map(tuple)
     return st.one_of(*(strategy_for(part) for part in get_args(annotation)))
