@@ -141,6 +141,20 @@ def test_sync_code_gets_pages_and_counts() -> None:
         assert engine.count(status="succeeded") == 2
 
 
+@pytest.mark.every_store
+async def test_many_ids_that_begin_alike_are_in_order_of_creation(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when they are more than a store cares to sort."""
+    for room in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"outlive._store.{room}.read.SIZE_MAX", 3)
+    for number in (9, 1, 5, 2, 7):
+        await (await engine.start(order_to_find, "done", id=f"many-{number}")).result()
+    await (await engine.start(order_to_find, "done", id="few-1")).result()
+
+    assert await ids(engine, id_prefix="many-", limit=3) == ["many-7", "many-2", "many-5"]
+    assert await ids(engine, id_prefix="few-", workflow="order_to_find") == ["few-1"]
+    assert await engine.count(id_prefix="many-") == 5
+
+
 # -- Tags that change --------------------------------------------------------------------------------------------------
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from outlive._journal.event import (
     ApprovalClosed,
     ApprovalDecided,
@@ -19,7 +17,7 @@ from outlive._journal.event import (
 from outlive._model import Failure, RunFilter, RunStatus, Wait, WaitKind
 from outlive._store.contract import Store
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import NONCE, Writer, begin, claim, created, get_run, hire, new_tree, value
+from outlive.testing.conformance.builders import NONCE, Writer, begin, claim, created, get_run, hire, value
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.queries import list_ids
 
@@ -63,12 +61,12 @@ class FindingConformance(Facet):
         assert await list_ids(store, waiting_for="a") == []
         assert await list_ids(store, waiting_for="b") == await list_ids(store, waiting_for="c") == ["run-1"]
 
-    @pytest.mark.parametrize("strange", ["it's", 'a "b"', "\\", "☃", "a' OR 1=1 --", "l" * 3_000])
-    async def test_a_strange_name_is_only_a_name(self, store: Store, strange: str) -> None:
+    async def test_a_strange_name_is_only_a_name(self, store: Store) -> None:
         """Whatever a user calls a signal."""
-        await suspend(store, "strange", Wait(WaitKind.SIGNAL, strange))
+        for number, strange in enumerate(("it's", 'a "b"', "\\", "☃", "a' OR 1=1 --", "l" * 3_000)):
+            await suspend(store, f"run-{number}", Wait(WaitKind.SIGNAL, strange))
 
-        assert await list_ids(store, waiting_for=strange) == ["strange"]
+            assert await list_ids(store, waiting_for=strange) == [f"run-{number}"]
 
     # -- What they failed with -------------------------------------------------------------------------------
 
@@ -215,37 +213,27 @@ class FindingConformance(Facet):
 
     # -- Order, pages, counts --------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("by", ["", "tags", "parent_id", "root_id", "id_prefix", "error", "waiting_for"])
-    async def test_every_list_can_be_read_both_ways(self, store: Store, clock: ManualClock, by: str) -> None:
+    async def test_every_list_can_be_read_both_ways(self, store: Store, clock: ManualClock) -> None:
         """Oldest first, and from any run to both sides, whatever finds the runs."""
-        fields: dict[str, Any] = {by: FOUND_BY[by]} if by else {}
-        made = await plant(store, clock, fails=by == "error")
-        if by == "root_id":
-            made = ["run-0"]
-        oldest = [run.id for run in await store.list_runs(RunFilter(**fields), oldest_first=True)]
-        assert oldest == made
-        assert await list_ids(store, **fields) == made[::-1]
-        runs = {run.id: (run.created_at, run.id) for run in await store.list_runs(RunFilter(**fields))}
-        for place, run_id in enumerate(made):
-            newer = await store.list_runs(RunFilter(**fields), after=runs[run_id], oldest_first=True, limit=2)
-            older = await store.list_runs(RunFilter(**fields), before=runs[run_id], limit=2)
-            between = await store.list_runs(RunFilter(**fields), after=runs[made[0]], before=runs[run_id])
-            assert [run.id for run in newer] == made[place + 1 : place + 3]
-            assert [run.id for run in older] == made[:place][::-1][:2]
-            assert [run.id for run in between] == made[1:place][::-1]
+        trees = await plant(store, clock)
+        made = [tree.run_id for tree in trees]
+        for fields in FOUND_BY:
+            await check_both_ways(store, made, **fields)
+        await check_both_ways(store, made[:1], root_id="run-0")
+        for tree in trees:
+            await tree.write(failed(store, Failure("shop.Sad")))
+        await check_both_ways(store, made, error="Sad")
 
-    @pytest.mark.parametrize("by", ["", "tags", "parent_id", "root_id", "id_prefix", "error", "waiting_for"])
-    async def test_runs_are_counted_up_to_the_limit(self, store: Store, clock: ManualClock, by: str) -> None:
+    async def test_runs_are_counted_up_to_the_limit(self, store: Store, clock: ManualClock) -> None:
         """A count says how many there are, or that there are so many and maybe more."""
-        fields: dict[str, Any] = {by: FOUND_BY[by]} if by else {}
-        made = 1 if by == "root_id" else len(await plant(store, clock, fails=by == "error"))
-        if by == "root_id":
-            await plant(store, clock, fails=by == "error")
-
-        assert await count(store, **fields) == made
-        assert await count(store, limit=made, **fields) == made
-        assert await count(store, limit=1, **fields) == 1
-        assert await count(store, **fields | {"workflow": "unknown"}) == 0
+        trees = await plant(store, clock)
+        for fields in FOUND_BY:
+            await check_count(store, len(trees), **fields)
+        await check_count(store, 1, root_id="run-0")
+        for tree in trees:
+            await tree.write(failed(store, Failure("shop.Sad")))
+        await check_count(store, len(trees), error="Sad")
+        await check_count(store, len(trees), error="shop.Sad")
 
     async def test_runs_are_counted_by_status(self, store: Store) -> None:
         """Roots and children, of one workflow or of all."""
@@ -261,38 +249,50 @@ class FindingConformance(Facet):
         assert await count(store, statuses=(RunStatus.SUCCEEDED, RunStatus.PENDING), workflow="other") == 1
         assert await count(store, statuses=(RunStatus.PARKED,)) == 0
 
-    async def test_many_ids_that_begin_alike_are_listed_in_order_of_creation(self, store: Store) -> None:
-        """Also when they are more than a store cares to sort."""
-        await store.commit([new_tree(store, f"many-{number:04}") for number in range(2_100)])
-        await begin(store, "few-1")
 
-        page = await store.list_runs(RunFilter(id_prefix="many-"), limit=3)
-        assert [run.id for run in page] == ["many-2099", "many-2098", "many-2097"]
-        assert await count(store, id_prefix="many-", limit=2_050) == 2_050
-        assert await list_ids(store, id_prefix="few-") == ["few-1"]
-
-
-FOUND_BY = {
-    "tags": {"a": "b"},
-    "parent_id": "parent",
-    "root_id": "run-0",
-    "id_prefix": "run-",
-    "error": "Sad",
-    "waiting_for": "go",
-}
+FOUND_BY: tuple[dict[str, Any], ...] = (
+    {},
+    {"tags": {"a": "b"}},
+    {"parent_id": "parent"},
+    {"id_prefix": "run-"},
+    {"waiting_for": "go"},
+)
 
 
-async def plant(store: Store, clock: ManualClock, *, fails: bool) -> list[str]:
+async def plant(store: Store, clock: ManualClock) -> list[Writer]:
     """Runs that each of `FOUND_BY` finds, two of each instant, oldest first."""
-    made = []
+    trees = []
     for number in range(6):
         if number % 2 == 0:
             clock.advance(seconds=1)
         tree = await begin(store, f"run-{number}", tags={"a": "b"}, notify="parent")
-        end = failed(store, Failure("shop.Sad"))
-        await tree.write(end if fails else RunSuspended(at=store.now(), waits=(Wait(WaitKind.SIGNAL, "go"),)))
-        made.append(tree.run_id)
-    return made
+        await tree.write(RunSuspended(at=store.now(), waits=(Wait(WaitKind.SIGNAL, "go"),)))
+        trees.append(tree)
+    return trees
+
+
+async def check_both_ways(store: Store, made: list[str], **fields: Any) -> None:
+    """A filter lists these runs, oldest first, and from each of them to both sides."""
+    wanted = RunFilter(**fields)
+    found = await store.list_runs(wanted, oldest_first=True)
+    assert [run.id for run in found] == made
+    assert await list_ids(store, **fields) == made[::-1]
+    for place, run in enumerate(found):
+        here = run.created_at, run.id
+        newer = await store.list_runs(wanted, after=here, oldest_first=True, limit=2)
+        older = await store.list_runs(wanted, before=here, limit=2)
+        between = await store.list_runs(wanted, after=(found[0].created_at, made[0]), before=here)
+        assert [run.id for run in newer] == made[place + 1 : place + 3]
+        assert [run.id for run in older] == made[:place][::-1][:2]
+        assert [run.id for run in between] == made[1:place][::-1]
+
+
+async def check_count(store: Store, made: int, **fields: Any) -> None:
+    """A filter finds so many runs."""
+    assert await count(store, **fields) == made
+    assert await count(store, limit=made, **fields) == made
+    assert await count(store, limit=1, **fields) == 1
+    assert await count(store, **fields | {"workflow": "unknown"}) == 0
 
 
 async def count(store: Store, *, limit: int = 1_000, **fields: Any) -> int:
