@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextvars import Context
 from difflib import get_close_matches
 from typing import Any
 
@@ -57,7 +58,7 @@ class Describer:
 
     def start(self, seconds: float = DESCRIBE_SECONDS) -> None:
         """Describe them in a moment."""
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin, context=Context())
 
     def close(self) -> None:
         """The engine stops."""
