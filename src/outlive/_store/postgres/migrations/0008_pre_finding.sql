@@ -59,12 +59,12 @@ CREATE FUNCTION error_in(p_failure text) RETURNS text LANGUAGE sql IMMUTABLE AS 
     SELECT coalesce(
         CASE
             WHEN p_failure LIKE '_"type":"outlive.errors.StepFailed"%'
-                THEN substring(p_failure FROM '"type_name":"([^"]*)"')
+                THEN nullif(split_part(split_part(p_failure, '"type_name":"', 2), '"', 1), '')
         END,
-        substring(p_failure FROM '^."type":"([^"]*)"')
+        split_part(p_failure, '"', 4)
     )
 $body$;
 
 -- By the name of the class, which is what stands behind the last dot.
-CREATE INDEX runs_error_created_at ON runs (md5(substring(error_in(failure) FROM '[^.]*$')), created_at, id)
+CREATE INDEX runs_error_created_at ON runs (md5(reverse(split_part(reverse(error_in(failure)), '.', 1))), created_at, id)
 WHERE failure IS NOT NULL;

@@ -2,5 +2,5 @@
 {schema}.runs AS run
 WHERE
     run.failure IS NOT NULL
-    AND md5(substring({schema}.error_in(run.failure) FROM '[^.]*$')) = md5(:error_name::text)
+    AND md5(reverse(split_part(reverse({schema}.error_in(run.failure)), '.', 1))) = md5(:error_name::text)
     AND run.created_at BETWEEN :low::bigint AND :high::bigint
