@@ -221,6 +221,15 @@ async def test_an_answer_of_another_process_is_found(place: Place) -> None:
     assert answer.items == 2
 
 
+async def test_an_answer_that_is_there_takes_no_time() -> None:
+    """However little of it the caller has: it is looked for before anything is waited for."""
+    async with TestEngine() as engine:
+        run = await engine.start(cart_with_two_names)
+        await run.ask("add", "hat", key="k")
+        assert await run.ask("add", "hat", key="k", timeout=0) == 1
+        assert await run.answer("add", "k", timeout=0) == 1
+
+
 async def test_a_timeout_leaves_the_ask_as_it_is() -> None:
     """The error says how to get the answer that comes later."""
     async with TestEngine() as engine:

@@ -60,6 +60,11 @@ class AnswerWaiters:
             if waiters:
                 self.waiting[key] = waiters
 
+    async def seek(self, waiter: AnswerWaiter) -> None:
+        """The store has had the ask for a while: look at once whether it is answered."""
+        waiter.is_sent = True
+        await self._look_for([(waiter.run_id, waiter.key)])
+
     def sent(self, waiter: AnswerWaiter) -> None:
         """The store has the ask: look for its answer from now on, soon for the first time."""
         waiter.is_sent = True
@@ -106,10 +111,11 @@ class AnswerWaiters:
     async def poll_once(self) -> None:
         """Look for some of the answers in the store."""
         sent = {key: waiters[0].run_id for key, waiters in self.waiting.items() if any(it.is_sent for it in waiters)}
-        keys = list(sent)[:POLLED_MAX]
-        if not keys:
-            return
-        asks = [(sent[key], key) for key in keys]
+        if sent:
+            await self._look_for([(run_id, key) for key, run_id in list(sent.items())[:POLLED_MAX]])
+
+    async def _look_for(self, asks: Sequence[tuple[str, str]]) -> None:
+        keys = [key for _, key in asks]
         try:
             # The runs first: one that has ended by then gives no answer any more.
             runs = await self._store.find_runs(sorted({run_id for run_id, _ in asks}))

@@ -17,7 +17,7 @@ from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import mail_mark
 from outlive._journal.value import TAGGED, Stored, ValueCodec, codec_for, codec_of_value
 from outlive._model import Failure, Run, RunStatus, given, known_run_id
-from outlive._store.contract import Answer, Message, MessageKind
+from outlive._store.contract import Answer, Delivery, Message, MessageKind
 from outlive.client.access import Access
 from outlive.client.answers import AnswerWaiter, AnswerWaiters
 from outlive.client.inbox import Inbox
@@ -121,9 +121,11 @@ class Asks:
         )
         with self._waiters.expecting(asked.run_id, asked.message_key) as waiter:
             try:
-                await self._inbox.deliver(message, start=None if change is None else change[0])
+                delivery = await self._inbox.deliver(message, start=None if change is None else change[0])
             except RunFinishedError as error:
                 raise AskRefusedError(*asked, error.status) from None
+            if delivery is Delivery.DUPLICATE:
+                await self._waiters.seek(waiter)
             return await self._answer(asked, waiter, seconds, codec)
 
     async def answer(
@@ -136,11 +138,13 @@ class Asks:
         codec = _codec_of(where, reply)
         await self._access.info(asked.run_id)
         with self._waiters.expecting(asked.run_id, asked.message_key) as waiter:
+            await self._waiters.seek(waiter)
             return await self._answer(asked, waiter, seconds, codec)
 
     async def _answer(self, asked: AskId, waiter: AnswerWaiter, seconds: float | None, codec: ValueCodec | None) -> Any:
-        self._waiters.sent(waiter)
-        await self._wait(waiter.future, seconds)
+        if not waiter.future.done():
+            self._waiters.sent(waiter)
+            await self._wait(waiter.future, seconds)
         if not waiter.future.done():
             assert seconds is not None
             raise AskTimeoutError(*asked, seconds=seconds, why=await self._why(asked.run_id))
