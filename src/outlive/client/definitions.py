@@ -12,12 +12,15 @@ from collections.abc import Mapping, Sequence
 from contextvars import Context
 from difflib import get_close_matches
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from outlive._define.registry import RESERVED, Registry
+from outlive._journal.arguments import Signature
 from outlive._journal.described import Described, describe, find_argument_mismatch, input_of
 from outlive._model import definition_key, given
+from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
 from outlive._tasks import own_task
 from outlive.client.access import Access
@@ -73,8 +76,9 @@ class Describer:
     async def _run(self) -> None:
         try:
             await self.describe()
-        except StoreError as error:
-            log.info("the workflows of this worker are not described yet: %s", error)
+        except Exception as error:  # It must not end the worker, which needs none of this.
+            level = logging.INFO if isinstance(error, StoreError) else logging.ERROR
+            log.log(level, "the workflows of this worker are not described yet: %r", error)
             self.start(AGAIN_SECONDS)
 
     async def describe(self) -> None:
@@ -91,10 +95,19 @@ class Describer:
 
 def described_in(registry: Registry) -> dict[str, Described]:
     """The workflows that this process has, by `name@version`."""
-    return {
-        definition_key(spec.name, spec.version): describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds)
-        for spec in registry.workflows()
-    }
+    return {definition_key(spec.name, spec.version): _described(spec) for spec in registry.workflows()}
+
+
+_DESCRIBED: WeakKeyDictionary[Signature, Described] = WeakKeyDictionary()
+"""A description takes a while to make, and every start by name looks at all of them."""
+
+
+def _described(spec: WorkflowSpec) -> Described:
+    found = _DESCRIBED.get(spec.signature)
+    if found is None:
+        found = describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds)
+        _DESCRIBED[spec.signature] = found
+    return found
 
 
 def _read(held: bytes | None) -> dict[str, Described]:
