@@ -15,6 +15,7 @@ from outlive._define.map import map as map_items
 from outlive._define.registry import Registry
 from outlive._define.saga import saga
 from outlive._define.step import step
+from outlive._define.talking import get
 from outlive._define.workflow import workflow
 from outlive._model import Retry
 from outlive._runtime.tree.attempt import Attempt
@@ -147,7 +148,9 @@ async def _do(order: list[Any]) -> Any:
             return json.loads(await play(json.dumps(program)))
         case ["detached", run_id, program, waits]:
             child = await start(play, json.dumps(program), detached=True, id=run_id)
-            return json.loads(await child.result()) if waits else "started"
+            # Every other one is waited for as if another program had started it: by a watch in the store.
+            other = get(run_id, str) if int(run_id.rpartition(".")[2].removesuffix("d")) % 2 else child
+            return json.loads(await other.result()) if waits else "started"
         case _:
             return await _do_more(order)
 
