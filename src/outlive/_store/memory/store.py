@@ -166,7 +166,8 @@ class MemoryStore:
         for blob in change.blobs:
             self._state.blobs.setdefault(blob.id, blob.data)
         tree.keys.update(change.keys)
-        self._answer(tree, change.answers)
+        if change.answers:
+            self._answer(tree, change.answers)
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
         for said in change.streams:
