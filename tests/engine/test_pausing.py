@@ -152,6 +152,28 @@ async def test_pause_that_is_taken_back_before_it_came_to_be(engine: outlive.Eng
     assert calls == ["slow a", "next a", "once a", "next cleaning"]
 
 
+async def test_pause_that_comes_to_be_while_it_is_taken_back(
+    engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker parks the run between the two looks of `resume`, at the run and at its mail."""
+    store, me = store_of(engine), asyncio.current_task()
+    read_inbox = store.read_inbox
+    run = await engine.start(pause_line, "a")
+    await has_called(1)
+    await run.pause()
+    await until(partial(is_held, engine))
+
+    async def read_late(*args: Any, **options: Any) -> Any:
+        if asyncio.current_task() is me and not gate.is_set():
+            gate.set()
+            await reaches(run, RunStatus.PARKED)
+        return await read_inbox(*args, **options)
+
+    monkeypatch.setattr(store, "read_inbox", read_late)
+    await run.resume()
+    assert await in_time(run.result()) == "a"
+
+
 async def test_paused_run_cleans_up_when_it_is_cancelled(engine: outlive.Engine) -> None:
     """Its code is fit to run. One that is about to be paused does so too."""
     for pauses_first in (True, False):

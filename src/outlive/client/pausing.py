@@ -74,7 +74,10 @@ class Pauser:
         store = self._access.store
         root = await self._access.root_of(await self._access.info(run_id))
         if root.status is not RunStatus.PARKED and not await self.pause_ahead(root):
-            raise RunNotParkedError(root.id, root.status.value)
+            # Its owner may have parked it after the first look: the request to pause was in neither place.
+            root = await self._access.info(root.id)
+            if root.status is not RunStatus.PARKED:
+                raise RunNotParkedError(root.id, root.status.value)
         await self._inbox.deliver(Message(run_id=root.id, kind=MessageKind.RESUME, at=store.now()))
 
     async def pause_ahead(self, root: Run) -> str:
