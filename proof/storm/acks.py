@@ -16,13 +16,14 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One answer of the engine, or one intention that has no answer yet."""
 
     op: str
-    """`trying` (about to start), `started`, `signalled`, `decided`, `cancelled`, `ended`."""
+    """`trying` (about to start), `started`, `signalled`, `decided`, `answered`, `cancelled`, `resumed` (after a pause),
+    `retried`, `ended`."""
     number: int
     """Of the job."""
     at: float
     pid: int
     key: str = ""
-    """Of a signal; the name of an approval."""
+    """Of a signal; the name of an approval or of an ask."""
     status: str = ""
     """How the run ended, or what was decided."""
     by: str = ""
@@ -30,7 +31,7 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_first: bool = False
     """Whether the engine said that this decision is the one that counts."""
     value: int | None = None
-    """The signal's payload, or the result."""
+    """The signal's payload, the answer to an ask, or the result."""
 
 
 class AckLog:

@@ -16,6 +16,7 @@ import itertools
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from proof.storm.tally import keep_tally
 BATCH_CONCURRENCY = 5
 SIGNAL_SECONDS = 0.03
 ASKED_SECONDS = 0.05
+PAUSED_SECONDS = 0.1
 
 BATCHES: dict[str, Any] = {"runs": program, "writes": steps.write_item, "steps": steps.handle_item}
 """What runs the items of a batch."""
@@ -68,8 +70,13 @@ class Client:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send_signals(it))
             group.create_task(self._cancel(it))
+            group.create_task(self._pause(it))
             for name in it.approvals:
                 group.create_task(self._decide(it, name))
+            for name, body in it.asks.items():
+                group.create_task(self._ask(it, name, body))
+        if it.is_repaired and not self._was_answered(it, "retried"):
+            await self._repair(it)
         status, value = await self._outcome(it)
         self._log.write("ended", it.number, status=status, value=value)
 
@@ -126,6 +133,44 @@ class Client:
                 await asyncio.sleep(ASKED_SECONDS)  # The run has not come so far.
         status = "approved" if answer.approved else "rejected"
         self._log.write("decided", it.number, key=name, status=status, by=answer.by, is_first=answer.is_first)
+
+    async def _ask(self, it: Job, name: str, body: int) -> None:
+        """Two clients ask the same at once: there is one answer, and both get it."""
+        if self._was_answered(it, "answered", name):
+            return
+        async with asyncio.TaskGroup() as group:
+            for engine in (self._engine, self._other):
+                group.create_task(self._ask_once(engine, it, name, body))
+
+    async def _ask_once(self, engine: outlive.Engine, it: Job, name: str, body: int) -> None:
+        answer = await insist(lambda: engine.ask(it.id, name, body, key=name))
+        self._log.write("answered", it.number, key=name, value=answer)
+
+    async def _pause(self, it: Job) -> None:
+        """Pause a run, and let it go on a moment later. A client that dies in between leaves that to the next one."""
+        if it.pause_seconds is None or self._was_answered(it, "resumed"):
+            return
+        await asyncio.sleep(it.pause_seconds)
+        try:
+            await insist(lambda: self._engine.pause(it.id, by="storm"))
+            await asyncio.sleep(PAUSED_SECONDS)
+            await insist(lambda: self._engine.resume(it.id))
+        except (errors.RunFinishedError, errors.RunNotParkedError):
+            pass  # It has ended before, or it was resumed by a call that got no answer.
+        self._log.write("resumed", it.number)
+
+    async def _repair(self, it: Job) -> None:
+        """Wait until a run has failed, repair what it needs, and let it go on at what failed."""
+        try:
+            await insist(lambda: self._engine.get(it.id).result())
+        except errors.RunFailed:
+            repair = outlive.Checkpoint(it.number, "repaired")
+            # A call that got no answer may have done either.
+            with suppress(errors.DuplicateCheckpointError):
+                await insist(lambda: self._engine.checkpoints.append(f"repair-{it.number}", repair))
+            with suppress(errors.RunNotRetriableError):
+                await insist(lambda: self._engine.retry(it.id, reason="repaired"))
+        self._log.write("retried", it.number)
 
     async def _cancel(self, it: Job) -> None:
         if it.cancel_seconds is None or self._was_answered(it, "cancelled"):

@@ -6,8 +6,11 @@ import asyncio
 import re
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+import outlive
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent
 from outlive._model import TERMINAL, Run, RunFilter, RunStatus
@@ -20,6 +23,7 @@ from outlive.testing.line_file import read
 from proof.storm.acks import Ack
 from proof.storm.effects import Effect
 from proof.storm.places import opened, read_ledger
+from proof.storm.plan import job, stream_ops
 from proof.storm.storm import Storm
 from proof.storm.tally import Tally
 from proof.storm.trial import Freeze, Kill, Stop, Trial
@@ -57,6 +61,8 @@ class Evidence:
     """By the id of the root; a damaged one is left out, as it is among the problems."""
     items: dict[str, list[ItemResult]] = field(default_factory=dict)
     """The outcomes of the items of batches, by the id of their chunk."""
+    streams: dict[tuple[str, str], list[tuple[str, int, int, Any]]] = field(default_factory=dict)
+    """By run and name: the call of each item, its epoch and attempt, and what it says."""
     ledger: list[tuple[str, int, int]] = field(default_factory=list)
     """The rows that steps with a transaction wrote: the key of the call, its place and its value."""
     problems: list[Problem] = field(default_factory=list)
@@ -146,6 +152,17 @@ async def collect(into: Evidence) -> None:
                 into.journals[root.id] = open_journal(rows, nonce=root.nonce, run_id=root.id)
             except OutliveError:
                 continue
+    started = {ack.number for ack in into.acks if ack.op == "started"}
+    planned = [job(into.seed, number) for number in sorted(started)]
+    await collect_streams(into, [(it.id, f"stream-{op.place}") for it in planned for op in stream_ops(it)])
+
+
+async def collect_streams(into: Evidence, names: Iterable[tuple[str, str]]) -> None:
+    """Read these streams, given by run and name."""
+    async with outlive.Engine(into.trial.url, worker=False) as engine:
+        for run_id, name in names:
+            items = engine.get(run_id).stream(name, positions=True)
+            into.streams[run_id, name] = [(it.call, it.epoch, it.attempt, it.value) async for it in items]
 
 
 def _find_tracebacks(logs: dict[str, str]) -> list[str]:

@@ -11,15 +11,15 @@ from itertools import pairwise
 
 import msgspec
 
-from outlive._journal.event import ApprovalDecided, ApprovalRequested, StepIntended
+from outlive._journal.event import ApprovalDecided, ApprovalRequested, AskAnswered, AskReceived, StepIntended
 from outlive._model import RunStatus, child_id
 from outlive._model.approval import Decision
 from outlive._store.contract import ItemResult
 from outlive.testing.completion import Completion, living_id, nonce_of
 from proof.storm.effects import Effect
 from proof.storm.evidence import Evidence
-from proof.storm.op import Op
-from proof.storm.plan import CHUNK_ITEMS, Job, walk
+from proof.storm.op import EMITTED, Op
+from proof.storm.plan import CHUNK_ITEMS, Job, of_root, stream_ops, walk
 from proof.storm.reading import (
     all_completions,
     chains,
@@ -205,7 +205,7 @@ def what_was_published_is_shown(it: Evidence) -> Iterator[str]:
     for planned in started_jobs(it):
         run = it.runs.get(planned.id)
         wanted: dict[str, int] = {}
-        for op in _of_root(planned.program.ops):
+        for op in of_root(planned.program.ops):
             if op.kind == "publish":
                 wanted |= {f"said-{op.place}": op.value, f"shown-{op.place}": op.value}
         if not wanted or planned.batch or run is None or run.status not in (RunStatus.SUCCEEDED, RunStatus.FAILED):
@@ -216,6 +216,32 @@ def what_was_published_is_shown(it: Evidence) -> Iterator[str]:
                 yield f"{planned.id} published {name}={value} and shows {shown.get(name)}"
 
 
+def every_ask_got_its_answer(it: Evidence) -> Iterator[str]:
+    """Each ask became one event and got one answer, the planned one, and that is what all clients were answered."""
+    for planned in started_jobs(it):
+        events = it.journals.get(planned.id, [])
+        for name, value in planned.asks.items():
+            received = [event.key for event in events if isinstance(event, AskReceived) and event.name == name]
+            answered = [event for event in events if isinstance(event, AskAnswered) and event.key in received]
+            if (len(received), len(answered)) != (1, 1):
+                yield f"{planned.id}: {name} was received {len(received)} times and answered {len(answered)} times"
+            acks = [ack.value for ack in it.acks if (ack.op, ack.number, ack.key) == ("answered", planned.number, name)]
+            if not acks or set(acks) != {value * 2}:
+                yield f"{planned.id}: {name} asked {value}, and clients were answered {acks}"
+
+
+def streams_are_in_order(it: Evidence) -> Iterator[str]:
+    """A stream has what the workflow emitted, once, and then all that the last attempt of the step emitted."""
+    for planned in started_jobs(it):
+        for op in stream_ops(planned):
+            items = it.streams.get((planned.id, f"stream-{op.place}"), [])
+            own = [value for call, _, _, value in items if not call]
+            last = max(((epoch, attempt) for call, epoch, attempt, _ in items if call), default=(0, 0))
+            of_step = [value for call, epoch, attempt, value in items if call and (epoch, attempt) == last]
+            if own != list(range(EMITTED)) or of_step != list(range(op.value)):
+                yield f"{planned.id}: stream {op.place} has {own} and {of_step}, and should have {op.value} items"
+
+
 FEATURE_CHECKS: list[Callable[[Evidence], Iterator[str]]] = [
     once_steps_were_called_once,
     written_rows_are_there_once,
@@ -224,6 +250,8 @@ FEATURE_CHECKS: list[Callable[[Evidence], Iterator[str]]] = [
     decisions_were_the_first,
     generations_follow_each_other,
     what_was_published_is_shown,
+    every_ask_got_its_answer,
+    streams_are_in_order,
 ]
 
 
@@ -249,11 +277,3 @@ def _outside_races(ops: Sequence[Op]) -> Iterator[Op]:
         yield op
         if op.kind != "race":
             yield from _outside_races(op.parts)
-
-
-def _of_root(ops: Sequence[Op]) -> Iterator[Op]:
-    """The operations that the root itself performs, for certain."""
-    for op in ops:
-        yield op
-        if op.kind == "gather":
-            yield from _of_root(op.parts)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+EMITTED = 3
+"""Items that a workflow itself emits on each of its streams."""
+
 
 @dataclass(frozen=True)
 class Op:
@@ -18,7 +21,7 @@ class Op:
     fails: int = 0
     """How often it fails by plan before it succeeds; an item, a saga: whether it does; how many generations follow."""
     id: str = ""
-    """The id of the detached run that it starts, or the name of what it asks people for."""
+    """The id of the detached run that it starts, or the name of what it asks people for or is asked."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class Program:
 
     ops: tuple[Op, ...]
     ending: str = "return"
-    """`return` the total, `raise` it, or `wait` for something that never comes."""
+    """`return` the total, `raise` it, `wait` for something that never comes, or fail until there is a `repair`."""
+    number: int = 0
+    """Of the job, for one that is repaired."""
 
 
 @dataclass(frozen=True)

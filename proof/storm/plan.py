@@ -19,14 +19,14 @@ OPS_MAX = 5
 PARTS_MAX = 4
 DEPTH_MAX = 2
 PLAIN = ("work",) * 9 + ("thread", "flaky", "slow", "pieces", "broken", "nap", "expire") * 3
-KINDLY = ("once", "once", "transaction", "transaction", "publish", "patched", "lapse")
+KINDLY = ("once", "once", "transaction", "transaction", "publish", "patched", "lapse", "stream")
 SIMPLE = PLAIN + KINDLY * 3 + ("process",)
 """Processes are slow to start, so there are few of them."""
 NESTED = ("gather", "gather", "race", "child", "saga", "saga", "map", "map_runs")
-WORLDLY = ("signal", "patience", "detached", "orphan", "lineage", "approval")
+WORLDLY = ("signal", "patience", "detached", "orphan", "lineage", "approval", "ask")
 """Only in programs that run to their end and outside races: elsewhere it is not known whether they happen."""
 DETACHED = ("detached", "orphan", "lineage")
-FLAVOURS = ("relay", "batch_of_steps", "batch_of_runs", "batch_of_writes")
+FLAVOURS = ("relay", "batch_of_steps", "batch_of_runs", "batch_of_writes", "paused", "repaired")
 KINDS = frozenset((*SIMPLE, *NESTED, *WORLDLY, *FLAVOURS))
 RUN_TIMEOUT_SECONDS = 1.5
 GENERATIONS_MAX = 4
@@ -34,6 +34,8 @@ ITEMS_MAX = 12
 MANY_ITEMS = 270
 """More than one chunk."""
 MANY_SHARE = 0.04
+PAUSED_SHARE = 0.1
+REPAIRED_SHARE = 0.1
 CHUNK_ITEMS = 256
 
 
@@ -66,6 +68,10 @@ class Job:
     starts: int = 1
     """How often the client starts it: the same id is the same run."""
     relay: Relay | None = None
+    pause_seconds: float | None = None
+    """When to pause it, counted from its start; it is resumed a moment later."""
+    is_repaired: bool = False
+    """Whether it fails at first, until it is repaired and retried."""
     batch: str = ""
     """For a batch: what its items are, `steps`, `runs` or `writes`. They are the operations of the program."""
 
@@ -73,6 +79,11 @@ class Job:
     def approvals(self) -> tuple[str, ...]:
         """What people have to decide."""
         return tuple(op.id for op in walk(self.program.ops) if op.kind == "approval")
+
+    @property
+    def asks(self) -> dict[str, int]:
+        """What is asked of it, by name."""
+        return {op.id: op.value for op in walk(self.program.ops) if op.kind == "ask"}
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -107,7 +118,9 @@ class Job:
     def kinds(self) -> set[str]:
         """Everything that is tried in it."""
         flavour = f"batch_of_{self.batch}" if self.batch else "relay" if self.relay else ""
-        return {flavour, *(op.kind for op in walk(self.program.ops))}
+        treated = {"paused"} if self.pause_seconds is not None else set()
+        treated |= {"repaired"} if self.is_repaired else set()
+        return {flavour, *treated, *(op.kind for op in walk(self.program.ops))}
 
 
 def job(seed: int, number: int) -> Job:
@@ -145,6 +158,20 @@ def walk(ops: Sequence[Op]) -> Iterator[Op]:
         yield from walk(op.parts)
 
 
+def of_root(ops: Sequence[Op]) -> Iterator[Op]:
+    """The operations that the root itself performs, for certain."""
+    for op in ops:
+        yield op
+        if op.kind == "gather":
+            yield from of_root(op.parts)
+
+
+def stream_ops(planned: Job) -> list[Op]:
+    """The streams that the root of a job fills, if it comes to its end."""
+    is_complete = planned.status in (RunStatus.SUCCEEDED, RunStatus.FAILED) and not planned.batch
+    return [op for op in of_root(planned.program.ops) if op.kind == "stream"] if is_complete else []
+
+
 class _Writer:
     """Writes one job."""
 
@@ -169,10 +196,18 @@ class _Writer:
         runs_to_its_end = end in ("return", "raise")
         ops = [self._op(0, worldly=runs_to_its_end) for _ in range(self._random.randint(1, OPS_MAX))]
         signals = self._signals(sum(op.kind in ("signal", "patience") for op in walk(ops)))
+        # A run cannot be retried when a saga of it was rolled back.
+        can_retry = end == "return" and not any(op.kind == "saga" and op.fails for op in walk(ops))
+        is_repaired = can_retry and self._random.random() < REPAIRED_SHARE
+        ending = "repair" if is_repaired else end if runs_to_its_end else "wait"
         return Job(
             number=self._number,
             id=f"job-{self._number}",
-            program=Program(tuple(ops), "wait" if not runs_to_its_end else end),
+            program=Program(tuple(ops), ending, self._number),
+            is_repaired=is_repaired,
+            # With every ending: a paused run that is cancelled goes on to clean up, and one whose time is over times
+            # out when it is resumed.
+            pause_seconds=self._random.uniform(0, 0.3) if self._random.random() < PAUSED_SHARE else None,
             status=_STATUS[end],
             total=predict(ops, iter([signal.value for signal in signals])),
             signals=signals,
@@ -239,8 +274,8 @@ class _Writer:
             case "lineage":
                 generations = self._random.randint(1, GENERATIONS_MAX)
                 return Op(kind, place, value, fails=generations, id=f"{kind}-{self._number}-{place}")
-            case "approval":
-                return Op(kind, place, value, id=f"approval-{place}")
+            case "approval" | "ask":
+                return Op(kind, place, value, id=f"{kind}-{place}")
             case "saga":
                 parts = tuple(
                     Op("booking", next(self._places), self._random.randint(1, 40))

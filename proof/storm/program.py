@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import outlive
 from proof.storm import steps
-from proof.storm.op import Booked, Op, Program, Relay
+from proof.storm.op import EMITTED, Booked, Op, Program, Relay
 
 EXPIRE_SECONDS = 0.1
 PATIENCE_SECONDS = 0.05
@@ -31,6 +31,8 @@ async def program(plan: Program) -> int:
                 raise ValueError(f"planned: {total}")
             case "wait":
                 await outlive.wait_for_signal("never")
+            case "repair":
+                await steps.need_repair(-plan.number, plan.number)
             case _:
                 pass
         return total
@@ -82,6 +84,10 @@ async def perform(op: Op) -> int:
         case "publish":
             outlive.publish(**{f"said-{op.place}": op.value})
             return await steps.show(op.place, op.value)
+        case "stream":
+            for number in range(EMITTED):
+                await outlive.emit(f"stream-{op.place}", number)
+            return await steps.emit_all(op.place, op.value)
         case "patched":
             return op.value if outlive.patched(f"change-{op.place % 3}") else -1
         case "nap":
@@ -102,6 +108,8 @@ async def perform_wait(op: Op) -> int:
             return await outlive.wait_for_signal("go", int)
         case "patience":
             return await patience()
+        case "ask":
+            return await answer_one(op)
         case "approval":
             answer = await outlive.wait_for_approval(op.id, title="Shall we?", assignees=["ann", "bob"])
             await steps.note(op.place, int(answer.approved))
@@ -177,6 +185,14 @@ async def lapse(op: Op) -> int:
     except outlive.ApprovalExpired:
         return op.value
     return -1
+
+
+async def answer_one(op: Op) -> int:
+    """Answer the one ask of this name with twice what it says."""
+    async for ask in outlive.asks(op.id, int):
+        ask.reply(ask.body * 2)
+        return ask.body
+    raise AssertionError("asks never end")
 
 
 async def patience() -> int:

@@ -158,6 +158,23 @@ async def show(place: int, value: int) -> int:
     return value
 
 
+@outlive.step(name="storm.emit")
+async def emit_all(place: int, value: int) -> int:
+    """Emits the numbers from 0 on; an attempt that is interrupted begins again."""
+    with effect(place):
+        for number in range(value):
+            await outlive.emit(f"stream-{place}", number)
+    return value
+
+
+@outlive.step(name="storm.need_repair")
+async def need_repair(place: int, number: int) -> None:
+    """Fails for good until a client has left a repair in the store."""
+    with effect(place):
+        if not await outlive.current_engine().checkpoints.load_run(f"repair-{number}"):
+            raise ValueError("planned: it needs a repair")
+
+
 @outlive.step(name="storm.unbook", retry=outlive.Retry(attempts=5, first=0.02, cap=0.1, on=(ConnectionError,)))
 async def unbook(booked: Booked) -> None:
     """Undoes a booking; the first attempt fails for some."""

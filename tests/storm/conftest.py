@@ -3,6 +3,9 @@
 import asyncio
 import os
 import time
+from collections import Counter
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -29,12 +32,31 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     return trial
 
 
-@pytest.fixture
-def evidence(trial: Trial) -> Evidence:
-    """What is known about it, read again for every test."""
+@pytest.fixture(scope="session")
+def collected(trial: Trial) -> Evidence:
+    """What is known about it, as it was read. Not for tests: they get a copy."""
     evidence = Evidence(trial)
     asyncio.run(collect(evidence))
     return evidence
+
+
+@pytest.fixture
+def evidence(collected: Evidence) -> Evidence:
+    """What is known about it: a copy that a test may doctor."""
+    return replace(collected, **{it.name: _copy(getattr(collected, it.name)) for it in fields(collected)})
+
+
+def _copy(value: Any) -> Any:
+    """Containers are copied; what is in them does not change."""
+    match value:
+        case Counter():
+            return Counter(value)
+        case dict():
+            return {key: _copy(each) for key, each in value.items()}
+        case list():
+            return list(value)
+        case _:
+            return value
 
 
 async def _do_all(trial: Trial) -> None:

@@ -11,6 +11,8 @@ import pytest
 from outlive._journal.event import (
     AnyEvent,
     ApprovalDecided,
+    AskAnswered,
+    AskReceived,
     AttemptFailed,
     CancelRequested,
     RunCancelled,
@@ -199,8 +201,7 @@ def a_decision_is_lost(it: Evidence) -> None:
 
 
 def a_second_decision_counts(it: Evidence) -> None:
-    events = journal_with(it, ApprovalDecided)
-    events.append(events[index_of(events, ApprovalDecided)])
+    double_event(it, ApprovalDecided)
 
 
 def a_client_was_told_another_decision(it: Evidence) -> None:
@@ -234,14 +235,61 @@ def a_generation_did_not_go_on(it: Evidence) -> None:
 
 
 def a_signal_is_lost_between_generations(it: Evidence) -> None:
-    events = next(events for run_id, events in it.journals.items() if "~gen" in run_id)
-    received = next(event for event in events if isinstance(event, SignalReceived))
+    received, events = next(
+        (event, events)
+        for run_id, events in it.journals.items()
+        for event in events
+        if "~gen" in run_id and isinstance(event, SignalReceived)
+    )
     events.append(msgspec.structs.replace(received, key="go-1-9"))
 
 
 def what_was_published_is_gone(it: Evidence) -> None:
     for run in list(it.runs.values()):
         change_run(it, run, published=None)
+
+
+def an_ask_is_lost(it: Evidence) -> None:
+    drop_events(it, AskReceived)
+
+
+def an_ask_comes_twice(it: Evidence) -> None:
+    double_event(it, AskReceived)
+
+
+def an_answer_is_lost(it: Evidence) -> None:
+    drop_events(it, AskAnswered)
+
+
+def an_ask_is_answered_twice(it: Evidence) -> None:
+    double_event(it, AskAnswered)
+
+
+def a_client_got_no_answer(it: Evidence) -> None:
+    it.acks = [ack for ack in it.acks if ack.op != "answered"]
+
+
+def a_client_got_another_answer(it: Evidence) -> None:
+    at = next(n for n, ack in enumerate(it.acks) if ack.op == "answered")
+    it.acks[at] = msgspec.structs.replace(it.acks[at], value=(it.acks[at].value or 0) + 1)
+
+
+def an_item_of_a_stream_is_gone(it: Evidence) -> None:
+    next(iter(it.streams.values())).pop()
+
+
+def an_item_of_a_stream_comes_twice(it: Evidence) -> None:
+    items = next(iter(it.streams.values()))
+    items.insert(0, items[0])
+
+
+def items_of_a_stream_change_places(it: Evidence) -> None:
+    items = next(iter(it.streams.values()))
+    items[0], items[1] = items[1], items[0]
+
+
+def a_stream_is_gone(it: Evidence) -> None:
+    it.streams.popitem()
 
 
 def the_store_has_a_problem(it: Evidence) -> None:
@@ -293,6 +341,16 @@ DOCTORED: list[tuple[Doctor, str]] = [
     (a_generation_did_not_go_on, "generations_follow_each_other"),
     (a_signal_is_lost_between_generations, "generations_follow_each_other"),
     (what_was_published_is_gone, "what_was_published_is_shown"),
+    (an_ask_is_lost, "every_ask_got_its_answer"),
+    (an_ask_comes_twice, "every_ask_got_its_answer"),
+    (an_answer_is_lost, "every_ask_got_its_answer"),
+    (an_ask_is_answered_twice, "every_ask_got_its_answer"),
+    (a_client_got_no_answer, "every_ask_got_its_answer"),
+    (a_client_got_another_answer, "every_ask_got_its_answer"),
+    (an_item_of_a_stream_is_gone, "streams_are_in_order"),
+    (an_item_of_a_stream_comes_twice, "streams_are_in_order"),
+    (items_of_a_stream_change_places, "streams_are_in_order"),
+    (a_stream_is_gone, "streams_are_in_order"),
     (the_store_has_a_problem, "the_store_is_whole"),
     (next_to_nothing_is_done, "enough_was_done"),
 ]
@@ -393,3 +451,8 @@ def index_of(events: list[AnyEvent], kind: type[AnyEvent]) -> int:
 def drop_events(it: Evidence, kind: type[AnyEvent]) -> None:
     events = journal_with(it, kind)
     del events[index_of(events, kind)]
+
+
+def double_event(it: Evidence, kind: type[AnyEvent]) -> None:
+    events = journal_with(it, kind)
+    events.append(events[index_of(events, kind)])

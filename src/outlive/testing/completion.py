@@ -13,7 +13,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from outlive._journal.event import AnyEvent, RunClaimed, RunCreated, StepFailed, StepSucceeded
+from outlive._journal.event import (
+    AnyEvent,
+    RunClaimed,
+    RunCreated,
+    RunRetried,
+    SnapshotTaken,
+    StepFailed,
+    StepSucceeded,
+)
 from outlive._model import Payload, child_id
 
 INTERRUPTED = "outlive.errors.StepInterrupted"
@@ -52,13 +60,16 @@ def completions(root_id: str, events: Sequence[AnyEvent]) -> list[Completion]:
     done = []
     nonce = nonce_of(events)
     epoch = 0
-    for event in events:
+    # What a retry has taken back is no outcome: the call goes on. A snapshot has its own number.
+    undone = {number for event in events if isinstance(event, RunRetried) for number in event.undone}
+    first = events[0].events if events and isinstance(events[0], SnapshotTaken) else 0
+    for number, event in enumerate(events, first):
         match event:
             case RunCreated(run=0):
                 epoch = 1 if event.worker else 0
             case RunClaimed():
                 epoch = event.epoch
-            case StepSucceeded() | StepFailed():
+            case StepSucceeded() | StepFailed() if number not in undone:
                 run_id = child_id(root_id, event.run)
                 done.append(
                     Completion(
