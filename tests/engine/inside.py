@@ -201,6 +201,8 @@ async def crash(engine: outlive.Engine) -> None:
     worker.close()
     engine._waiters.close()
     engine._resources.abandon()
+    if engine._describer is not None:
+        engine._describer.close()
     await go_silent(store, worker.id)
     await store.close()
     engine._client = engine._sessions = engine._committer = None

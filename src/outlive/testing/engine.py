@@ -194,8 +194,6 @@ class TestEngine(Engine):
     def abandon(self) -> None:
         """Die as a killed process does: nothing is released, nothing more is written, and no waiter hears of it."""
         self._leave()
-        if self._describer is not None:
-            self._describer.close()
         if self._committer is not None:
             self._committer.abandon()
         if self._sessions is not None:

@@ -339,8 +339,8 @@ class Worker:
         try:
             payload = live.pack(result, f"result of step {command.call}")
         except PayloadTooLargeError as error:
-            return self._executor.failed(command, error, took=attempt.took)
-        return event_of_success(command, at=self._clock.now(), result=payload, took=attempt.took)
+            return self._executor.failed(command, error, attempt.began_at)
+        return event_of_success(command, at=self._clock.now(), result=payload, began_at=attempt.began_at)
 
     # -- Timers and retries ----------------------------------------------------------------------------------
 

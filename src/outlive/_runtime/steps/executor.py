@@ -226,16 +226,13 @@ class Executor:
         failure: AnyEvent | None = None
         raised: BaseException | None = None
         self.running += 1
-        began = self._loop.time()
+        attempt.began_at = self._clock.now()
         self._counters.step_started(attempt)
         if live.observers is not None:
             live.observers.started(command)
         attempt.task = task
         if not command.step.is_async:
             attempt.on_late = partial(self._on_late, live, attempt)
-        retry = command.options.retry
-        if retry is not None and retry.elapsed_max is not None:
-            attempt.began_at = self._clock.now()
         try:
             try:
                 if command.step.resources is not None:
@@ -254,11 +251,9 @@ class Executor:
             if attempt.emitter is not None:
                 await _flush_rest(attempt, attempt.emitter)
             # A cancellation, if the executor did not cancel it, is one of the step's own that has escaped: a failure.
-            took = int((self._loop.time() - began) * 1_000_000)
-            raised, failure = error, self.failed(command, error, attempt.began_at, took) if attempt.is_wanted else None
+            raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         finally:
             self.running -= 1
-            attempt.took = int((self._loop.time() - began) * 1_000_000)
         if ticket is not None:
             ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNKNOWN)
         if attempt.is_wanted:
@@ -299,9 +294,10 @@ class Executor:
                 await rolled_back(transaction)
             raise
 
-    def failed(self, command: RunStep, error: BaseException, began_at: int = 0, took: int = 0) -> AnyEvent:
+    def failed(self, command: RunStep, error: BaseException, began_at: int = 0) -> AnyEvent:
         """The event of a failed attempt: another one follows if the policy says so, else the step has failed."""
         at, attempt = self._clock.now(), command.attempt
+        took = max(0, at - began_at) if began_at else 0  # The clock may have been set back.
         retry, first_at = command.options.retry or NO_RETRY, command.first_at or began_at or at
         failure = describe(error)
         following = next_attempt(

@@ -64,7 +64,6 @@ class Attempt:
         "progress",
         "task",
         "ticket",
-        "took",
         "transaction",
         "unpublished",
     )
@@ -93,9 +92,7 @@ class Attempt:
         self.given: dict[str, Any] = {}
         """Resources that its function gets by keyword."""
         self.began_at = 0
-        """When it began, if its policy counts the time since the first attempt."""
-        self.took = 0
-        """How many microseconds it took, when it has ended."""
+        """When it began; 0 before."""
         self.beat_at = 0
         """When its function was called or gave its last heartbeat, if it must give some; 0 before it is called."""
         self.has_begun = False

@@ -109,7 +109,7 @@ def resumed_by(events: Sequence[AnyEvent], *, has_skip_request: bool) -> str:
     return "person" if isinstance(before, RunParked) and has_skip_request else ""
 
 
-def event_of_success(command: RunStep, *, at: int, result: Payload, took: int) -> StepSucceeded:
+def event_of_success(command: RunStep, *, at: int, result: Payload, began_at: int) -> StepSucceeded:
     """A step returned."""
     return StepSucceeded(
         at=at,
@@ -118,7 +118,7 @@ def event_of_success(command: RunStep, *, at: int, result: Payload, took: int) -
         result=result,
         digest=command.digest,
         attempt=command.attempt,
-        took=took,
+        took=max(0, at - began_at),  # The clock may have been set back.
     )
 
 
