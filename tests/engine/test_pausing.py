@@ -15,6 +15,7 @@ import pytest
 import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.event import RunParked, RunReleased
+from outlive.client.pausing import Pauser
 from outlive.errors import (
     InvalidArgumentError,
     ResultTimeoutError,
@@ -191,6 +192,28 @@ async def test_paused_run_cleans_up_when_it_is_cancelled(engine: outlive.Engine)
         assert calls[-1] == "next cleaning"
         gate.clear()
         calls.clear()
+
+
+async def test_paused_run_is_cancelled_while_another_client_resumes_it(
+    engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cancel is durable, and the run no longer paused when `cancel` wants to let it go on: all is well."""
+    resume_run = Pauser.resume_run
+    run = await engine.start(pause_line, "a")
+    await has_called(1)
+    await run.pause()
+    await until(partial(is_held, engine))
+    gate.set()
+    await reaches(run, RunStatus.PARKED)
+
+    async def resume_late(pauser: Pauser, run_id: str) -> None:
+        await resume_run(pauser, run_id)
+        await reaches(run, RunStatus.CANCELLED)
+        await resume_run(pauser, run_id)
+
+    monkeypatch.setattr(Pauser, "resume_run", resume_late)
+    await run.cancel(reason="enough")
+    assert calls[-1] == "next cleaning"
 
 
 async def test_run_that_has_no_worker_is_paused_at_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Unpack
 
@@ -344,7 +345,9 @@ class Client:
         at = self.access.store.now()
         await self._inbox.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
         if is_paused(await self.access.root_of(await self.info(run_id))):
-            await self._pauser.resume_run(run_id)  # Its code is fit to run, and cleans up.
+            # Its code is fit to run, and cleans up. Another client may have resumed it by now, and it may have ended.
+            with suppress(RunNotParkedError, RunFinishedError):
+                await self._pauser.resume_run(run_id)
 
     async def _end_here(self, root: Run, reason: str) -> bool:
         """End a run whose code has nothing to clean up, or cannot; False if it moves all the same."""
