@@ -16,22 +16,22 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One answer of the engine, or one intention that has no answer yet."""
 
     op: str
-    """`trying` (about to start), `started`, `signalled`, `decided`, `answered`, `cancelled`, `resumed` (after a pause),
-    `retried`, `ended`."""
+    """`trying` (about to start), `started`, `signalled`, `decided`, `answered`, `settled`, `cancelled`, `resumed`
+    (after a pause), `retried`, `ended`."""
     number: int
     """Of the job."""
     at: float
     pid: int
     key: str = ""
-    """Of a signal; the name of an approval or of an ask."""
+    """Of a signal; the name of an approval, of an ask or of a promise."""
     status: str = ""
     """How the run ended, or what was decided."""
     by: str = ""
     """Who decided."""
     is_first: bool = False
-    """Whether the engine said that this decision is the one that counts."""
+    """Whether the engine said that this decision, or this settlement of a promise, is the one that counts."""
     value: int | None = None
-    """The signal's payload, the answer to an ask, or the result."""
+    """The signal's payload, the answer to an ask, what a promise was settled with, or the result."""
 
 
 class AckLog:

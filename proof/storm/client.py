@@ -75,10 +75,12 @@ class Client:
                 group.create_task(self._decide(it, name))
             for name, body in it.asks.items():
                 group.create_task(self._ask(it, name, body))
+            for name, value in it.promises.items():
+                group.create_task(self._settle(it, name, value))
         if it.is_repaired and not self._was_answered(it, "retried"):
             await self._repair(it)
-        status, value = await self._outcome(it)
-        self._log.write("ended", it.number, status=status, value=value)
+        status, result = await self._outcome(it)
+        self._log.write("ended", it.number, status=status, value=result)
 
     async def _start(self, it: Job) -> None:
         self._log.write("trying", it.number)
@@ -145,6 +147,23 @@ class Client:
     async def _ask_once(self, engine: outlive.Engine, it: Job, name: str, body: int) -> None:
         answer = await insist(lambda: engine.ask(it.id, name, body, key=name))
         self._log.write("answered", it.number, key=name, value=answer)
+
+    async def _settle(self, it: Job, name: str, value: int) -> None:
+        """Settle a promise, and then again with another value from another client: that one must not count."""
+        promise = ""
+        while not promise:
+            await asyncio.sleep(ASKED_SECONDS)  # The run may not have come so far.
+            promise = (await insist(self._engine.get(it.id).published)).get(name, "")
+        if not self._was_answered(it, "settled", name):
+            await self._settle_once(self._engine, it, name, promise, value)
+        await self._settle_once(self._other, it, name, promise, value + 1)
+
+    async def _settle_once(self, engine: outlive.Engine, it: Job, name: str, promise: str, value: int) -> None:
+        try:
+            is_first = await insist(lambda: engine.resolve(promise, value))
+        except errors.RunFinishedError:
+            is_first = False  # It cannot end before the promise is settled. The checks see if that is so.
+        self._log.write("settled", it.number, key=name, value=value, is_first=is_first)
 
     async def _pause(self, it: Job) -> None:
         """Pause a run, and let it go on a moment later. A client that dies in between leaves that to the next one."""

@@ -11,9 +11,18 @@ from itertools import pairwise
 
 import msgspec
 
-from outlive._journal.event import ApprovalDecided, ApprovalRequested, AskAnswered, AskReceived, StepIntended
+from outlive._journal.event import (
+    ApprovalDecided,
+    ApprovalRequested,
+    AskAnswered,
+    AskReceived,
+    PromiseMade,
+    SignalReceived,
+    StepIntended,
+)
 from outlive._model import RunStatus, child_id
 from outlive._model.approval import Decision
+from outlive._model.promise import promise_signal
 from outlive._store.contract import ItemResult
 from outlive.testing.completion import Completion, living_id, nonce_of
 from proof.storm.effects import Effect
@@ -230,6 +239,23 @@ def every_ask_got_its_answer(it: Evidence) -> Iterator[str]:
                 yield f"{planned.id}: {name} asked {value}, and clients were answered {acks}"
 
 
+def promises_were_settled_once(it: Evidence) -> Iterator[str]:
+    """Each promise was made once and settled once, by the first who did, and the others heard that they were late."""
+    for planned in started_jobs(it):
+        if not planned.promises:
+            continue
+        events = it.journals.get(planned.id, [])
+        made = [promise_signal(0, event.call) for event in events if isinstance(event, PromiseMade)]
+        settled = [event.name for event in events if isinstance(event, SignalReceived) and event.name != "go"]
+        if len(made) != len(planned.promises) or sorted(made) != sorted(settled):
+            yield f"{planned.id} was to make {len(planned.promises)} promises, made {made}, and {settled} were settled"
+        for name, value in planned.promises.items():
+            acks = [ack for ack in it.acks if (ack.op, ack.number, ack.key) == ("settled", planned.number, name)]
+            first = [ack.value for ack in acks if ack.is_first]
+            if not acks or first not in ([], [value]):  # The answer to the first may have been lost with a client.
+                yield f"{planned.id}: {name} is settled with {value}, and clients were answered that {first} were first"
+
+
 def streams_are_in_order(it: Evidence) -> Iterator[str]:
     """A stream has what the workflow emitted, once, and then all that the last attempt of the step emitted."""
     for planned in started_jobs(it):
@@ -251,6 +277,7 @@ FEATURE_CHECKS: list[Callable[[Evidence], Iterator[str]]] = [
     generations_follow_each_other,
     what_was_published_is_shown,
     every_ask_got_its_answer,
+    promises_were_settled_once,
     streams_are_in_order,
 ]
 

@@ -21,7 +21,7 @@ class Op:
     fails: int = 0
     """How often it fails by plan before it succeeds; an item, a saga: whether it does; how many generations follow."""
     id: str = ""
-    """The id of the detached run that it starts, or the name of what it asks people for or is asked."""
+    """The id of the detached run that it starts, or the name of what it asks people for, is asked or promises."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ KINDLY = ("once", "once", "transaction", "transaction", "publish", "patched", "l
 SIMPLE = PLAIN + KINDLY * 3 + ("process",)
 """Processes are slow to start, so there are few of them."""
 NESTED = ("gather", "gather", "race", "child", "saga", "saga", "map", "map_runs")
-WORLDLY = ("signal", "patience", "detached", "orphan", "lineage", "approval", "ask")
+WORLDLY = ("signal", "patience", "detached", "orphan", "lineage", "approval", "ask", "promise")
 """Only in programs that run to their end and outside races: elsewhere it is not known whether they happen."""
 DETACHED = ("detached", "orphan", "lineage")
 FLAVOURS = ("relay", "batch_of_steps", "batch_of_runs", "batch_of_writes", "paused", "repaired")
@@ -84,6 +84,11 @@ class Job:
     def asks(self) -> dict[str, int]:
         """What is asked of it, by name."""
         return {op.id: op.value for op in walk(self.program.ops) if op.kind == "ask"}
+
+    @property
+    def promises(self) -> dict[str, int]:
+        """What its promises are settled with, by the name that their ids are published under."""
+        return {op.id: op.value for op in walk(self.program.ops) if op.kind == "promise"}
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -274,7 +279,7 @@ class _Writer:
             case "lineage":
                 generations = self._random.randint(1, GENERATIONS_MAX)
                 return Op(kind, place, value, fails=generations, id=f"{kind}-{self._number}-{place}")
-            case "approval" | "ask":
+            case "approval" | "ask" | "promise":
                 return Op(kind, place, value, id=f"{kind}-{place}")
             case "saga":
                 parts = tuple(

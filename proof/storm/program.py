@@ -110,6 +110,10 @@ async def perform_wait(op: Op) -> int:
             return await patience()
         case "ask":
             return await answer_one(op)
+        case "promise":
+            promise = outlive.promise(int)
+            outlive.publish(**{op.id: promise.id})
+            return await promise
         case "approval":
             answer = await outlive.wait_for_approval(op.id, title="Shall we?", assignees=["ann", "bob"])
             await steps.note(op.place, int(answer.approved))

@@ -66,8 +66,9 @@ def chains(it: Evidence) -> dict[str, list[str]]:
 
 
 def signals_in(it: Evidence, root_id: str) -> list[SignalReceived]:
-    """What one journal received. What it inherited has no key; all that clients send has one."""
-    return [event for event in it.journals[root_id] if isinstance(event, SignalReceived)]
+    """What one journal received. What it inherited has no key; all that clients send has one. Settlements of promises
+    are signals with names of their own."""
+    return [event for event in it.journals[root_id] if isinstance(event, SignalReceived) and event.name == "go"]
 
 
 def signals_of_chains(it: Evidence) -> dict[str, list[SignalReceived]]:

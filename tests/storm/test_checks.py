@@ -15,6 +15,7 @@ from outlive._journal.event import (
     AskReceived,
     AttemptFailed,
     CancelRequested,
+    PromiseMade,
     RunCancelled,
     SignalReceived,
     StepIntended,
@@ -111,7 +112,7 @@ def a_signal_is_made_up(it: Evidence) -> None:
 
 def signals_change_places(it: Evidence) -> None:
     for events in it.journals.values():
-        at = [n for n, event in enumerate(events) if isinstance(event, SignalReceived) and event.key]
+        at = [n for n, event in enumerate(events) if isinstance(event, SignalReceived) and event.name == "go"]
         if len(at) > 1:
             events[at[0]], events[at[1]] = events[at[1]], events[at[0]]
             return
@@ -274,6 +275,24 @@ def a_client_got_another_answer(it: Evidence) -> None:
     it.acks[at] = msgspec.structs.replace(it.acks[at], value=(it.acks[at].value or 0) + 1)
 
 
+def a_settlement_is_lost(it: Evidence) -> None:
+    events, at = settlement(it)
+    del events[at]
+
+
+def a_promise_is_settled_twice(it: Evidence) -> None:
+    events, at = settlement(it)
+    events.append(events[at])
+
+
+def a_promise_is_made_twice(it: Evidence) -> None:
+    double_event(it, PromiseMade)
+
+
+def two_clients_settled_a_promise(it: Evidence) -> None:
+    it.acks = [msgspec.structs.replace(ack, is_first=True) if ack.op == "settled" else ack for ack in it.acks]
+
+
 def an_item_of_a_stream_is_gone(it: Evidence) -> None:
     next(iter(it.streams.values())).pop()
 
@@ -347,6 +366,10 @@ DOCTORED: list[tuple[Doctor, str]] = [
     (an_ask_is_answered_twice, "every_ask_got_its_answer"),
     (a_client_got_no_answer, "every_ask_got_its_answer"),
     (a_client_got_another_answer, "every_ask_got_its_answer"),
+    (a_settlement_is_lost, "promises_were_settled_once"),
+    (a_promise_is_settled_twice, "promises_were_settled_once"),
+    (a_promise_is_made_twice, "promises_were_settled_once"),
+    (two_clients_settled_a_promise, "promises_were_settled_once"),
     (an_item_of_a_stream_is_gone, "streams_are_in_order"),
     (an_item_of_a_stream_comes_twice, "streams_are_in_order"),
     (items_of_a_stream_change_places, "streams_are_in_order"),
@@ -422,9 +445,18 @@ def sent_signal(it: Evidence) -> tuple[list[AnyEvent], int]:
     """A signal from outside, in the journal of a run that was not cancelled."""
     for run_id, events in it.journals.items():
         for at, event in enumerate(events):
-            if isinstance(event, SignalReceived) and event.key and it.runs[run_id].status is RunStatus.SUCCEEDED:
+            if (
+                isinstance(event, SignalReceived)
+                and event.name == "go"
+                and it.runs[run_id].status is RunStatus.SUCCEEDED
+            ):
                 return events, at
     raise AssertionError("no run of the trial has a signal")
+
+
+def settlement(it: Evidence) -> tuple[list[AnyEvent], int]:
+    events = journal_with(it, PromiseMade)
+    return events, next(n for n, e in enumerate(events) if isinstance(e, SignalReceived) and e.name != "go")
 
 
 def begun(it: Evidence, step: str) -> Effect:
