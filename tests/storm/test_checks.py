@@ -112,7 +112,7 @@ def a_signal_is_made_up(it: Evidence) -> None:
 
 def signals_change_places(it: Evidence) -> None:
     for events in it.journals.values():
-        at = [n for n, event in enumerate(events) if isinstance(event, SignalReceived) and event.name == "go"]
+        at = [n for n, event in enumerate(events) if isinstance(event, SignalReceived) and event.key.startswith("go-")]
         if len(at) > 1:
             events[at[0]], events[at[1]] = events[at[1]], events[at[0]]
             return
@@ -447,7 +447,7 @@ def sent_signal(it: Evidence) -> tuple[list[AnyEvent], int]:
         for at, event in enumerate(events):
             if (
                 isinstance(event, SignalReceived)
-                and event.name == "go"
+                and event.key.startswith("go-")
                 and it.runs[run_id].status is RunStatus.SUCCEEDED
             ):
                 return events, at
