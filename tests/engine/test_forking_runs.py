@@ -264,6 +264,23 @@ async def test_fork_survives_every_crash() -> None:
     await crash_everywhere(fork_versions_1, "a", drive=drive)
 
 
+@outlive.workflow
+async def fork_asked() -> int:
+    """Answers one ask."""
+    async for ask in outlive.asks("double", int):
+        ask.reply(ask.body * 2)
+        return ask.body
+    return 0
+
+
+async def test_run_that_was_asked_is_forked(engine: TestEngine) -> None:
+    """Key and answer stay with the run that was asked; the fork lacks nothing, which the fixture has checked."""
+    run = await engine.start(fork_asked)
+    assert await engine.ask(run.id, "double", 7, key="k") == 14
+    assert await run.result() == 7
+    assert await (await engine.fork(run.id)).result() == 7
+
+
 @pytest.mark.every_store
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 async def test_fork_on_every_store(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from outlive._journal.event import (
     RunClaimed,
     RunCreated,
     RunFailed,
+    RunForked,
     RunRetried,
     RunSucceeded,
     RunTimedOut,
@@ -103,6 +104,10 @@ class Reading:
         elif isinstance(event, AskReceived | AskAnswered):
             keys = self.keys if isinstance(event, AskReceived) else self.answered
             keys.add(f"@ask/{event.name}/{event.key}")
+        elif isinstance(event, RunForked):
+            # Keys and answers of the history that it has copied stay with the run that was asked.
+            self.keys.clear()
+            self.answered.clear()
 
     def _apply(self, event: AnyEvent, seq: int) -> None:
         """Fold it, if it may stand here."""
