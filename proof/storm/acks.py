@@ -17,7 +17,7 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     op: str
     """`trying` (about to start), `started`, `signalled`, `decided`, `answered`, `settled`, `cancelled`, `resumed`
-    (after a pause), `retried`, `ended`."""
+    (after a pause), `retried`, `forked`, `ended`."""
     number: int
     """Of the job."""
     at: float

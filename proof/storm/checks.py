@@ -54,12 +54,15 @@ def every_run_ended(it: Evidence) -> Iterator[str]:
 
 def accepted_runs_ended_as_planned(it: Evidence) -> Iterator[str]:
     """Each start that was acknowledged led to exactly the end that the plan predicts, and so did its detached runs."""
+    ended = {ack.number for ack in it.acks if ack.op == "ended"}
     for number in sorted({ack.number for ack in it.acks if ack.op == "started"}):
         planned = job(it.seed, number)
         if not planned.batch:
             yield from _compare(it.runs.get(planned.id), planned.id, planned.status, planned.total)
         for run_id, total in planned.detached.items():
             yield from _compare(it.runs.get(run_id), run_id, RunStatus.SUCCEEDED, total)
+        for run_id in planned.forks if number in ended else ():
+            yield from _compare(it.runs.get(run_id), run_id, RunStatus.SUCCEEDED, planned.total)
 
 
 def _compare(run: Run | None, run_id: str, status: RunStatus, total: int) -> Iterator[str]:
@@ -77,7 +80,7 @@ def nothing_was_invented(it: Evidence) -> Iterator[str]:
     """Every run was asked for by a client or by a run."""
     asked: set[str] = set()
     for planned in tried_jobs(it):
-        asked |= {planned.id, *planned.detached, *planned.generations, *planned.chunks}
+        asked |= {planned.id, *planned.detached, *planned.generations, *planned.chunks, *planned.forks}
     for run_id in it.runs.keys() - asked:
         yield f"{run_id} exists and was not asked for"
 
@@ -102,6 +105,8 @@ def completed_steps_never_ran_again(it: Evidence) -> Iterator[str]:
     for line in it.effects:
         if line.mark != "begin":
             continue
+        if "-fork" in line.run:
+            yield f"{line.key} was begun by a fork of a run that had completed all its steps"
         completion = done.get(line.key)
         if completion is not None and line.epoch > completion.epoch:
             yield f"{line.key} was completed in epoch {completion.epoch} and begun in epoch {line.epoch} by {line.pid}"

@@ -80,6 +80,8 @@ class Client:
         if it.is_repaired and not self._was_answered(it, "retried"):
             await self._repair(it)
         status, result = await self._outcome(it)
+        for run_id in it.forks:
+            await self._fork(it, run_id)
         self._log.write("ended", it.number, status=status, value=result)
 
     async def _start(self, it: Job) -> None:
@@ -190,6 +192,15 @@ class Client:
             with suppress(errors.RunNotRetriableError):
                 await insist(lambda: self._engine.retry(it.id, reason="repaired"))
         self._log.write("retried", it.number)
+
+    async def _fork(self, it: Job, run_id: str) -> None:
+        """Start a run with the history of one that has ended, and wait until it has ended too."""
+        if self._was_answered(it, "forked"):
+            return
+        with suppress(errors.RunExistsError):  # A call that got no answer has done it.
+            await insist(lambda: self._engine.fork(it.id, id=run_id))
+        value = await insist(lambda: self._engine.get(run_id).result())
+        self._log.write("forked", it.number, value=value)
 
     async def _cancel(self, it: Job) -> None:
         if it.cancel_seconds is None or self._was_answered(it, "cancelled"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import outlive
 from outlive._journal.codec import open_journal
-from outlive._journal.event import AnyEvent
+from outlive._journal.event import AnyEvent, RunForked
 from outlive._model import TERMINAL, Run, RunFilter, RunStatus
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, Store
 from outlive.client.why import why
@@ -58,7 +58,7 @@ class Evidence:
     runs: dict[str, Run] = field(default_factory=dict)
     """All roots by id."""
     journals: dict[str, list[AnyEvent]] = field(default_factory=dict)
-    """By the id of the root; a damaged one is left out, as it is among the problems."""
+    """By the id of the root; a damaged one is left out, as it is among the problems. Without what a fork has copied."""
     items: dict[str, list[ItemResult]] = field(default_factory=dict)
     """The outcomes of the items of batches, by the id of their chunk."""
     streams: dict[tuple[str, str], list[tuple[str, int, int, Any]]] = field(default_factory=dict)
@@ -149,12 +149,18 @@ async def collect(into: Evidence) -> None:
                 into.items[root.id] = await store.read_items(root.id)
             rows = await store.read_journal(root.journal)
             try:
-                into.journals[root.id] = open_journal(rows, nonce=root.nonce, run_id=root.id)
+                into.journals[root.id] = _own_life(open_journal(rows, nonce=root.nonce, run_id=root.id))
             except OutliveError:
                 continue
     started = {ack.number for ack in into.acks if ack.op == "started"}
     planned = [job(into.seed, number) for number in sorted(started)]
     await collect_streams(into, [(it.id, f"stream-{op.place}") for it in planned for op in stream_ops(it)])
+
+
+def _own_life(events: list[AnyEvent]) -> list[AnyEvent]:
+    """A fork begins with a copy of what another run did; of that only its beginning is its own."""
+    at = next((n for n, event in enumerate(events) if isinstance(event, RunForked)), None)
+    return events if at is None else [events[0], *events[at:]]
 
 
 async def collect_streams(into: Evidence, names: Iterable[tuple[str, str]]) -> None:

@@ -26,7 +26,7 @@ NESTED = ("gather", "gather", "race", "child", "saga", "saga", "map", "map_runs"
 WORLDLY = ("signal", "patience", "detached", "orphan", "lineage", "approval", "ask", "promise")
 """Only in programs that run to their end and outside races: elsewhere it is not known whether they happen."""
 DETACHED = ("detached", "orphan", "lineage")
-FLAVOURS = ("relay", "batch_of_steps", "batch_of_runs", "batch_of_writes", "paused", "repaired")
+FLAVOURS = ("relay", "batch_of_steps", "batch_of_runs", "batch_of_writes", "paused", "repaired", "forked")
 KINDS = frozenset((*SIMPLE, *NESTED, *WORLDLY, *FLAVOURS))
 RUN_TIMEOUT_SECONDS = 1.5
 GENERATIONS_MAX = 4
@@ -36,6 +36,7 @@ MANY_ITEMS = 270
 MANY_SHARE = 0.04
 PAUSED_SHARE = 0.1
 REPAIRED_SHARE = 0.1
+FORKED_SHARE = 0.1
 CHUNK_ITEMS = 256
 
 
@@ -72,6 +73,8 @@ class Job:
     """When to pause it, counted from its start; it is resumed a moment later."""
     is_repaired: bool = False
     """Whether it fails at first, until it is repaired and retried."""
+    is_forked: bool = False
+    """Whether it is forked when it has ended; the fork ends like it."""
     batch: str = ""
     """For a batch: what its items are, `steps`, `runs` or `writes`. They are the operations of the program."""
 
@@ -79,6 +82,11 @@ class Job:
     def approvals(self) -> tuple[str, ...]:
         """What people have to decide."""
         return tuple(op.id for op in walk(self.program.ops) if op.kind == "approval")
+
+    @property
+    def forks(self) -> tuple[str, ...]:
+        """The runs that begin with its history."""
+        return (f"{self.id}-fork",) if self.is_forked else ()
 
     @property
     def asks(self) -> dict[str, int]:
@@ -125,6 +133,7 @@ class Job:
         flavour = f"batch_of_{self.batch}" if self.batch else "relay" if self.relay else ""
         treated = {"paused"} if self.pause_seconds is not None else set()
         treated |= {"repaired"} if self.is_repaired else set()
+        treated |= {"forked"} if self.is_forked else set()
         return {flavour, *treated, *(op.kind for op in walk(self.program.ops))}
 
 
@@ -204,6 +213,8 @@ class _Writer:
         # A run cannot be retried when a saga of it was rolled back.
         can_retry = end == "return" and not any(op.kind == "saga" and op.fails for op in walk(ops))
         is_repaired = can_retry and self._random.random() < REPAIRED_SHARE
+        # The id of a promise has that of its run in it: a fork would publish another one, which contradicts the copy.
+        can_fork = end == "return" and not any(op.kind == "promise" for op in walk(ops))
         ending = "repair" if is_repaired else end if runs_to_its_end else "wait"
         return Job(
             number=self._number,
@@ -220,6 +231,7 @@ class _Writer:
             timeout_seconds=RUN_TIMEOUT_SECONDS if end == "timeout" else None,
             detached={op.id: total_of_detached(op) for op in walk(ops) if op.kind in DETACHED},
             starts=2 if self._random.random() < 0.1 else 1,
+            is_forked=self._random.random() < FORKED_SHARE and can_fork,
         )
 
     def _relay(self) -> Job:

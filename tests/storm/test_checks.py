@@ -61,6 +61,10 @@ def a_detached_run_is_gone(it: Evidence) -> None:
     del it.runs[next(run_id for run_id in it.runs if run_id.startswith("orphan"))]
 
 
+def a_fork_is_gone(it: Evidence) -> None:
+    del it.runs[next(run_id for run_id in it.runs if run_id.endswith("-fork"))]
+
+
 def a_run_is_invented(it: Evidence) -> None:
     it.runs["job-999999"] = some_success(it)
 
@@ -73,6 +77,10 @@ def a_client_was_told_otherwise(it: Evidence) -> None:
 def a_completed_step_begins_again(it: Evidence) -> None:
     begin = next(line for line in it.effects if line.mark == "begin" and line.step == "storm.work")
     it.effects.append(msgspec.structs.replace(begin, epoch=begin.epoch + 1, pid=7))
+
+
+def a_fork_calls_a_step(it: Evidence) -> None:
+    it.effects.append(msgspec.structs.replace(begun(it, "storm.work"), run="job-1-fork", key="another"))
 
 
 def an_attempt_begins_twice(it: Evidence) -> None:
@@ -326,9 +334,11 @@ DOCTORED: list[tuple[Doctor, str]] = [
     (a_result_is_wrong, "accepted_runs_ended_as_planned"),
     (a_run_is_gone, "accepted_runs_ended_as_planned"),
     (a_detached_run_is_gone, "accepted_runs_ended_as_planned"),
+    (a_fork_is_gone, "accepted_runs_ended_as_planned"),
     (a_run_is_invented, "nothing_was_invented"),
     (a_client_was_told_otherwise, "clients_saw_the_truth"),
     (a_completed_step_begins_again, "completed_steps_never_ran_again"),
+    (a_fork_calls_a_step, "completed_steps_never_ran_again"),
     (an_attempt_begins_twice, "completed_steps_never_ran_again"),
     (a_step_never_ended, "completed_steps_really_ran"),
     (a_key_is_used_for_two_calls, "idempotency_keys_are_distinct"),
