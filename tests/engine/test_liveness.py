@@ -42,6 +42,11 @@ async def waiting_for_word() -> str:
     return await outlive.wait_for_signal("go", str)
 
 
+@outlive.workflow(name="liveness.another")
+async def waiting_for_another_word() -> str:
+    return await outlive.wait_for_signal("go", str)
+
+
 @outlive.workflow(name="liveness.holding")
 async def holding(name: str) -> str:
     return await note(f"{await hold(name)} was held")
@@ -52,7 +57,7 @@ async def asking_for_a_taken_id() -> str:
     other = await outlive.start(waiting_for_word, detached=True, id="taken")
     try:
         return str(await other.result())
-    except outlive.RunFailed:
+    except outlive.errors.RunExistsError:
         return "it was taken"
 
 
@@ -82,9 +87,9 @@ async def test_run_learns_of_a_taken_id_though_its_inbox_is_full(place: Place) -
     """Whoever fills the inbox of a run must not keep it from what it waits for."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), limits=Limits(inbox_messages_max=3)) as engine:
-        await waits(await engine.start(waiting_for_word, id="taken"))
+        await waits(await engine.start(waiting_for_another_word, id="taken"))
         stores[0].gates["find_runs"] = asyncio.Event()
-        run = await engine.start(asking_for_a_taken_id, id="run-1")
+        run = await engine.start(asking_for_a_taken_id)
         await in_time(stores[0].waiting["find_runs"].wait())
         for number in range(3):
             await run.signal("noise", number)
