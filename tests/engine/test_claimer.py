@@ -57,6 +57,7 @@ class Work:
         self.room = 100
         self.trees = self
         self.notes = SimpleNamespace(declined=frozenset())
+        self.mail = SimpleNamespace(pauses={})
         self.revived: list[int] = []
         self.judged = 0
 
@@ -115,6 +116,10 @@ class Due:
     async def find_runs(self, ids: list[str]) -> dict[str, Any]:
         """None."""
         return {}
+
+    async def read_cell(self, name: str) -> bytes | None:
+        """No workflow is paused."""
+        return None
 
     async def read_journals(self, journals: list[int]) -> dict[int, Any]:
         """All empty."""

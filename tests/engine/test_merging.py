@@ -90,4 +90,5 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "successor_of",
         "reopens",
         "freed_keys",
+        "keys",
     }
