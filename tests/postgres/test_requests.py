@@ -20,7 +20,6 @@ from outlive._store.postgres import PostgresStore
 from outlive.errors import ConfigurationError, RunExistsError, RunFinishedError, RunNotFoundError
 from outlive.testing.conformance.builders import blob, claim, get_run, hire, message, new_tree
 from outlive.testing.postgres import PostgresServer
-from tests.engine.support import waits
 from tests.postgres.support import in_time, plain
 
 Connecting = Callable[[str], AbstractAsyncContextManager[Any]]
@@ -280,11 +279,9 @@ async def weigh(row: int) -> int:
 
 async def test_signals_and_batches_in_a_transaction(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
     """There when the user commits, in order, with what they start; a signal that comes too late is named in the log."""
-    async with outlive.Engine(postgres_url, poll_seconds=600) as engine:
+    async with outlive.Engine(postgres_url, poll_seconds=0.2) as engine:
         waiting = await engine.start(hear, id="waiting")
         ending = await engine.start(hear, id="ending")
-        await waits(waiting)  # A run in motion looks into its inbox with the next poll, which never comes here.
-        await waits(ending)
         async with with_asyncpg(plain(postgres_url)) as connection:
             await engine.signal("waiting", "go", "first", connection=connection)
             await engine.signal("waiting", "go", "second", connection=connection)
