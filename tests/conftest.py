@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from zlib import adler32
 
 import pytest
 
+from outlive._store.sqlite import SqliteStore, migrate
 from outlive.testing.etcd import EtcdNotFoundError, EtcdServer
 from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
@@ -33,6 +38,15 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return is_other or None
 
 
+gc.disable()  # While tests are collected almost everything is kept: looking for garbage costs a third of the time.
+
+
+def pytest_collection_finish() -> None:
+    """From now on there is garbage, but none in what was collected."""
+    gc.enable()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test of every store runs on PostgreSQL in `make slow`; in `make test` only if the store is its point."""
@@ -40,6 +54,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         call = getattr(item, "callspec", None)  # Only a test with parameters has one.
         if call is not None and "postgres" in call.params.values() and item.get_closest_marker("every_store") is None:
             item.add_marker("slow")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def migrated_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A new file of SQLite is a copy of one that was migrated: all migrations take longer than many a test.
+
+    Not in other processes, and not in `tests/sqlite`, where the file is the point.
+    """
+    path = tmp_path_factory.mktemp("migrated") / "new.db"
+    asyncio.run(_make_file(path))
+    content, create_file = path.read_bytes(), migrate.create_file
+
+    def create_migrated(path: Path) -> None:
+        # Linked when it is whole: another process, or another store of this one, may be creating it too.
+        draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+        with suppress(OSError):  # There is one, or none can be here: that is said below.
+            if path.parent.is_dir() and not path.exists():
+                draft.touch(0o600)
+                draft.write_bytes(content)
+                os.link(draft, path)
+        draft.unlink(missing_ok=True)
+        create_file(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrate, "create_file", create_migrated)
+        yield
+
+
+async def _make_file(path: Path) -> None:
+    store = SqliteStore(path, clock=lambda: 0)
+    await store.open()
+    await store.close()
 
 
 @pytest.fixture(scope="session")

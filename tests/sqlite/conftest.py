@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite import SqliteStore, migrate
+from outlive._store.sqlite.file import create_file
 from outlive.testing.clock import ManualClock
 from tests.sqlite.disk import WatchedDisk, watched_disk
 
@@ -50,6 +51,12 @@ class Child:
         """End it without a chance to say goodbye, and wait until the kernel has cleaned up."""
         self.process.kill()
         self.process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def new_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How a file comes to be is the point here: it is empty, and migrated."""
+    monkeypatch.setattr(migrate, "create_file", create_file)
 
 
 @pytest.fixture
