@@ -450,7 +450,7 @@ async def test_asks_are_served_beside_the_main_line() -> None:
         run = await engine.start(cart_with_two_names)
         assert [await run.ask("add", name) for name in ("hat", "cap")] == [1, 2]
         assert await run.ask("remove", "hat") == 1
-        with pytest.raises(AskFailed, match="'hat' is not in list"):
+        with pytest.raises(AskFailed, match="not in list"):
             await run.ask("remove", "hat")
         assert await run.why() == "it waits for signal 'checkout' or ask 'add' or ask 'remove'"
         assert [each.id for each in await engine.list(waiting_for="remove")] == [run.id]
