@@ -15,6 +15,7 @@ from zlib import adler32
 import pytest
 
 from outlive._store.sqlite import SqliteStore, migrate
+from outlive._store.sqlite.file import create_file
 from outlive.testing.etcd import EtcdNotFoundError, EtcdServer
 from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
@@ -64,7 +65,7 @@ def migrated_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """
     path = tmp_path_factory.mktemp("migrated") / "new.db"
     asyncio.run(_make_file(path))
-    content, create_file = path.read_bytes(), migrate.create_file
+    content = path.read_bytes()
 
     def create_migrated(path: Path) -> None:
         # Linked when it is whole: another process, or another store of this one, may be creating it too.

@@ -14,6 +14,7 @@ from outlive._journal.event import AskAnswered, AskReceived
 from outlive.errors import AskFailed, AskRefusedError, EngineClosedError
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash import Survivor
+from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, waits
 
@@ -80,20 +81,24 @@ async def check_answers(survivor: Survivor) -> None:
     assert sorted({event.key for event in events if isinstance(event, AskReceived)}) == accepted
 
 
-async def test_asks_survive_a_crash_at_every_write() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_asks_survive_a_crash_at_every_write(points: int) -> None:
     """The process that dies is the worker and the caller at once; the next caller asks again with the same keys."""
     drive = partial(ask_all, numbers=(30, 2))
-    report = await crash_everywhere(squares, 1, drive=drive, check=check_answers, reset=ANSWERS.clear)
+    report = await crash_everywhere(
+        squares, 1, drive=drive, check=check_answers, reset=ANSWERS.clear, max_points=points
+    )
 
     assert report.result == [4]
     assert any("refusal of 1 asks" in write for write in report.writes)
 
 
-async def test_asks_survive_a_crash_at_every_write_of_every_generation() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_asks_survive_a_crash_at_every_write_of_every_generation(points: int) -> None:
     """An ask that one generation has taken is answered by the next."""
     drive = partial(ask_all, numbers=(2, 3))
     report = await crash_everywhere(
-        squares_in_generations, [], 3, drive=drive, check=check_answers, reset=ANSWERS.clear
+        squares_in_generations, [], 3, drive=drive, check=check_answers, reset=ANSWERS.clear, max_points=points
     )
 
     assert report.result == [2, 0, 3]

@@ -25,6 +25,7 @@ from outlive.errors import (
     RunTimedOut,
 )
 from outlive.testing import TestEngine, crash_everywhere, replay
+from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store
 from tests.engine.inside import store_of
 
@@ -521,7 +522,8 @@ async def back_mortal() -> str:
     return await back_ship("it")
 
 
-async def test_retry_survives_every_crash() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_retry_survives_every_crash(points: int) -> None:
     """Of the process that retries and of the worker: the run goes on once."""
 
     async def bring_back(engine: TestEngine, run_id: str) -> None:
@@ -534,7 +536,7 @@ async def test_retry_survives_every_crash() -> None:
             world.is_repaired = True
             await engine.retry(run_id)
 
-    await crash_everywhere(back_mortal, drive=bring_back)
+    await crash_everywhere(back_mortal, drive=bring_back, max_points=points)
 
 
 @pytest.mark.every_store

@@ -14,6 +14,7 @@ from outlive._model.instant import instant_of
 from outlive.client.finding import Count, Order, Page
 from outlive.client.fsck import check_store
 from outlive.testing import TestEngine, crash_everywhere
+from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.inside import store_of
 from tests.engine.support import until, waits
 
@@ -200,9 +201,10 @@ async def test_a_workflow_sets_its_tags(engine: Any) -> None:
     assert [] == await check_store(store_of(engine))
 
 
-async def test_tags_survive_every_crash() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_tags_survive_every_crash(points: int) -> None:
     """Killed at each commit, the run has the tags that its code gave it."""
-    report = await crash_everywhere(tagging_child)
+    report = await crash_everywhere(tagging_child, max_points=points)
     assert report.result == {"of": "child"}
 
 

@@ -15,6 +15,7 @@ from outlive._journal.event import RunClaimed, RunForked, StepSucceeded
 from outlive.codecs import Encryption
 from outlive.errors import RunExistsError, RunFailed, RunNotForkableError, UnserialisableError, WrongArgumentsError
 from outlive.testing import TestEngine, crash_everywhere, replay
+from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store
 from tests.engine.inside import store_of
 
@@ -252,7 +253,8 @@ async def test_payloads_are_packed_for_the_fork(tmp_path: Path) -> None:
         assert await check_store(store_of(engine)) == []
 
 
-async def test_fork_survives_every_crash() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_fork_survives_every_crash(points: int) -> None:
     """There is one fork, with the same end."""
 
     async def drive(engine: TestEngine, run_id: str) -> None:
@@ -261,7 +263,7 @@ async def test_fork_survives_every_crash() -> None:
             await engine.fork(run_id, at="fork_charge", id="forked")
         await engine.get("forked").result()
 
-    await crash_everywhere(fork_versions_1, "a", drive=drive)
+    await crash_everywhere(fork_versions_1, "a", drive=drive, max_points=points)
 
 
 @outlive.workflow

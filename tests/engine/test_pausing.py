@@ -25,6 +25,7 @@ from outlive.errors import (
     RunParkedError,
 )
 from outlive.testing import TestEngine, crash_everywhere
+from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store
 from tests.engine.inside import store_of, trees_of, worker_of
 from tests.engine.support import in_time, reaches, until, waits
@@ -346,7 +347,8 @@ async def pause_mortal() -> str:
     return await pause_next("second")
 
 
-async def test_pause_and_resume_survive_every_crash() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_pause_and_resume_survive_every_crash(points: int) -> None:
     """A pause that was answered holds until it is taken back, and nothing is called twice."""
 
     async def drive(engine: TestEngine, run_id: str) -> None:
@@ -358,7 +360,7 @@ async def test_pause_and_resume_survive_every_crash() -> None:
             assert await engine.get(run_id).status() is RunStatus.PARKED
             await engine.resume(run_id)
 
-    await crash_everywhere(pause_mortal, drive=drive)
+    await crash_everywhere(pause_mortal, drive=drive, max_points=points)
 
 
 @pytest.mark.every_store

@@ -22,6 +22,7 @@ from outlive.errors import (
     RunNotFoundError,
 )
 from outlive.testing import TestEngine, crash_everywhere
+from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.support import Place, events_of, in_time, registry_of, waits
 
@@ -209,10 +210,11 @@ async def settle_once(engine: outlive.Engine, run_id: str) -> None:
         await engine.resolve(links[-1], 41)
 
 
-async def test_promises_survive_a_crash_at_every_commit() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_promises_survive_a_crash_at_every_commit(points: int) -> None:
     """The id is the same in every replay."""
     await crash_everywhere(
-        promise_in_time, drive=settle_once, reset=links.clear, check=lambda _: one_link(), max_points=12
+        promise_in_time, drive=settle_once, reset=links.clear, check=lambda _: one_link(), max_points=points
     )
 
 

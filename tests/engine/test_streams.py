@@ -28,6 +28,7 @@ from outlive.errors import (
     UnserialisableError,
 )
 from outlive.testing import TestEngine, crash_everywhere
+from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.crash.report import Survivor
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash, go_silent, store_of, worker_of
@@ -230,7 +231,8 @@ async def test_items_of_a_claim_are_not_lost_with_the_append(place: Place) -> No
         assert await read(engine.get("r")) == ["first", "second"]
 
 
-async def test_items_of_a_workflow_survive_every_crash() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_items_of_a_workflow_survive_every_crash(points: int) -> None:
     """Whatever is written when the process dies: each is there once, in order, and those of the step at least once."""
 
     async def check(survivor: Survivor) -> None:
@@ -241,7 +243,7 @@ async def test_items_of_a_workflow_survive_every_crash() -> None:
         assert [item.value for item in steps if item.epoch == steps[-1].epoch] == ["a", "b"]
         assert items.index(steps[0]) > 0
 
-    report = await crash_everywhere(streams_from_everywhere, check=check)
+    report = await crash_everywhere(streams_from_everywhere, check=check, max_points=points)
 
     assert any(write.startswith("items of words") for write in report.writes)
 

@@ -17,6 +17,7 @@ from outlive._journal.event import SignalReceived, StepSucceeded
 from outlive._runtime.steps.process_child import JobStep
 from outlive.errors import ConfigurationError, NotInRunError, UnserialisableError
 from outlive.testing import TestEngine, crash_everywhere, replay
+from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.support import Place, events_of, in_time, registry_of, stage, until, waits
 
@@ -153,9 +154,10 @@ async def conversation() -> list[int]:
     return sorted(await other.result())
 
 
-async def test_talking_survives_a_crash_at_every_commit() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_talking_survives_a_crash_at_every_commit(points: int) -> None:
     """No signal is lost, and none comes twice."""
-    await crash_everywhere(conversation, max_points=12)
+    await crash_everywhere(conversation, max_points=points)
 
 
 async def test_outside_a_workflow_talking_says_where_it_belongs() -> None:
@@ -463,9 +465,10 @@ async def waits_for_two() -> list[Any]:
         return [first.total, (await outlive.get(second.id).result()).total, (await second.result()).total]
 
 
-async def test_waiting_for_others_survives_a_crash_at_every_commit() -> None:
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_waiting_for_others_survives_a_crash_at_every_commit(points: int) -> None:
     """No end is lost, and none is heard as another one."""
-    await crash_everywhere(waits_for_two, drive=let_it_end, max_points=12)
+    await crash_everywhere(waits_for_two, drive=let_it_end, max_points=points)
 
 
 async def test_a_run_that_is_brought_back_waits_again() -> None:
