@@ -18,8 +18,6 @@ from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until, waits
 
-pytestmark = pytest.mark.every_store
-
 LEASE = 10
 
 
@@ -60,6 +58,7 @@ def expected(name: str) -> list[str]:
     return [f"{name} {number}" for number in (1, 2, 3, 4)]
 
 
+@pytest.mark.every_store
 async def test_a_store_that_is_away_for_a_while_delays_and_loses_nothing(place: Place) -> None:
     """Runs under way wait, and go on when it is back; what they had done is not done again."""
     stores: list[FaultyStore] = []
@@ -107,6 +106,7 @@ async def test_a_commit_without_an_answer_is_looked_up(place: Place, fault: str,
     assert {1} == set(Counter(stage.calls).values())
 
 
+@pytest.mark.every_store
 async def test_looking_up_is_tried_until_it_is_answered(place: Place) -> None:
     """The store may be away when the engine wants to know what became of its commit."""
     stores: list[FaultyStore] = []
@@ -120,6 +120,7 @@ async def test_looking_up_is_tried_until_it_is_answered(place: Place) -> None:
         assert 1 == engine.counters.unknowns
 
 
+@pytest.mark.every_store
 async def test_an_unexpected_refusal_is_tried_again(place: Place) -> None:
     """An error of the store that says nothing about a change does not leave its runs stuck."""
     stores: list[FaultyStore] = []
@@ -132,6 +133,7 @@ async def test_an_unexpected_refusal_is_tried_again(place: Place) -> None:
     assert {1} == set(Counter(stage.calls).values())
 
 
+@pytest.mark.every_store
 async def test_a_timer_waits_until_its_run_exists(place: Place) -> None:
     """A run whose creation takes longer than its first timer goes on all the same."""
     stores: list[FaultyStore] = []
@@ -167,6 +169,7 @@ async def test_a_claim_that_goes_wrong_loses_no_run(place: Place, fault: str) ->
     assert {1} == set(Counter(stage.calls).values())
 
 
+@pytest.mark.every_store
 async def test_the_sender_of_a_signal_gets_the_refusal_of_the_store(place: Place) -> None:
     """Nothing was accepted, and with a key it may be sent again whatever happened the first time. [FB-R16]"""
     stores: list[FaultyStore] = []
@@ -188,6 +191,7 @@ async def test_the_sender_of_a_signal_gets_the_refusal_of_the_store(place: Place
         assert 1 == await in_time(other.result())
 
 
+@pytest.mark.every_store
 async def test_an_engine_stops_although_its_store_is_away(place: Place) -> None:
     """It waits for nobody, tells those who wait for it, and another engine goes on with its runs."""
     stores: list[FaultyStore] = []
@@ -211,6 +215,7 @@ async def test_an_engine_stops_although_its_store_is_away(place: Place) -> None:
         assert "a" == await in_time(second.get("run-1").result())
 
 
+@pytest.mark.every_store
 async def test_an_engine_stops_although_its_store_goes_away_meanwhile(place: Place) -> None:
     """The store may fail at the very moment at which the engine releases its runs."""
     stores: list[FaultyStore] = []
@@ -226,6 +231,7 @@ async def test_an_engine_stops_although_its_store_goes_away_meanwhile(place: Pla
         assert "a" == await in_time(second.get("run-1").result())
 
 
+@pytest.mark.every_store
 async def test_a_dropped_start_leaves_no_trace(place: Place) -> None:
     """A caller that stops waiting for its start has started the run all the same, and nothing of it runs twice."""
     stores: list[FaultyStore] = []
@@ -244,6 +250,7 @@ async def test_a_dropped_start_leaves_no_trace(place: Place) -> None:
         assert expected("a") == await in_time(engine.get("run-1").result())
 
 
+@pytest.mark.every_store
 async def test_a_bad_run_does_not_hurt_its_neighbours(place: Place) -> None:
     """Of runs that are committed together one may be impossible; the others go on."""
     async with place.engine() as engine:
@@ -261,6 +268,7 @@ async def committing_nonsense() -> Any:
     return object()
 
 
+@pytest.mark.every_store
 async def test_crashed_runs_are_not_mixed_up(place: Place) -> None:
     """An engine that dies with a commit on its way leaves either all of it or nothing."""
     stores: list[FaultyStore] = []
@@ -286,6 +294,7 @@ class Poisoned(FaultyStore):
         return await super()._do(name, *args, **kwargs)
 
 
+@pytest.mark.every_store
 async def test_a_change_that_is_always_refused_holds_up_no_other(place: Place) -> None:
     """Whoever shares a batch with it goes on, and whoever asked for it hears that it came to nothing."""
     async with place.engine(wrap=Poisoned) as engine:
@@ -317,6 +326,7 @@ class LateStore(FaultyStore):
 
 
 @pytest.mark.parametrize("late", [1, 2], ids=["the birth", "a step"])
+@pytest.mark.every_store
 async def test_a_commit_that_arrives_after_it_was_looked_up_is_ours(place: Place, late: int) -> None:
     """It is in its own way when it is tried again, and no other worker's."""
 
@@ -347,6 +357,7 @@ async def noting_in_two_generations(left: int) -> str:
     return "done"
 
 
+@pytest.mark.every_store
 async def test_a_birth_without_an_answer_is_found_in_the_generation_that_it_was(place: Place) -> None:
     """Before anybody looked, another worker had run it, and it had gone on as a new one."""
     stores: list[FaultyStore] = []

@@ -15,8 +15,6 @@ from outlive.testing.fsck import check_store
 from tests.engine.program import WAYS
 from tests.engine.support import Place
 
-pytestmark = pytest.mark.every_store
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -38,7 +36,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(None if server_url else tmp_path / "program.db", server_url)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [pytest.param(WAYS[0], marks=pytest.mark.every_store), *WAYS[1:]])
 async def test_a_process_goes_on_where_another_one_died(tmp_path: Path, place: Place, way: str) -> None:
     """Whatever kills it, and at once: completed steps are done once, interrupted ones again, and every run ends right.
     [SF-X1]"""
