@@ -50,10 +50,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test of every store runs on PostgreSQL in `make slow`; in `make test` only if the store is its point."""
+    """What runs on several stores runs on PostgreSQL in `make slow`; in `make test` only if the store is its point, and
+    on a file unless any store will do.
+    """
     for item in items:
         call = getattr(item, "callspec", None)  # Only a test with parameters has one.
-        if call is not None and "postgres" in call.params.values() and item.get_closest_marker("every_store") is None:
+        if call is None or item.get_closest_marker("every_store") is not None:
+            continue
+        later = {"postgres"} if item.get_closest_marker("any_store") is None else {"sqlite", "postgres"}
+        if any(isinstance(value, str) and value in later for value in call.params.values()):
             item.add_marker("slow")
 
 

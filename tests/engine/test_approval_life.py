@@ -28,6 +28,8 @@ from tests.engine.asking import (
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, in_time, until, waits
 
+pytestmark = pytest.mark.any_store
+
 # -- Taken back --------------------------------------------------------------------------------------------------------
 
 

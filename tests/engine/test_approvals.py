@@ -31,6 +31,8 @@ from tests.engine.asking import (
 from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.support import Place, events_of, in_time, registry_of, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 # -- Asking and deciding -----------------------------------------------------------------------------------------------
 
 

@@ -35,6 +35,8 @@ from outlive.testing.watched_store import WatchedStore
 from tests.engine.inside import watch_through
 from tests.engine.support import Place, events_of, hold, in_time, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @dataclass
 class Item:

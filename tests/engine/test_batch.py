@@ -31,6 +31,8 @@ from outlive.errors import (
 from tests.engine.dying import die_at_each_commit
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until
 
+pytestmark = pytest.mark.any_store
+
 
 @dataclass(frozen=True)
 class Row:

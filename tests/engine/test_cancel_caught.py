@@ -20,6 +20,8 @@ from outlive.errors import RunFailed
 from outlive.testing import crash_everywhere
 from tests.engine.support import SkippingClock, events_of, hold, in_time, note, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @pytest.fixture
 async def engine() -> AsyncIterator[outlive.Engine]:

@@ -14,6 +14,8 @@ from outlive.errors import ConfigurationError
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, reaches, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class ChildishError(Exception):
     """Registered by a child, so it reaches the parent as itself."""

@@ -17,6 +17,8 @@ from outlive.client.handle import RunHandle
 from outlive.errors import ResultTimeoutError, RunNotFoundError, RunNotParkedError
 from tests.engine.support import DAY, Place, hold, in_time, note, reaches, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @dataclass(frozen=True)
 class Bill:

@@ -14,6 +14,8 @@ from outlive.errors import ConfigurationError, PayloadTooLargeError
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 PAYLOAD_MAX = 1_000
 LIMITS = Limits(payload_bytes_max=PAYLOAD_MAX, payload_inline_bytes_max=PAYLOAD_MAX)
 

@@ -14,6 +14,8 @@ from outlive.errors import ConfigurationError, RunFailed
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.step
 async def map_double(number: int) -> int:

@@ -16,6 +16,8 @@ from outlive.errors import NotInRunError, PayloadTooLargeError, RunFailed
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 WHEN = datetime(2026, 11, 15, tzinfo=UTC)
 
 

@@ -15,6 +15,8 @@ from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow
 async def policed(name: str) -> str:

@@ -15,6 +15,8 @@ from outlive.errors import ConfigurationError
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 LONG = 3600
 QUICK = Retry(attempts=3, first=0.01, factor=1, jitter=0)
 SLOW = Retry(attempts=3, first=LONG, factor=2, cap=10 * LONG, jitter=0)

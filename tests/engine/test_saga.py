@@ -15,6 +15,8 @@ from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 def unbook(name: str) -> object:
     """Takes a booking back; what it returns cannot be stored and nobody cares."""

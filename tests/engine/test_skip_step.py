@@ -17,6 +17,8 @@ from outlive.errors import RunNotFoundError, RunNotParkedError, UnserialisableEr
 from tests.engine.inside import claimer_of, crash
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until
 
+pytestmark = pytest.mark.any_store
+
 LIMITS = Limits(attempts_max=1)
 
 

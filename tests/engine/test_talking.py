@@ -21,6 +21,8 @@ from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.support import Place, events_of, in_time, registry_of, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @dataclass(frozen=True)
 class Paid:
