@@ -228,6 +228,6 @@ def _read(data: bytes, kind: type[T]) -> T:
 
 
 def _say(error: BaseException) -> str:
-    if isinstance(error, http.client.RemoteDisconnected):
-        return "it ended the connection without an answer (one that speaks TLS does; then write etcds://)"
+    if isinstance(error, ConnectionResetError):  # A `RemoteDisconnected` is one, too.
+        return f"{error}: it ended the connection without an answer (one that speaks TLS does; then write etcds://)"
     return str(error) or type(error).__name__
