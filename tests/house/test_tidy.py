@@ -2,7 +2,7 @@
 
 A rule is a function that finds breaches; its docstring is the advice printed with each of them. Exceptions
 stand in `ALLOWED` with their reason. They are a ratchet: an exception that is no longer needed fails the test
-until it is taken out, and a file allowed to have 412 lines may not have 413.
+until it is taken out, and a file allowed to have up to 800 lines may not have 801.
 """
 
 import ast
@@ -49,6 +49,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "_runtime/session/sessions.py",
         "asyncio.timeout",
     ): "the event loop times a stop",
+    ("short", "engine/engine.py", "up to 1000 lines"): "one class: a method for each verb, nothing behind it",
     ("injected", "engine/sync.py", "threading.Thread"): "the event loop of a program that has none",
     ("injected", "_store/postgres/pool.py", "asyncio.sleep"): "a store that is away is not asked all the time",
     ("injected", "_store/postgres/listen.py", "asyncio.sleep"): "a store that is away is not asked all the time",
@@ -84,8 +85,8 @@ SQL = re.compile(
     r"|(?i:^\s*(SELECT|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\s)"
 )
 LINES_MAX = 600
-ONE_DOOR = "engine/engine.py"
-"""One class with a method for each verb that users have, and nothing behind them: it grows with the verbs."""
+LINES_STEP = 200
+"""An exception for a long file leaves room up to the next of these steps: two people may add to it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +235,8 @@ def finished(source: Source) -> Breaches:
 
 def short(source: Source) -> Breaches:
     """A file has one responsibility and usually fewer than 600 lines: look whether this one has two."""
-    if (count := len(source.text.splitlines())) > LINES_MAX and source.file != ONE_DOOR:
-        yield count, f"{count} lines"
+    if (count := len(source.text.splitlines())) > LINES_MAX:
+        yield count, f"up to {-(-count // LINES_STEP) * LINES_STEP} lines"
 
 
 def documented(source: Source) -> Breaches:
@@ -472,14 +473,16 @@ def test_a_finding_says_where_which_rule_and_what_instead(tmp_path: Path) -> Non
     assert "use msgspec" in str(finding)
 
 
-@pytest.mark.parametrize(("lines", "complaint"), [(604, "604 lines"), (602, "603 lines') no longer happens")])
+@pytest.mark.parametrize(("lines", "complaint"), [(801, "up to 1000 lines"), (600, "800 lines') no longer happens")])
 def test_an_exception_is_a_ratchet(tmp_path: Path, lines: int, complaint: str) -> None:
-    """A file with an exception may neither grow nor keep more room than it needs."""
-    (tmp_path / "engine.py").write_text('"""A module."""\n' + "x = 1\n" * (lines - 1), "utf-8")
-    exactly, one_off = ("short", "engine.py", f"{lines} lines"), ("short", "engine.py", "603 lines")
+    """A file with an exception may neither outgrow it nor keep it without need."""
+    allowed = [("short", "engine.py", "up to 800 lines")]
+    write = (tmp_path / "engine.py").write_text
 
-    assert not complaints(tmp_path, [exactly])
-    assert complaint in "\n".join(complaints(tmp_path, [one_off]))
+    write('"""A module."""\n' + "x = 1\n" * 799, "utf-8")
+    assert not complaints(tmp_path, allowed)
+    write('"""A module."""\n' + "x = 1\n" * (lines - 1), "utf-8")
+    assert complaint in "\n".join(complaints(tmp_path, allowed))
 
 
 def test_every_rule_is_shown_to_fail() -> None:

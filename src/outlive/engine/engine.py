@@ -8,11 +8,14 @@ finish for a moment, release every run in motion so that others go on at once, e
 from __future__ import annotations
 
 import asyncio
+import builtins
 import os
 import socket
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Never, Self, TypeVar, TypeVarTuple
+from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack, overload
+
+from msgspec import UNSET
 
 from outlive._define.in_run import CURRENT_STEP
 from outlive._define.live_resources import LiveResources, check_given
@@ -26,6 +29,7 @@ from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, Retry, Run, given, known_run_id
+from outlive._model.approval import Approval
 from outlive._model.policy import check_retry
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
@@ -36,20 +40,22 @@ from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive.client.access import check_loop
+from outlive.client.asks import AskOptions
+from outlive.client.audit import ApprovalEntry
 from outlive.client.batch import Batch
 from outlive.client.batches import Batches
+from outlive.client.bulk import BulkFilters, RunOutcome, WorkflowFilters
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
-from outlive.client.definitions import Describer
+from outlive.client.definitions import Describer, WorkflowInfo
+from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
 from outlive.client.recovery import Incomplete
+from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
-from outlive.engine.finding import Finding
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
-from outlive.engine.interventions import Interventions
-from outlive.engine.messages import Messages
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.errors import (
@@ -68,7 +74,7 @@ Ts = TypeVarTuple("Ts")
 LEASE_SECONDS_MIN = 1.0
 
 
-class Engine(Messages, Interventions, Finding):
+class Engine:
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:
@@ -341,7 +347,7 @@ class Engine(Messages, Interventions, Finding):
             raise EngineForkedError(self._process, os.getpid())
         return client
 
-    # -- Verbs -----------------------------------------------------------------------------------------------
+    # -- Starting --------------------------------------------------------------------------------------------
 
     async def start(
         self,
@@ -379,6 +385,44 @@ class Engine(Messages, Interventions, Finding):
             tags=tags,
             headers=headers,
             connection=connection,
+        )
+        return RunHandle(client, run_id)
+
+    async def start_by_name(
+        self,
+        workflow: str,
+        arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        version: int | None = None,
+        id: str | None = None,
+        on_conflict: OnConflict = "attach",
+        timeout: given.Span | None = None,
+        tags: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> RunHandle[Any]:
+        """Start a run of a workflow whose code this program does not have; it is durable when this returns.
+
+        The arguments are checked against the schema that workers have described. No worker has to be up.
+
+        Args:
+            arguments: plain JSON values by name, `{"id": 7}`, or in a list.
+            version: the newest one unless given.
+            id, on_conflict, timeout, tags, headers: as for `start`.
+
+        Raises:
+            UnknownWorkflowError: no worker has described it; names that are near are in the message.
+            InvalidArgumentError: the arguments do not fit.
+        """
+        client = self._verbs
+        run_id = await client.start_by_name(
+            workflow,
+            arguments,
+            version=version,
+            id=id,
+            on_conflict=on_conflict,
+            timeout=timeout,
+            tags=tags,
+            headers=headers,
         )
         return RunHandle(client, run_id)
 
@@ -427,22 +471,302 @@ class Engine(Messages, Interventions, Finding):
         """A batch by its id; whether there is such a batch shows when it is used."""
         return Batches(self._verbs).get(known_run_id("engine.get_batch", batch_id, name="batch_id"))
 
-    @property
-    def checkpoints(self) -> CheckpointStore:
-        """Checkpoints of programs that keep their own state, in the store of this engine and with its codecs. No run of
-        the engine reads or writes them."""
-        return self._verbs.checkpoints
+    # -- Finding ---------------------------------------------------------------------------------------------
 
-    async def health(self) -> Health:
-        """Whether this engine is ready: its store answers, its worker holds its lease, its resources are well."""
-        store, worker = self._verbs.access.store, self._sessions
-        return Health(
-            store=await health_of(store),
-            worker=None if worker is None else worker.health,
-            resources=await self._resources.health(),
-        )
+    async def list(
+        self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
+    ) -> Page[Run]:
+        """A page of the runs that fit, newest first; it is a list.
 
-    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
+        Args:
+            order: `created_at` for oldest first.
+            limit: how many runs a page holds, up to 1,000.
+            after: `page.next` or `page.previous` of another page with the same filters and order.
+            status, workflow, tags, id_prefix, since, until, waiting_for, error, roots_only: what to narrow by. Several
+                statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal,
+                an ask or an approval, or the id of another run.
+        """
+        return await self._verbs.list(order=order, limit=limit, after=after, **filters)
+
+    async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
+        """How many runs fit, with the filters of `list`. Counting ends at `limit`: then `count.at_least` is true, and
+        `str(count)` ends with a plus: `10,000+`."""
+        return await self._verbs.count(limit=limit, **filters)
+
+    async def approvals(
+        self,
+        run_id: str | None = None,
+        *,
+        assignee: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> Page[ApprovalEntry]:
+        """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all.
+        With a `run_id`: everything that this run and its children have asked for, with who decided what and when.
+
+        Args:
+            assignee: only what this person, or this group, may decide.
+            limit: of how many runs a page has the requests.
+            after: `page.next` or `page.previous` of another page.
+            workflow, tags, id_prefix, since, until, status, error, roots_only: only of runs that fit, as in `list`.
+        """
+        if run_id is not None:
+            given.alone("engine.approvals", "run_id", assignee=assignee, after=after, **filters)
+            return Page(await RunHandle(self._verbs, known_run_id("engine.approvals", run_id)).approvals())
+        return await self._verbs.approvals.open(assignee=assignee, limit=limit, after=after, **filters)
+
+    async def workflows(self) -> builtins.list[WorkflowInfo]:
+        """Every workflow that workers have described, in every version, with the JSON Schemas of its arguments and of
+        its result, and how many live workers can run it."""
+        return await self._verbs.workflows()
+
+    # -- What users send to runs -----------------------------------------------------------------------------
+
+    async def signal(
+        self,
+        run_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        start: tuple[Any, ...] | None = None,
+        headers: dict[str, str] | None = None,
+        connection: Any = None,
+    ) -> None:
+        """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
+
+        Args:
+            key: the same key again, for this run and name, is the same signal.
+            start: `(workflow, *args)`: create the run in the same transaction if there is none.
+            headers: of the run that it starts, as of `start`.
+            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
+                on it: the signal is sent if and only if you commit.
+
+        Raises:
+            RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
+        """
+        await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers, connection=connection)
+
+    async def resolve(self, promise: str, value: Any = None) -> bool:
+        """Settle a promise of a run (`outlive.promise`) with a value, given its id; durable when this returns.
+
+        Settled once: whether it was this call that settled it. If not, nothing has changed; an earlier try of yours may
+        have settled it.
+
+        Raises:
+            PromiseNotFoundError: no promise has this id. PromiseTypeError: it takes another type.
+            RunNotFoundError, RunFinishedError, InboxFullError.
+        """
+        return await self._verbs.promises.resolve(promise, value)
+
+    async def fail(self, promise: str, error: Exception) -> bool:
+        """Settle a promise of a run with an error, which is raised where the run awaits it. As `resolve`."""
+        return await self._verbs.promises.fail(promise, error)
+
+    @overload
+    async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
+    @overload
+    async def ask(
+        self, run_id: str, name: str, body: Any = None, *, reply: type[T], **options: Unpack[AskOptions]
+    ) -> T: ...
+    async def ask(
+        self, run_id: str, name: str, body: Any = None, *, reply: Any = Any, **options: Unpack[AskOptions]
+    ) -> Any:
+        """Ask a run something (`outlive.asks`), and wait for its answer, which it gives exactly once.
+
+        Args:
+            options: `key`, `start`, `headers`, `timeout`; see `AskOptions`.
+            reply: the type of the answer; without, it comes as plain values.
+
+        Raises:
+            AskFailed, AskRefusedError, AskTimeoutError, RunNotFoundError, RunParkedError, InboxFullError.
+        """
+        return await self._verbs.ask(run_id, name, body, reply=reply, **options)
+
+    async def answer(
+        self, run_id: str, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any
+    ) -> Any:
+        """Wait for the answer to an ask that was sent before, by any process; `AskNotFoundError` if it was not."""
+        return await self._verbs.answer(run_id, name, key, timeout=timeout, reply=reply)
+
+    async def approve(
+        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Approve what a run asks for; the decision is durable when this returns.
+
+        The first decision is the only one: a later one gets it back, with `is_first` False.
+
+        Args:
+            by: who decides; for the audit.
+            form: what they filled in, as plain values or as the form's own type.
+            request: the id of the request (`ApprovalEntry.id`); the oldest open one of this name unless given.
+
+        Raises:
+            RunNotFoundError, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError, InboxFullError.
+        """
+        return await self.get(run_id).approve(name, by=by, form=form, comment=comment, request=request)
+
+    async def reject(
+        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Reject what a run asks for. As `approve`, and the form may be left out."""
+        return await self.get(run_id).reject(name, by=by, form=form, comment=comment, request=request)
+
+    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
+        """Messages that a run and its children could not read, oldest first: signals of another type than the workflow
+        waits for, decisions whose form its validator refuses.
+
+        They block nothing: the run waits for the next signal, or has asked again. Send a right one with `signal`;
+        `signal(run_id, it.name, it.value)` sends the same one again, for code that can read it by now.
+        """
+        return await self._verbs.set_aside(run_id)
+
+    # -- What operators do to runs ---------------------------------------------------------------------------
+
+    @overload
+    async def cancel(self, run_id: str, *, reason: str = "") -> None: ...
+    @overload
+    async def cancel(self, *, reason: str = "", **filters: Unpack[WorkflowFilters]) -> builtins.list[RunOutcome]: ...
+    async def cancel(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+    ) -> builtins.list[RunOutcome] | None:
+        """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
+
+        Its `finally` blocks run. A workflow that catches the `CancelledError` and returns has succeeded. A run that no
+        worker has taken up yet ends at once, and its code never runs. Asking twice is asking once.
+
+        Args:
+            filters: instead of an id, which runs: see `retry`; those that have not ended unless `status` says so.
+
+        Raises:
+            RunNotFoundError, RunFinishedError.
+        """
+        return await self._verbs.cancel(run_id, reason=reason, **filters)
+
+    async def pause(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        by: str = "",
+        reason: str = "",
+        **filters: Unpack[BulkFilters],
+    ) -> builtins.list[RunOutcome] | None:
+        """Let a run with its tree, all runs of a workflow, or everything begin nothing more; durable when this returns.
+
+        Steps that run end, and their results are kept. No step begins, no timer fires, signals are buffered, and those
+        who wait for the result wait on. A run of a paused workflow may be started, and waits. A worker of another
+        process hears of the pause of a workflow within its `poll_seconds`.
+
+        Args:
+            workflow: its name; runs of it inside the trees of others are not paused.
+            all: everything in this store.
+            by, reason: for `why`.
+            filters: pause those runs, of a workflow or of any, that fit now, one by one: see `retry`.
+
+        Raises:
+            RunNotFoundError, RunFinishedError. RunParkedError: it is parked for another reason.
+        """
+        return await self._verbs.pause(run_id, workflow=workflow, all=all, by=by, reason=reason, **filters)
+
+    async def resume(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        **filters: Unpack[BulkFilters],
+    ) -> builtins.list[RunOutcome] | None:
+        """Let a parked run go on, for example with new code; or what was paused.
+
+        Args:
+            workflow, all: as they were paused. A run that was paused by itself stays paused.
+            filters: resume the parked runs that fit, one by one: see `retry`.
+
+        Raises:
+            RunNotFoundError, RunNotParkedError.
+        """
+        return await self._verbs.resume(run_id, workflow=workflow, all=all, **filters)
+
+    @overload
+    async def retry(self, run_id: str, *, reason: str = "") -> None: ...
+    @overload
+    async def retry(self, *, reason: str = "", **filters: Unpack[WorkflowFilters]) -> builtins.list[RunOutcome]: ...
+    async def retry(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+    ) -> builtins.list[RunOutcome] | None:
+        """Let a run that has failed, timed out or was cancelled go on at what failed; durable when this returns.
+
+        The same run goes on: its id, its completed steps and its history stay. The step that failed is called again
+        with all its attempts; a deadline begins again, and timers are as far away as they were. The code of the
+        workflow must be in this process: a replay finds what failed. A run of a tree is retried with its whole tree.
+
+        Args:
+            reason: for the history.
+            filters: instead of an id, which runs, as `list` takes them: the oldest first, at most `limit` (100) of
+                them; with `dry_run=True` nothing is done. The answer has one outcome for each: its `id`, the `status`
+                that it had, whether it is `done`, and else the `error`; one that refuses does not stop the others.
+
+        Raises:
+            RunNotFoundError. RunNotRetriableError: it has not ended or has succeeded, its saga was rolled back, no step
+            failed and the code would raise the same again, or the code is not here; nothing was changed.
+        """
+        return await self._verbs.retry(run_id, reason=reason, **filters)
+
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: str | int | None = None,
+        set: Mapping[str, Any] | None = None,
+        input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+        version: int | None = None,
+        id: str | None = None,
+        reason: str = "",
+    ) -> RunHandle[Any]:
+        """Start a new run with the history of another one up to some point, edited; durable when this returns.
+
+        The other run stays as it is, whether it is open or has ended. Completed steps of the copied history are not
+        called again. What an edit changes is done again: from the first one on, a step counts as completed only if the
+        code still asks for it with the same arguments. The code of the workflow must be in this process.
+
+        Args:
+            at: the call that is not copied, nor anything behind it: the name of a step, its call as `history` has it
+                ("charge#2"), or the number of an event; without, all but the end of the run is copied.
+            set: results of steps, by name or call, of the types that the steps return.
+            input: other arguments of the workflow: a tuple, or a mapping by name.
+            version: another version of the workflow.
+            id: of the new run; made up unless given.
+            reason: for the history.
+
+        Raises:
+            RunNotFoundError, RunExistsError. RunNotForkableError: there is no such call, the code contradicts the
+            history, or it is not here; nothing was written.
+        """
+        client = self._verbs
+        new_id = await client.fork(run_id, at=at, set=set, input=input, version=version, id=id, reason=reason)
+        return RunHandle(client, new_id)
+
+    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
+        """Let a parked run go on without calling a step that is in flight; the request is durable when this returns.
+
+        If there is no such step, or `result` does not fit it, the run is parked again and the reason says so. An undo
+        that is skipped counts as done.
+
+        Args:
+            call: which step, as `history` calls it; may be left out if only one is in flight.
+            result: what the step is to have returned; without, the workflow gets `StepSkipped`.
+
+        Raises:
+            RunNotFoundError, RunNotParkedError, RunFinishedError, UnserialisableError, InboxFullError.
+        """
+        await self._verbs.skip_step(run_id, call, result=result)
+
+    # -- Looking at runs, and taking them to another store ---------------------------------------------------
+
+    async def history(self, run_id: str, *, redacted: bool = False) -> builtins.list[AnyEvent]:
         """The journal of the tree that a run belongs to, verified.
 
         Args:
@@ -450,6 +774,11 @@ class Engine(Messages, Interventions, Finding):
                 also blacked out in failures and reasons.
         """
         return await self._verbs.history(run_id, redacted=redacted)
+
+    async def recovery(self, *, limit: int = 100, before: Run | None = None) -> builtins.list[Incomplete]:
+        """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
+        live worker has their definition. `before`, the last run of a page, gives the next one."""
+        return await self._verbs.recovery(limit=limit, before=before)
 
     async def export(self, run_id: str) -> str:
         """The tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`, and for
@@ -476,10 +805,22 @@ class Engine(Messages, Interventions, Finding):
         scratch = store_for("memory:", clock=self._clock.now, is_test_clock=True)
         return RunHandle(client, await client.import_run(text, id=id, scratch=scratch))
 
-    async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
-        """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
-        live worker has their definition. `before`, the last run of a page, gives the next one."""
-        return await self._verbs.recovery(limit=limit, before=before)
+    # -- The engine itself -----------------------------------------------------------------------------------
+
+    async def health(self) -> Health:
+        """Whether this engine is ready: its store answers, its worker holds its lease, its resources are well."""
+        store, worker = self._verbs.access.store, self._sessions
+        return Health(
+            store=await health_of(store),
+            worker=None if worker is None else worker.health,
+            resources=await self._resources.health(),
+        )
+
+    @property
+    def checkpoints(self) -> CheckpointStore:
+        """Checkpoints of programs that keep their own state, in the store of this engine and with its codecs. No run of
+        the engine reads or writes them."""
+        return self._verbs.checkpoints
 
 
 def _worker_name(name: object) -> str:
