@@ -109,7 +109,8 @@ class Access:
 
     async def unpack(self, payload: Payload, *, owners: tuple[str, ...] = ()) -> Stored:
         """The bytes of a payload, wherever they are kept."""
-        return self.packer.unpack(payload, await self.blobs([payload]), owners=owners)
+        blobs = await self.blobs([payload]) if payload.blob else {}
+        return self.packer.unpack(payload, blobs, owners=owners)
 
 
 def check_loop(own: asyncio.AbstractEventLoop) -> None:

@@ -44,7 +44,8 @@ class Followers:
     def __init__(self, follow: Callable[[Callable[[str], None]], bool]) -> None:
         self._follow = follow
         self._is_rung: bool | None = None
-        self._bells: dict[str, list[Bell]] = {}
+        self.bells: dict[str, list[Bell]] = {}
+        """Empty while there are no readers: then there is no need to ring."""
         self._is_closed = False
 
     @property
@@ -56,9 +57,8 @@ class Followers:
 
     def ring(self, root_id: str) -> None:
         """Readers of this tree are to look; with "", all readers."""
-        if self._bells:
-            every = [bell for bells in self._bells.values() for bell in bells]
-            for bell in self._bells.get(_name_of(root_id), ()) if root_id else every:
+        for bells in [self.bells.get(_name_of(root_id), [])] if root_id else self.bells.values():
+            for bell in bells:
                 bell.ring()
 
     @contextmanager
@@ -66,13 +66,13 @@ class Followers:
         """A bell for a reader of a run."""
         self.check_open()
         name, bell = _name_of(run_id), Bell()
-        self._bells.setdefault(name, []).append(bell)
+        self.bells.setdefault(name, []).append(bell)
         try:
             yield bell
         finally:
-            self._bells[name].remove(bell)
-            if not self._bells[name]:
-                del self._bells[name]
+            self.bells[name].remove(bell)
+            if not self.bells[name]:
+                del self.bells[name]
 
     def check_open(self) -> None:
         """See that the engine runs.

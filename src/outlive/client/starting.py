@@ -137,8 +137,8 @@ class Starter:
         """Start a run; its id. See `Engine.start`."""
         given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
         seconds = given.some_seconds("engine.start", "timeout", timeout)
-        labels = given.tags("engine.start", tags)
-        said = given.headers("engine.start", headers)
+        labels = {} if tags is None else given.tags("engine.start", tags)
+        said = {} if headers is None else given.headers("engine.start", headers)
         wanted = bound(workflow, args)
         run_id = self._ids.new_id() if id is None else check_run_id(id)
         event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said)

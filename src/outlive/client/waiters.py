@@ -43,7 +43,8 @@ class Waiters:
         """A run has ended; or it is parked, and with it everything in its tree that has not."""
         if self.answers.waiting:
             self.answers.look()
-        self.followers.ring(run.id)
+        if self.followers.bells:
+            self.followers.ring(run.id)
         ids = [run.id]
         if run.status is RunStatus.PARKED:
             ids += [run_id for run_id in self._waiting if run_id.startswith(f"{run.id}~")]

@@ -92,7 +92,7 @@ class MemoryStore:
         tree = self._find_writable(change)
         if tree is None:
             return Outcome.CONFLICT, change.journal
-        has_successors = any(start.successor_of for start in change.starts)
+        has_successors = change.starts and any(start.successor_of for start in change.starts)
         go_back = self._state.save(_list_touched(change)) if has_successors else None
         self._write(tree, change)
         for start in change.starts:
@@ -117,8 +117,9 @@ class MemoryStore:
         """The tree that the change may write to, a new one if it creates it; None if it conflicts."""
         assert change.rows, "a change without a row proves nothing"
         first = change.after + 1 if change.journal else change.rows[0][0]
-        assert all(row[0] == seq for seq, row in enumerate(change.rows, first)), "a gap"
-        taken = self._list_taken(change)
+        for seq, row in enumerate(change.rows, first):
+            assert row[0] == seq, "a gap"
+        taken = self._list_taken(change) if change.renames else self._state.runs
         if taken is None:
             return None
         tree = Tree(len(self._state.trees) + 1) if change.journal == 0 else self._state.trees.get(change.journal)
@@ -135,8 +136,6 @@ class MemoryStore:
 
     def _list_taken(self, change: Change) -> Container[str] | None:
         """The ids that are taken after the renames of a change; None if one of these has no room."""
-        if not change.renames:
-            return self._state.runs.keys()
         taken = set(self._state.runs)
         for run in self._list_renames(change):
             taken.remove(self._state.trees[run.journal].runs[run.number].id)
@@ -174,9 +173,11 @@ class MemoryStore:
             self._append(tree, said)
         if change.successor_of:
             self._inherit(tree, change.successor_of)
-        self._forget(tree, change.forgets)
-        # The writer may not have seen the mail that came while it released the tree.
-        self._wake_for_mail(tree)
+        if change.forgets is not None:
+            self._forget(tree, change.forgets)
+        if tree.inbox:
+            # The writer may not have seen the mail that came while it released the tree.
+            self._wake_for_mail(tree)
 
     def _inherit(self, successor: Tree, ancestor: int) -> None:
         """Move keys, and messages to the root, from an ended tree."""
@@ -195,14 +196,13 @@ class MemoryStore:
             if answer.key in tree.keys:
                 tree.answers.setdefault(answer.key, answer)
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
-        if forgotten is not None:
-            tree.rows = [row for row in tree.rows if row[0] >= forgotten.before]
-            tree.items = {key: item for key, item in tree.items.items() if not 0 < key[0] < forgotten.below}
-            tree.inbox = {id: mail for id, mail in tree.inbox.items() if not 0 < mail.run < forgotten.below}
-            tree.streams = {key: stream for key, stream in tree.streams.items() if not 0 < key[0] < forgotten.below}
-            for number in [number for number in tree.runs if 0 < number < forgotten.below]:
-                del self._state.runs[tree.runs.pop(number).id]
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
+        tree.rows = [row for row in tree.rows if row[0] >= forgotten.before]
+        tree.items = {key: item for key, item in tree.items.items() if not 0 < key[0] < forgotten.below}
+        tree.inbox = {id: mail for id, mail in tree.inbox.items() if not 0 < mail.run < forgotten.below}
+        tree.streams = {key: stream for key, stream in tree.streams.items() if not 0 < key[0] < forgotten.below}
+        for number in [number for number in tree.runs if 0 < number < forgotten.below]:
+            del self._state.runs[tree.runs.pop(number).id]
 
     def _put_run(self, tree: Tree, run: Run) -> None:
         before = tree.runs.get(run.number)
