@@ -97,14 +97,14 @@ class TrustsTransactions(Defective):
 class KeepsEvents(Defective):
     """Forgets children alone."""
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
-        super()._forget(tree, forgotten and replace(forgotten, before=0))
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
+        super()._forget(tree, replace(forgotten, before=0))
 
 
 class KeepsMailOfTheForgotten(Defective):
     """Nobody is left to read it."""
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
         inbox = tree.inbox
         super()._forget(tree, forgotten)
         tree.inbox = inbox
@@ -113,7 +113,7 @@ class KeepsMailOfTheForgotten(Defective):
 class KeepsItemsOfTheForgotten(Defective):
     """Only a checker can see them."""
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
         items = tree.items
         super()._forget(tree, forgotten)
         tree.items = items
@@ -122,8 +122,8 @@ class KeepsItemsOfTheForgotten(Defective):
 class ForgetsOneTooMany(Defective):
     """Also the child whose number is named."""
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
-        super()._forget(tree, forgotten and replace(forgotten, below=forgotten.below + 1))
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
+        super()._forget(tree, replace(forgotten, below=forgotten.below + 1))
 
 
 class ForgetsForALoser(Defective):

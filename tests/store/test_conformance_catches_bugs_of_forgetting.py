@@ -23,7 +23,7 @@ class ForgetsNothing(Defective):
 
     found_by = "test_events_before_a_snapshot_are_gone"
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
         """Do nothing."""
 
 
@@ -33,7 +33,8 @@ class ForgetsBeforeTheChange(Defective):
     found_by = "test_events_of_the_same_change_before_the_snapshot_are_gone"
 
     def _write(self, tree: Tree, change: Change) -> None:
-        self._forget(tree, change.forgets)
+        if change.forgets is not None:
+            self._forget(tree, change.forgets)
         super()._write(tree, replace(change, forgets=None))
 
 
@@ -54,8 +55,8 @@ class KeepsChildren(Defective):
 
     found_by = "test_ended_children_are_gone_with_their_items"
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
-        super()._forget(tree, None if forgotten is None else Forgotten(forgotten.before, 0))
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
+        super()._forget(tree, Forgotten(forgotten.before, 0))
 
 
 class KeepsItems(Defective):
@@ -63,7 +64,7 @@ class KeepsItems(Defective):
 
     found_by = "test_ended_children_are_gone_with_their_items"
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
         items = dict(tree.items)
         super()._forget(tree, forgotten)
         tree.items = items
@@ -79,8 +80,8 @@ class ForgetsAllChildren(Defective):
 
     found_by = "test_ended_children_are_gone_with_their_items"
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
-        super()._forget(tree, None if forgotten is None else Forgotten(forgotten.before, 1_000))
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
+        super()._forget(tree, Forgotten(forgotten.before, 1_000))
 
 
 class ForgetsKeys(Defective):
@@ -88,10 +89,9 @@ class ForgetsKeys(Defective):
 
     found_by = "test_messages_and_their_keys_are_kept"
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
         super()._forget(tree, forgotten)
-        if forgotten is not None:
-            tree.keys = set()
+        tree.keys = set()
 
 
 class ForgetsTooEarly(Defective):
@@ -101,7 +101,7 @@ class ForgetsTooEarly(Defective):
 
     def _find_writable(self, change: Change) -> Tree | None:
         tree = self._state.trees.get(change.journal)
-        if tree is not None:
+        if tree is not None and change.forgets is not None:
             self._forget(tree, change.forgets)
         return super()._find_writable(change)
 
@@ -123,7 +123,8 @@ class WakesForNothing(Defective):
 
     def _write(self, tree: Tree, change: Change) -> None:
         super()._write(tree, replace(change, forgets=None))
-        self._forget(tree, change.forgets)
+        if change.forgets is not None:
+            self._forget(tree, change.forgets)
 
 
 class WritesTooQuickly(Defective):
@@ -131,7 +132,7 @@ class WritesTooQuickly(Defective):
 
     found_by = "test_change_of_nothing_but_rows_forgets"
 
-    def _forget(self, tree: Tree, forgotten: Forgotten | None) -> None:
+    def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
         if not self._is_quick:
             super()._forget(tree, forgotten)
 
