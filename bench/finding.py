@@ -2,7 +2,8 @@
 
 `python -m bench.finding --runs 1000,100000` prints a line for each filter and a column for each number of runs: the
 95th percentile of a page of 50 runs, and of a count that stops at 10,000, in milliseconds. The runs are written by SQL,
-in bulk and without journals: nothing that finds runs looks at one.
+in bulk and without journals: nothing that finds runs looks at one. Each figure is the median of a few rounds, because
+the machine is rarely alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import apsw
@@ -26,7 +28,8 @@ from outlive._model.instant import instant_of
 
 RUNS = (1_000, 10_000, 100_000, 1_000_000)
 TIMES = 40
-"""How often each is measured, after it was done a few times."""
+"""How often each is measured in a round, after it was done a few times."""
+ROUNDS = 3
 WARM_UP = 6
 """PostgreSQL plans a statement for its values a few times before it keeps a plan."""
 TARGET_MS = 20
@@ -83,6 +86,8 @@ async def fill(url: str, first: int, last: int) -> None:
         await server.execute(statement)
     for table in ("runs", "tags", "waits"):
         await server.execute(f"VACUUM ANALYZE outlive.{table}")
+    # What was just written in bulk goes to the disk now, and not while it is measured.
+    await server.execute("CHECKPOINT")
     await server.close()
 
 
@@ -113,9 +118,13 @@ def questions(runs: int) -> dict[str, dict[str, Any]]:
 
 
 async def p95(ask: Callable[[], Awaitable[Any]]) -> float:
-    """The 95th percentile of how long it takes, in milliseconds."""
+    """The 95th percentile of how long it takes, in milliseconds: the median of a few rounds."""
     for _ in range(WARM_UP):
         await ask()
+    return median([await _round(ask) for _ in range(ROUNDS)])
+
+
+async def _round(ask: Callable[[], Awaitable[Any]]) -> float:
     took = []
     for _ in range(TIMES):
         start = time.perf_counter()

@@ -6,7 +6,9 @@ bar would be a line. Panels differ in unit and direction, so each says which way
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +31,18 @@ COLUMNS = 5
 
 
 def draw(lines: Sequence[Line], *, directory: Path, name: str) -> list[Path]:
-    """Write the picture as PNG and SVG, and say where."""
+    """Write the picture as PNG and SVG, and say where; without matplotlib there is none, and the tables say it all."""
+    shown = [line for line in lines if (line.workload, line.figure.key) in SHOWN]
+    if not shown:
+        return []
+    if find_spec("matplotlib") is None:
+        print("matplotlib is not installed: no picture is drawn", file=sys.stderr)
+        return []
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    shown = [line for line in lines if (line.workload, line.figure.key) in SHOWN]
-    if not shown:
-        return []
     columns = min(COLUMNS, len(shown))
     height = -(-len(shown) // columns)
     figure, axes = pyplot.subplots(height, columns, figsize=(2.6 * columns, 3.0 * height), squeeze=False)
