@@ -126,6 +126,8 @@ class Counters:
     """Hooks that were not called, or cut off: their observer was too far behind, or the engine stopped."""
     sessions_ended: int = 0
     """Sessions of dead workers that were ended before their leases had run out."""
+    service_failures: int = 0
+    """How often a service of this worker raised; it is tried again."""
     stalls: int = 0
     """How often the event loop stood still for more than a second."""
 

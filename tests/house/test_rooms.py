@@ -27,7 +27,7 @@ BACKENDS = {"_store.memory", "_store.sqlite", "_store.postgres", "_lease.etcd"}
 DEFINE = REPLAY | {"_define"}
 CLIENT = DEFINE | {"_store", "client"}
 MOTION = CLIENT | CONTRACTS | {"_runtime"}
-RUNTIME = MOTION | {f"_runtime.{room}" for room in ("commit", "gate", "tree", "steps", "session")}
+RUNTIME = MOTION | {f"_runtime.{room}" for room in ("commit", "gate", "tree", "steps", "session", "services")}
 ENGINE = RUNTIME | {"engine"}
 EVERYTHING = (
     ENGINE
@@ -62,6 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_runtime.tree": MOTION | {"_runtime.gate"},
     "_runtime.steps": MOTION | {"_runtime.commit", "_runtime.gate", "_runtime.tree"},
     "_runtime.session": RUNTIME,
+    "_runtime.services": MOTION,
     "engine": RUNTIME | BACKENDS,
     "http": ENGINE,
     "dashboard": {"http"},

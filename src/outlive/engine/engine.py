@@ -35,6 +35,8 @@ from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
+from outlive._runtime.services.service import Service
+from outlive._runtime.services.supervisor import Services
 from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
@@ -158,6 +160,7 @@ class Engine:
         """While it stops: steps that finish may still use its verbs."""
         self._waiters: Waiters | None = None
         self._sessions: WorkerSessions | None = None
+        self._services: Services | None = None
         self._describer: Describer | None = None
         self._process = 0
         self._is_entered = False
@@ -211,6 +214,9 @@ class Engine:
                 self._describer = Describer(self._store, self._registry)
                 self._describer.start()
             self._client = self._new_client()
+            if self._has_worker:
+                self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
+                self._services.start()
             self._loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
@@ -231,6 +237,9 @@ class Engine:
         if self._describer is not None:
             self._describer.close()
             self._describer = None
+        services, self._services = self._services, None
+        if services is not None:
+            await services.stop()
         client, self._client = self._client, None
         self._stopping = client
         loop = asyncio.get_running_loop()
@@ -301,6 +310,10 @@ class Engine:
             waiters=self._waiters,
             run_log=RunLog(self._redaction),
         )
+
+    def _list_services(self) -> list[Service]:
+        """What this worker does now and then for the whole store."""
+        return []
 
     def _new_client(self) -> Client:
         assert self._waiters is not None

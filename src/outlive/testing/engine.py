@@ -166,6 +166,7 @@ class TestEngine(Engine):
             not self._watched.under_way
             and (self._committer is None or self._committer.is_idle)
             and (self._sessions is None or self._sessions.is_resting)
+            and (self._services is None or self._services.is_resting)
         )
 
     @property
@@ -188,12 +189,17 @@ class TestEngine(Engine):
         self._watched.wake_at = None
         if self._sessions is not None:
             self._sessions.ring()
+        if self._services is not None:
+            self._services.ring()
 
     # -- Death -----------------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
         """Die as a killed process does: nothing is released, nothing more is written, and no waiter hears of it."""
         self._leave()
+        if self._services is not None:
+            self._services.abandon()
+            self._services = None
         if self._committer is not None:
             self._committer.abandon()
         if self._sessions is not None:

@@ -1,0 +1,19 @@
+"""What a service of a worker is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Service(Protocol):
+    """Something that a worker does now and then for the whole store."""
+
+    @property
+    def name(self) -> str:
+        """What the log calls it."""
+
+    async def run_once(self) -> float:
+        """Do what is due now; for how many seconds there is nothing to do, unless it is rung.
+
+        All workers of a store do this at the same time, and each may be killed at any point of it.
+        """

@@ -1,0 +1,148 @@
+"""The supervisor of services: what each of them does, and that none of them disturbs another."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from outlive._runtime.clock import SystemClock
+from outlive._runtime.services.supervisor import RETRY_SECONDS, Services
+from outlive._runtime.wakeup import Wakeup
+from outlive.errors import StoreUnavailableError
+from outlive.telemetry import Counters
+
+HOUR = 3_600.0
+
+
+class Steady:
+    """A service that counts how often it is called, and does what the test says."""
+
+    def __init__(self, name: str = "steady", act: Callable[[], float] = lambda: HOUR) -> None:
+        self.name = name
+        self.calls = 0
+        self._act = act
+        self._called = Wakeup()
+
+    async def run_once(self) -> float:
+        """Called by the supervisor."""
+        self.calls += 1
+        self._called.ring()
+        return self._act()
+
+    async def called(self, times: int) -> None:
+        """Return when it was called so often."""
+        while self.calls < times:
+            await self._called.sleep(None)
+
+
+class NoSpread(SystemClock):
+    """Real time, without chance."""
+
+    def random(self) -> float:
+        """See `Clock`."""
+        return 0.5
+
+
+def fail() -> float:
+    """What a service that fails does."""
+    raise RuntimeError("out of order")
+
+
+async def test_a_service_runs_again_when_its_pause_is_over() -> None:
+    """What `run_once` answers is how long the supervisor sleeps."""
+    service = Steady(act=lambda: 0.0)
+    services = Services([service], clock=SystemClock(), counters=Counters())
+    services.start()
+
+    await service.called(3)
+
+    await services.stop()
+
+
+async def test_a_rung_service_looks_at_once() -> None:
+    """It does not sleep to the end of its pause."""
+    service, other = Steady(), Steady("other")
+    services = Services([service, other], clock=SystemClock(), counters=Counters())
+    services.start()
+    await service.called(1)
+    await other.called(1)
+
+    services.ring("steady")
+    await service.called(2)
+
+    assert 1 == other.calls
+    await services.stop()
+
+
+async def test_a_service_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged and counted, backs off although it is rung, and is tried again."""
+    broken, other = Steady("broken", fail), Steady("other", lambda: 0.0)
+    counters = Counters()
+    services = Services([broken, other], clock=NoSpread(), counters=counters)
+    services.start()
+    await broken.called(1)
+    services.ring()
+    await other.called(50)
+
+    assert (1, 1) == (broken.calls, counters.service_failures)
+    assert "the broken failed; it is tried again" in caplog.text
+    async with asyncio.timeout(RETRY_SECONDS * 10):
+        await broken.called(2)
+    await services.stop()
+
+
+async def test_a_store_that_is_away_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """It is no failure of the service."""
+
+    def refuse() -> float:
+        raise StoreUnavailableError("the store", "it is away")
+
+    service, counters = Steady(act=refuse), Counters()
+    services = Services([service], clock=SystemClock(), counters=counters)
+    services.start()
+    await service.called(2)
+    await services.stop()
+
+    assert 0 == counters.service_failures
+    assert 1 == caplog.text.count("the steady goes on when it is back")
+
+
+async def test_a_service_rests_while_it_sleeps() -> None:
+    """A test engine moves its clock only then."""
+    service = Steady()
+    services = Services([service], clock=SystemClock(), counters=Counters())
+    services.start()
+
+    states = [services.is_resting]
+    await service.called(1)
+    await asyncio.sleep(0)
+    states.append(services.is_resting)
+    await services.stop()
+    states.append(services.is_resting)
+
+    assert [False, True, True] == states
+
+
+async def test_stopping_cancels_what_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine does not wait for a service for ever."""
+    monkeypatch.setattr("outlive._runtime.services.supervisor.STOP_SECONDS", 0.01)
+    begun = asyncio.Event()
+
+    class Slow:
+        """Never returns."""
+
+        name = "slow"
+
+        async def run_once(self) -> float:
+            """Wait."""
+            begun.set()
+            await asyncio.get_running_loop().create_future()
+            return 0.0
+
+    services = Services([Slow()], clock=SystemClock(), counters=Counters())
+    services.start()
+    await begun.wait()
+
+    await services.stop()
+
+    assert services.is_resting
