@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from outlive.client import tree_file
 from outlive.client.moving import move_store
 from outlive.errors import HistoryFormatError, OutliveError, RunExistsError
 from outlive.testing.fsck import check_store
+from tests.engine.faults import FaultyStore
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, note, stage, waits
 
@@ -45,6 +47,18 @@ async def moved_item(number: int) -> str:
 async def moved_waiter(run_id: str) -> Any:
     """Waits for a run of another tree."""
     return await outlive.get(run_id).result()
+
+
+@outlive.step(limit=outlive.RateLimit("moved", outlive.TokenBucket(1 / 86_400), shared=True))
+async def moved_limited() -> int:
+    """May be called once a day."""
+    return 1
+
+
+@outlive.workflow
+async def moved_by_limit() -> int:
+    """Calls a step that has a limit."""
+    return await moved_limited()
 
 
 @pytest.fixture
@@ -186,14 +200,14 @@ async def test_run_that_moves_too_fast_is_exported_for_replay_only(
 # -- Whole stores --------------------------------------------------------------------------------------------------
 
 
-async def move(source: Place, target: Place) -> list[str]:
+async def move(place: Place, target: Place, *, to: str = "sqlite:elsewhere.db", source: Any = None) -> list[str]:
     """What a move says."""
     lines: list[str] = []
-    old, new = source.store(), target.store()
+    old, new = source or place.store(), target.store()
     await old.open()
     await new.open()
     try:
-        await move_store(old, new, said=lines.append)
+        await move_store(old, new, to=to, said=lines.append)
     finally:
         await old.close()
         await new.close()
@@ -202,7 +216,8 @@ async def move(source: Place, target: Place) -> list[str]:
 
 @pytest.mark.every_store
 async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> None:
-    """Runs in flight, ended ones, one that waits for another one, and checkpoints; a second move changes nothing."""
+    """Runs in flight, ended ones, one that waits for another one, checkpoints and pauses; a second move changes
+    nothing. A worker that is started on the store that was left runs nothing, and `why` says so."""
     async with place.engine() as engine:
         run = await engine.start(moved_order, "a", id="run-1")
         waiter = await engine.start(moved_waiter, "run-1", id="waiter")
@@ -211,12 +226,26 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
         await waits(run)
         await waits(waiter)
         await engine.checkpoints.append("program", outlive.Checkpoint(1, "A", "task"))
+        await engine.pause(workflow="moved_child", by="ann", reason="stocktaking")
+        await engine.start(moved_child, "c", id="paused")
 
     said = await move(place, elsewhere)
     assert said == await move(place, elsewhere)
 
-    assert said[0].startswith("3 trees with 4 runs and ")
-    assert said[1:] == ["1 watches, 1 checkpoints", "checked: the other store is whole"]
+    assert said[1].startswith("4 trees with 5 runs and ")
+    assert [said[0], *said[2:]] == [
+        "1 pauses",
+        "1 watches, 1 checkpoints",
+        "checked: the other store is whole",
+        "the store that was left is paused: moved to sqlite:elsewhere.db",
+    ]
+    async with place.engine() as engine:
+        await engine.signal("run-1", "go", "lost")
+        why = "its workflow is paused by outlive move: moved to sqlite:elsewhere.db"
+        assert (await engine.get("run-1").why()).startswith(why)
+        await engine.start(moved_waiter, "ended", id="too-late")
+        assert (await engine.get("too-late").why()).startswith(why)
+        assert "its workflow is paused by ann: stocktaking" in await engine.get("paused").why()
     async with elsewhere.engine() as engine:
         await engine.signal("run-1", "go", "x")
         await engine.signal("run-1", "go", "y")
@@ -224,7 +253,64 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
         assert wanted == await in_time(engine.get("run-1").result())
         assert wanted == await in_time(engine.get("waiter").result())
         assert "b child" == await engine.get("ended").result()
+        assert (await engine.get("paused").why()).startswith("its workflow is paused by ann: stocktaking")
+        await engine.resume(workflow="moved_child")
+        assert "c child" == await in_time(engine.get("paused").result())
     assert [] == await problems_of(elsewhere)
+
+
+async def test_store_that_was_paused_as_a_whole_is_paused_in_the_other_one(place: Place, elsewhere: Place) -> None:
+    """Also when the other store was lost after the first move: the pause of the move hides none that a person made."""
+    async with place.engine(worker=False) as engine:
+        await engine.start(moved_child, "a", id="run-1")
+        await engine.pause(all=True, by="ann", reason="stocktaking")
+    await move(place, Place(None))
+    await move(place, elsewhere)
+
+    async with elsewhere.engine() as engine:
+        assert (await engine.get("run-1").why()).startswith("its workflow is paused by ann: stocktaking")
+        await engine.resume(all=True)
+        assert "a child" == await in_time(engine.get("run-1").result())
+
+
+async def test_pauses_of_the_other_store_stay(place: Place, elsewhere: Place) -> None:
+    """One that both stores have is that of the other store."""
+    async with place.engine(worker=False) as engine:
+        await engine.pause(workflow="moved_child", by="ann", reason="here")
+    async with elsewhere.engine(worker=False) as engine:
+        await engine.pause(workflow="moved_child", by="bob", reason="there")
+    await move(place, elsewhere)
+
+    async with elsewhere.engine() as engine:
+        run = await engine.start(moved_child, "a")
+        assert (await run.why()).startswith("its workflow is paused by bob: there")
+
+
+async def test_call_that_a_limit_has_counted_counts_in_the_other_store(place: Place, elsewhere: Place) -> None:
+    """A limit may be one of a day, and the provider counts on."""
+    async with place.engine() as engine:
+        assert 1 == await in_time((await engine.start(moved_by_limit)).result())
+    await move(place, elsewhere)
+
+    async with elsewhere.engine() as engine:
+        run = await engine.start(moved_by_limit)
+        await waits(run)
+        assert "it waits for rate limit moved" in await run.why()
+
+
+async def test_store_is_moved_to_one_place(place: Place, elsewhere: Place) -> None:
+    """Its runs would go on in two, or in none: neither from a store that was moved elsewhere, nor into it."""
+    async with place.engine(worker=False) as engine:
+        await engine.start(moved_child, "a", id="run-1")
+    await move(place, elsewhere)
+
+    with pytest.raises(OutliveError, match=r"moved to sqlite:elsewhere\.db"):
+        await move(place, Place(None), to="sqlite:third.db")
+    with pytest.raises(OutliveError, match=r"moved to sqlite:elsewhere\.db"):
+        await move(elsewhere, place, to="sqlite:first.db")
+    async with place.engine(worker=False) as engine:
+        await engine.resume(all=True)
+    await move(place, Place(None), to="sqlite:third.db")
 
 
 async def test_store_with_a_live_worker_is_not_moved(place: Place, elsewhere: Place) -> None:
@@ -243,6 +329,25 @@ async def test_run_that_says_something_else_in_the_other_store_is_left_there(pla
 
     with pytest.raises(OutliveError, match="run-1 is in the other store and says something else"):
         await move(place, elsewhere)
+
+    async with place.engine() as engine:  # The store that was not left is not paused.
+        run = await engine.start(moved_child, "b")
+        assert "b child" == await in_time(run.result())
+
+
+async def test_store_with_a_worker_that_started_during_the_move_is_not_left(place: Place, elsewhere: Place) -> None:
+    """What the worker did may not have come along: the move fails, and the worker is not paused."""
+    source = FaultyStore(place.store())
+    source.gates["change_cell"] = asyncio.Event()
+    moving = asyncio.ensure_future(move(place, elsewhere, source=source))
+    await in_time(source.waiting["change_cell"].wait())
+
+    async with place.engine() as engine:
+        source.gates["change_cell"].set()
+        with pytest.raises(OutliveError, match="alive on the store to be moved"):
+            await moving
+        run = await engine.start(moved_child, "a")
+        assert "a child" == await in_time(run.result())
 
 
 async def problems_of(place: Place) -> list[str]:

@@ -23,6 +23,8 @@ class Pause(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int
     by: str = ""
     reason: str = ""
+    replaced: Pause | None = None
+    """The pause that this one took the place of, if it may come back."""
 
     def __str__(self) -> str:
         return paused_text(self.by, self.reason)

@@ -145,6 +145,9 @@ class Examiner(Protocol):
         """The ids of runs that have checkpoints, greater than `after`, ascending, at most `limit`. As bytes: what
         happened to one may have made it no text any more."""
 
+    async def list_cells(self, *, after: str | None = None, limit: int) -> list[str]:
+        """The names of cells that were written, greater than `after`, ascending, at most `limit`."""
+
     async def repair(self, repair: Repair) -> bool:
         """Write run rows again, if the journal still ends at `after`; False if it does not, or if the id of a row is
         taken by another tree: nothing was written then.

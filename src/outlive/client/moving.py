@@ -1,17 +1,24 @@
-"""A whole store into another one: every tree, every watch, every checkpoint.
+"""A whole store into another one: every tree, every watch, every checkpoint, every cell.
 
 Nothing runs meanwhile: a live worker of the store that is left makes the move refuse. Each tree is read back from
 the other store and compared, and at the end that store is checked as `outlive fsck` does it. A move that was killed is
 started again: what is there already, and says the same, is left as it is.
 
-What limits and breakers remember is not carried over: it is about the last seconds. Neither are workers.
+Cells hold the pauses, what shared limits and breakers have counted, and the descriptions of workflows. They come first:
+a run whose workflow is paused, or whose limit is used up, must not begin in the other store before the move is done.
+Workers are not carried over.
+
+The last act of a move pauses the store that is left, as a whole, so that a worker that is started there by mistake runs
+nothing. A move that fails leaves it as it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import NamedTuple
 
+from outlive._model.pause import CELL, EVERYTHING, Pause, Pauses, pauses_data, pauses_in
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch
 from outlive._store.examine import HANDLE_MIN
 from outlive.client.copying import TreeCopy, read_copy, write_copy
@@ -19,6 +26,8 @@ from outlive.client.fsck import check_store
 from outlive.errors import OutliveError
 
 PAGE = 100
+BY = "outlive move"
+"""Who has paused a store that was left."""
 
 
 class Moved(NamedTuple):
@@ -28,18 +37,29 @@ class Moved(NamedTuple):
     runs: int
     events: int
     checkpoints: int
+    pauses: int
 
 
-async def move_store(source: Store, target: Store, *, said: Callable[[str], None]) -> Moved:
-    """Carry everything over, and verify it; `said` is called with a line about each part.
+async def move_store(source: Store, target: Store, *, to: str, said: Callable[[str], None]) -> Moved:
+    """Carry everything over, verify it, and pause the source for good.
+
+    Args:
+        source: the store that is left.
+        target: the other one.
+        to: what people call the target; it is the reason of the pause.
+        said: called with a line about each part.
 
     Raises:
-        OutliveError: a worker is alive on the source, something of it is damaged, or the target has a run of the same
-            id that says something else. What was carried over until then stays there.
+        OutliveError: a worker is alive on the source, one of the stores was moved to another place before, something of
+            the source is damaged, or the target has a run of the same id that says something else. What was carried
+            over until then stays there, and the source is as it was.
     """
-    live = [worker.name for worker in await source.list_workers(with_runs=False) if worker.is_live]
-    if live:
-        raise OutliveError(f"workers are alive on the store to be moved: {', '.join(live[:5])}; stop them first")
+    reason = f"moved to {to}"
+    await _refuse_live_workers(source)
+    await _refuse_moved(source, "the store to be moved", allowed=reason)
+    await _refuse_moved(target, "the other store")
+    pauses = await _move_cells(source, target)
+    said(f"{pauses:,} pauses")
     trees = runs = events = 0
     async for journal in _journals(source):
         copy = await _move_tree(source, target, journal)
@@ -55,7 +75,75 @@ async def move_store(source: Store, target: Store, *, said: Callable[[str], None
     if problems:
         raise OutliveError(f"the other store is not whole: {'; '.join(map(str, problems[:3]))}")
     said("checked: the other store is whole")
-    return Moved(trees, runs, events, checkpoints)
+    await _leave(source, reason)
+    said(f"the store that was left is paused: {reason}")
+    return Moved(trees, runs, events, checkpoints, pauses)
+
+
+async def _refuse_live_workers(source: Store) -> None:
+    live = [worker.name for worker in await source.list_workers(with_runs=False) if worker.is_live]
+    if live:
+        raise OutliveError(f"workers are alive on the store to be moved: {', '.join(live[:5])}; stop them first")
+
+
+async def _refuse_moved(store: Store, which: str, *, allowed: str = "") -> None:
+    pause = pauses_in(await store.read_cell(CELL)).get(EVERYTHING)
+    if pause is not None and pause.by == BY and pause.reason != allowed:
+        raise OutliveError(
+            f"{which} was {pause.reason} before, and its runs go on there; "
+            f"if they do not, call engine.resume(all=True) on it and move again"
+        )
+
+
+async def _move_cells(source: Store, target: Store) -> int:
+    """Carry the cells over, unless the target has them; how many pauses there are."""
+    pauses, last = 0, None
+    while page := await source.examiner.list_cells(after=last, limit=PAGE):
+        for last in page:
+            data = await source.read_cell(last)
+            assert data is not None
+            if last != CELL:
+                await target.change_cell(last, partial(_keep_or_put, data))
+                continue
+            people = _pauses_of_people(data)
+            pauses = len(people)
+            await target.change_cell(CELL, partial(_add_pauses, people))
+    return pauses
+
+
+def _keep_or_put(data: bytes, held: bytes | None, _: int) -> tuple[bytes, None]:
+    return (data if held is None else held), None
+
+
+def _add_pauses(people: Pauses, held: bytes | None, _: int) -> tuple[bytes, None]:
+    return pauses_data({**people, **pauses_in(held)}), None
+
+
+def _pauses_of_people(data: bytes | None) -> dict[str, Pause]:
+    """The pauses in a cell, without that of an earlier move."""
+    pauses = pauses_in(data)
+    whole = pauses.get(EVERYTHING)
+    if whole is not None and whole.by == BY:
+        del pauses[EVERYTHING]
+        if whole.replaced is not None:
+            pauses[EVERYTHING] = whole.replaced
+    return pauses
+
+
+async def _leave(source: Store, reason: str) -> None:
+    """Pause the source as a whole; if a worker has started on it meanwhile, take the pause back and refuse."""
+
+    def pause(data: bytes | None, now_at: int) -> tuple[bytes, None]:
+        people = _pauses_of_people(data)
+        moved = Pause(now_at, BY, reason, replaced=people.get(EVERYTHING))
+        return pauses_data({**people, EVERYTHING: moved}), None
+
+    await source.change_cell(CELL, pause)
+    try:
+        await _refuse_live_workers(source)
+    except BaseException:
+        await source.change_cell(CELL, lambda data, _: (pauses_data(_pauses_of_people(data)), None))
+        raise
 
 
 async def _journals(store: Store) -> AsyncIterator[int]:

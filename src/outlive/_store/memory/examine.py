@@ -79,6 +79,10 @@ class MemoryExaminer:
         ids = (run_id.encode() for run_id, rows in self._state.checkpoints.items() if rows)
         return sorted(run_id for run_id in ids if run_id > after)[:limit]
 
+    async def list_cells(self, *, after: str | None = None, limit: int) -> list[str]:
+        """See `Examiner`."""
+        return sorted(name for name in self._state.cells if after is None or name > after)[:limit]
+
     async def repair(self, repair: Repair) -> bool:
         """See `Examiner`."""
         tree = self._state.trees.get(repair.journal)

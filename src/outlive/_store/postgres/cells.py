@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from outlive._store.contract import CellChange
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.rows import to_text
+from outlive._store.postgres.rows import from_text, to_text
 
 
 class CellCall(NamedTuple):
@@ -67,6 +67,12 @@ async def read_cell(session: Session, name: str) -> bytes | None:
     """What a cell holds."""
     rows = await session.fetch("read_cell", to_text(name))
     return rows[0]["data"] if rows else None
+
+
+async def list_cells(session: Session, after: str | None, limit: int) -> list[str]:
+    """The names of those that were written."""
+    rows = await session.fetch("list_cells", None if after is None else to_text(after), limit)
+    return [from_text(name) for (name,) in rows]
 
 
 async def change_cells(session: Session, calls: list[CellCall], now: Callable[[], int | None]) -> list[Any]:

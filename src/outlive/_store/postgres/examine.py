@@ -25,6 +25,7 @@ from outlive._store.examine import (
     fault_of_wait,
     row_of,
 )
+from outlive._store.postgres.cells import list_cells
 from outlive._store.postgres.checkpoints import list_checkpoints
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.rows import birth_of, from_text, to_run, to_text
@@ -69,6 +70,10 @@ class PostgresExaminer:
     async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
         """See `Examiner`."""
         return await self._read(list_checkpoints, after, limit)
+
+    async def list_cells(self, *, after: str | None = None, limit: int) -> list[str]:
+        """See `Examiner`."""
+        return await self._read(list_cells, after, limit)
 
     async def repair(self, repair: Repair) -> bool:
         """See `Examiner`."""

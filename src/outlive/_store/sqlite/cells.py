@@ -24,5 +24,11 @@ def read_cell(session: Session, name: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
+def list_cells(session: Session, argument: tuple[str | None, int]) -> list[str]:
+    """The names of those that were written."""
+    rows: list[Any] = session.execute("list_cells", *argument).fetchall()
+    return [name for (name,) in rows]
+
+
 CHANGE_CELL = each(_change_cell)
 """A change that raises fails its group, and each is then made alone."""

@@ -21,6 +21,7 @@ from outlive._store.examine import (
     fault_of_wait,
     row_of,
 )
+from outlive._store.sqlite.cells import list_cells
 from outlive._store.sqlite.checkpoints import list_checkpoints
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.rows import birth_of, decode_run
@@ -70,6 +71,10 @@ class SqliteExaminer:
     async def list_checkpoints(self, *, after: bytes = b"", limit: int) -> list[bytes]:
         """See `Examiner`."""
         return await self._read(list_checkpoints, (after, limit))
+
+    async def list_cells(self, *, after: str | None = None, limit: int) -> list[str]:
+        """See `Examiner`."""
+        return await self._read(list_cells, (after, limit))
 
     async def repair(self, repair: Repair) -> bool:
         """See `Examiner`."""

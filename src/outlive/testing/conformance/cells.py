@@ -64,6 +64,25 @@ class CellsConformance(Facet):
 
         assert [await store.change_cell(name, look) for name in names] == [name.encode() for name in names]
 
+    async def test_checker_is_given_the_name_of_every_cell(self, store: Store) -> None:
+        """In the order of their bytes, a page at a time, without those whose first change failed."""
+
+        def fail(before: bytes | None, now_at: int) -> tuple[bytes, None]:
+            raise LookupError("not this way")
+
+        names = ["", "A", "a", "a ", "a/b", "ä", *(f"cell-{number}" for number in range(6))]
+        for name in names:
+            await store.change_cell(name, look)
+        with pytest.raises(LookupError):
+            await store.change_cell("failed", fail)
+        found: list[str] = []
+
+        while page := await store.examiner.list_cells(after=found[-1] if found else None, limit=5):
+            assert len(page) <= 5
+            found += page
+
+        assert found == sorted(names)
+
     async def test_change_gets_the_time_of_the_store(self, store: Store, clock: ManualClock) -> None:
         """And not that of the caller."""
         first = await store.change_cell("clock", lambda before, now_at: (b"", now_at))
