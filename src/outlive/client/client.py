@@ -31,7 +31,6 @@ from outlive.client.asks import Asks
 from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, WorkflowFilters, for_each
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
-from outlive.client.copying import check_copy, write_copy
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.finding import Finder
 from outlive.client.followers import Bell
@@ -47,6 +46,7 @@ from outlive.client.shown import Shown
 from outlive.client.starting import Commits, Ids, Starter, read_tree
 from outlive.client.starts import Starts
 from outlive.client.streams import Rest, StreamReader
+from outlive.client.tree_copy import check_copy, write_copy
 from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_paused, is_stopped, why

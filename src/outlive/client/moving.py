@@ -21,8 +21,8 @@ from typing import NamedTuple
 from outlive._model.pause import CELL, EVERYTHING, Pause, Pauses, pauses_data, pauses_in
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch
 from outlive._store.examine import HANDLE_MIN
-from outlive.client.copying import TreeCopy, read_copy, write_copy
 from outlive.client.fsck import check_store
+from outlive.client.tree_copy import TreeCopy, read_copy, write_copy
 from outlive.errors import OutliveError
 
 PAGE = 100

@@ -16,8 +16,8 @@ from outlive._model import Run
 from outlive._model.payload import Blob
 from outlive._store.contract import Answer, ItemResult, Message, Store
 from outlive._store.streams import StreamLines
-from outlive.client.copying import TreeCopy, read_copy
 from outlive.client.fsck.reading import Reading
+from outlive.client.tree_copy import TreeCopy, read_copy
 from outlive.errors import HistoryFormatError
 
 

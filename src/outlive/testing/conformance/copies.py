@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from outlive._model import RunStatus
 from outlive._store.contract import Delivery, ItemResult, Store
-from outlive.client.copying import TreeCopy, read_copy, write_copy
 from outlive.client.fsck import check_store
+from outlive.client.tree_copy import TreeCopy, read_copy, write_copy
 from outlive.errors import RunExistsError
 from outlive.testing.conformance.answers import answer
 from outlive.testing.conformance.builders import Writer, begin, blob, claim, get_run, hire, message, send, value
