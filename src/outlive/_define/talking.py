@@ -38,7 +38,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _AGAIN = Retry(
-    attempts=2**31,
+    attempts=None,
     first=0.1,
     factor=2,
     cap=10,
