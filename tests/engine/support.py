@@ -74,6 +74,33 @@ async def turns_of_the_loop(count: int) -> None:
         await asyncio.sleep(0)
 
 
+async def written(file: Path) -> list[int]:
+    """The processes that a step says it has, when it has said so."""
+
+    async def is_there() -> bool:
+        return file.exists()
+
+    await until(is_there)
+    return [int(word) for word in file.read_text().split()]
+
+
+async def gone(process_ids: list[int]) -> None:
+    """Return when none of these processes lives."""
+
+    async def are_gone() -> bool:
+        return not any(lives(process_id) for process_id in process_ids)
+
+    await until(are_gone)
+
+
+def lives(process_id: int) -> bool:
+    """Whether a process runs; one that only waits until its parent notices its end does not."""
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 async def reaches(run: RunHandle[Any], status: outlive.RunStatus) -> None:
     """Return when a run has this status."""
 

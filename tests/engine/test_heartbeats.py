@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import os
+import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from outlive._journal.event import AttemptFailed
 from outlive._runtime.steps.process_child import Beat, Job, JobStep, Progressed
 from outlive.errors import DefinitionError, HeartbeatTimeoutError
 from outlive.testing import TestEngine
-from tests.engine.support import events_of, in_time, reaches, stage
+from tests.engine.support import events_of, gone, in_time, reaches, stage, written
 
 SILENT_SECONDS = 30
 AGAIN = Retry(attempts=2, first=0, jitter=0)
@@ -128,25 +130,30 @@ async def test_the_workflow_gets_a_timeout(kind: str, text: str) -> None:
 
 
 @outlive.step(process=True, heartbeat_timeout=SILENT_SECONDS)
-def silent_in_a_process() -> None:
+def silent_in_a_process(file: str) -> None:
     outlive.current_step().heartbeat()
-    time.sleep(600)
+    Path(f"{file}.new").write_text(str(os.getpid()))
+    Path(f"{file}.new").rename(file)
+    signal.pause()
 
 
 @outlive.workflow
-async def falling_silent_in_a_process() -> str:
+async def falling_silent_in_a_process(file: str) -> str:
     try:
-        await silent_in_a_process()
+        await silent_in_a_process(file)
     except TimeoutError as error:
         return type(error).__name__
     return "went on"
 
 
-async def test_a_step_in_a_process_falls_silent() -> None:
-    """It would sleep for ten minutes."""
+async def test_a_step_in_a_process_falls_silent(tmp_path: Path) -> None:
+    """Its process is killed: it would wait for ever."""
+    file = tmp_path / "pid"
     async with TestEngine(patience_seconds=0.1) as engine:
-        run = await engine.start(falling_silent_in_a_process)
+        run = await engine.start(falling_silent_in_a_process, str(file))
+        process_ids = await written(file)
         assert "HeartbeatTimeoutError" == await in_time(run.result())
+        await gone(process_ids)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from outlive._journal.event import AttemptFailed, StepProgressed
 from outlive._runtime.tree import emitter
 from outlive.errors import DefinitionError, ProcessDiedError
 from tests.engine.inside import fence
-from tests.engine.support import Place, events_of, in_time, note, until
+from tests.engine.support import Place, events_of, gone, in_time, lives, note, until, written
 from tests.interrupts import ignored_interrupts
 
 ROOT = Path(__file__).parents[2]
@@ -248,33 +248,6 @@ async def many_processes(count: int) -> int:
 def place() -> Place:
     """In memory only: no process knows where the runs are kept."""
     return Place(None)
-
-
-async def written(file: Path) -> list[int]:
-    """The processes that a step says it has, when it has said so."""
-
-    async def is_there() -> bool:
-        return file.exists()
-
-    await until(is_there)
-    return [int(word) for word in file.read_text().split()]
-
-
-async def gone(process_ids: list[int]) -> None:
-    """Return when none of these processes lives."""
-
-    async def are_gone() -> bool:
-        return not any(lives(process_id) for process_id in process_ids)
-
-    await until(are_gone)
-
-
-def lives(process_id: int) -> bool:
-    """Whether a process runs; one that only waits for somebody to notice its end does not."""
-    try:
-        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 async def test_values_cross_as_they_are_stored(engine: outlive.Engine) -> None:
