@@ -168,6 +168,25 @@ async def test_failure_that_was_caught_stays(engine: TestEngine) -> None:
 
 
 @outlive.workflow
+async def back_stoic(what: str) -> list[str]:
+    """Does nothing about the first failure, and fails because of the second."""
+    with suppress(ConnectionError):
+        await back_charge(what)
+    return [await back_ship(what)]
+
+
+async def test_failure_that_was_caught_stays_also_if_nothing_was_completed_behind_it(engine: TestEngine) -> None:
+    """The step that failed next is why the run ended: only that one is called again."""
+    run = await engine.start(back_stoic, "o")
+    await fail(run)
+    world.is_repaired = True
+    await run.retry()
+
+    assert await run.result() == ["parcel of o"]
+    assert world.calls[3:] == ["ship o", "ship o"]
+
+
+@outlive.workflow
 async def back_both() -> list[str]:
     """One of two fails, while the other takes its time."""
     async with asyncio.TaskGroup() as group:

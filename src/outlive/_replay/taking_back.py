@@ -10,7 +10,7 @@ failure is not, and is taken back too. If the workflow is open at the end of the
 Sets of facts are tried in this order, and the first one that leaves the workflow open is taken:
 
 1. only the end: new code may go on where the old code raised;
-2. every failure, if no completed step is lost by that;
+2. every failure, if the code asks for all these steps again and no completed one is lost by that;
 3. the failures that the error of the run names, in its chain of causes;
 4. the newest failure, then the two newest, and so on.
 
@@ -71,6 +71,8 @@ class _Trial(msgspec.Struct):
     """What the code did not ask for."""
     contradiction: str = ""
     is_open: bool = False
+    is_lost: bool = False
+    """Whether the code does not ask for a step whose failure was left out: it has caught an earlier one."""
     children: tuple[int, ...] = ()
 
 
@@ -118,7 +120,7 @@ class Search:
 
     def _choices(self, base: dict[int, int], failures: dict[int, AnyEvent]) -> Iterable[tuple[dict[int, int], bool]]:
         """What to leave out, best first: the number of each event, with the number from which its effect is seen; and
-        whether that is right only if no completed step is lost."""
+        whether that is right only if no completed step is lost and every failed one asked for."""
         if len(base) > 1:
             yield base, False
         if not failures:
@@ -188,6 +190,11 @@ class Search:
             root = execution.frames.get(0)
             trial.is_open = root is not None and (root.outcome is None or root.outcome.status in _WELL)
             trial.children = tuple(sorted(number for number in execution.frames if number))
+            failed = [event for number, event in self._numbered if number in trial.left_out]
+            trial.is_lost = any(
+                isinstance(event, journal.StepFailed) and (event.run, event.call) not in execution.calls
+                for event in failed
+            )
         finally:
             execution.drop()
         return trial
@@ -208,7 +215,8 @@ class Search:
             gone = "so what its completed steps did is no longer there; start a new run"
             self._trouble = f"its saga was rolled back ({names}), {gone}"
             return False
-        return trial.is_open and not (is_careful and any(isinstance(event, _COMPLETED) for event in dropped))
+        loses = trial.is_lost or any(isinstance(event, _COMPLETED) for event in dropped)
+        return trial.is_open and not (is_careful and loses)
 
     def _found(self, trial: _Trial) -> TakenBack:
         undone = trial.left_out | {*trial.dropped}
