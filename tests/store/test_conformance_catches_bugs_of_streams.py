@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
-from outlive._store.streams import Appended, StreamAppend, StreamChunk, StreamLimits, StreamLine
+from outlive._store.streams import MARK_BITS, Appended, StreamAppend, StreamChunk, StreamLimits, StreamLine
 from outlive.testing.conformance import MemoryFactory, find_failures
 
 
@@ -53,6 +53,24 @@ class ForgetsMarks(Appending):
     def alter(self, append: StreamAppend) -> StreamAppend:
         self._state.messages += 1
         return replace(append, mark=append.mark + self._state.messages * 1_000)
+
+
+class KnowsTheLastMarkOnly(Appending):
+    """Writes an append again that comes when its writer has gone on."""
+
+    found_by = "test_append_that_comes_late_is_written_once"
+
+    def alter(self, append: StreamAppend) -> StreamAppend:
+        return replace(append, mark=append.mark << MARK_BITS)
+
+
+class TakesWritersForOne(Appending):
+    """Takes an append for one that is there because another writer's mark was higher."""
+
+    found_by = "test_marks_of_another_writer_are_new"
+
+    def alter(self, append: StreamAppend) -> StreamAppend:
+        return replace(append, mark=append.mark >> MARK_BITS or append.mark)
 
 
 class IgnoresNumbers(Appending):

@@ -10,8 +10,9 @@ There are two ways in. What a workflow emits is a part of the change that holds 
 only the owner of the tree may do so.
 
 Why nothing comes twice: a line of a workflow has a number, which rises along the journal, and a store leaves a line out
-whose number is not above that of the last one. An append of a step has a mark, and the append with the mark of the last
-one was written before. So each may be repeated by a writer that never got its answer.
+whose number is not above that of the last one. An append of a step has a mark, which rises too, from append to append
+of one writer, and a store leaves out one whose mark is not above that of the last one by the same writer. So each may
+be repeated by a writer that never got its answer, and may arrive once more when that writer has gone on.
 
 Every sentence of a docstring is checked by `outlive.testing.conformance.streams` on every backend.
 """
@@ -28,6 +29,8 @@ CHUNK_BYTES_MAX = 960
 """A line joins the last chunk of its stream if both have no more bytes than this. Four of these fit into a page of
 SQLite and eight into one of PostgreSQL, which keeps the versions of such a row within the page."""
 CHUNKS_READ_MAX = 256
+MARK_BITS = 32
+"""How many bits of a mark count the appends of its writer."""
 
 
 class StreamLine(msgspec.Struct, frozen=True):
@@ -60,7 +63,7 @@ class StreamAppend(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     """The claim by which the writer owns the tree."""
     mark: int
-    """Made up for this append."""
+    """Above that of every earlier append of the same writer: its upper half is the writer (`writer_of`)."""
     said: StreamLines
 
 
@@ -100,8 +103,9 @@ class StreamTable(Protocol):
         are for the same stream.
 
         Appends are judged one by one: `LOST` if the tree is unknown, has ended or has another epoch, and `FULL` if the
-        run would have more than `limits` allow; nothing of such an append is written. An append with the mark of the
-        last one of its stream is there already, is not written again, and is answered alike. The head of a line stands
+        run would have more than `limits` allow; nothing of such an append is written. An append whose mark is not above
+        that of the last one of its stream, by the same writer, is there already, is not written again, and is answered
+        alike. The head of a line stands
         before it if it is the first one of its chunk, or if the line before it in there has another head. Behind an
         append of one epoch no append of an earlier epoch comes.
 
@@ -149,10 +153,25 @@ class Growth(NamedTuple):
     """New chunks."""
 
 
+def new_marks(nonce: int) -> int:
+    """The first mark of a writer, who is known by some bits of a random number."""
+    return (nonce % (1 << MARK_BITS - 1)) << MARK_BITS | 1
+
+
+def writer_of(mark: int) -> int:
+    """Who made an append with this mark."""
+    return mark >> MARK_BITS
+
+
+def is_there(state: StreamState, mark: int) -> bool:
+    """Whether an append with this mark was written before."""
+    return bool(mark) and writer_of(mark) == writer_of(state.mark) and mark <= state.mark
+
+
 def grow(state: StreamState, lines: Sequence[StreamLine], *, mark: int = 0) -> Growth | None:
     """What a stream gets when these lines are appended; None if all of them are there. (PostgreSQL judges in
     functions/append_streams.sql.)"""
-    if mark and mark == state.mark:
+    if is_there(state, mark):
         return None
     extension, chunks = (0, b""), list[StreamChunk]()
     position, items, size, _, number, tail, tail_bytes, head = state

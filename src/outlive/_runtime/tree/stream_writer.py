@@ -22,7 +22,7 @@ from outlive._runtime.tree.emitter import Emitter, Source
 from outlive._runtime.tree.stream_lines import lines_of
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
-from outlive._store.streams import Appended, StreamAppend, StreamLimits, StreamLine, StreamLines
+from outlive._store.streams import Appended, StreamAppend, StreamLimits, StreamLine, StreamLines, new_marks
 from outlive._tasks import own_task
 from outlive.errors import OutliveError, StoreUnavailableError, StreamFullError
 from outlive.telemetry import log
@@ -52,6 +52,8 @@ class StreamWriter:
         limits = environment.limits
         self._store = store
         self._nonce = environment.clock.nonce
+        self._mark = 0
+        """Of the last append; the upper half says whose it is."""
         self._packer = environment.packer
         self._limits = StreamLimits(limits.streams_max, limits.stream_items_max, limits.stream_bytes_max)
         self._ring = ring
@@ -127,11 +129,12 @@ class StreamWriter:
             for lines in each:
                 own = pending.setdefault((source.journal, lines.run, lines.name), _Pending(source, lines.name))
                 own.lines += lines.lines
+        self._mark = self._mark + 1 if self._mark else new_marks(self._nonce())
         appends = [
             StreamAppend(
                 journal=journal,
                 epoch=it.source.epoch,
-                mark=self._nonce(),
+                mark=self._mark,
                 said=StreamLines(run=run, name=name, lines=tuple(it.lines)),
             )
             for (journal, run, name), it in pending.items()

@@ -52,6 +52,7 @@ from outlive._store.streams import (
     StreamState,
     fits,
     grow,
+    is_there,
 )
 from outlive._store.tables.claiming import claim_change, pick, wanted_of
 from outlive.errors import ConfigurationError
@@ -477,7 +478,7 @@ class MemoryStore:
         states = {key: stream.state for key, stream in tree.streams.items() if key[0] == said.run}
         own = states.setdefault((said.run, said.name), StreamState())
         items, size = sum(each.items for each in states.values()), sum(each.size for each in states.values())
-        is_new = own.mark != append.mark
+        is_new = not is_there(own, append.mark)
         if is_new and not fits(limits, said.lines, streams=len(states), items=items, size=size):
             return Appended.FULL
         self._append(tree, said, mark=append.mark)

@@ -16,6 +16,7 @@ from outlive._store.streams import (
     StreamState,
     fits,
     grow,
+    is_there,
 )
 
 
@@ -57,7 +58,7 @@ def _append_one(session: Session, append: StreamAppend, limits: StreamLimits, ro
     if owned is None or owned[0] != append.epoch:
         return Appended.LOST
     key, state = _find(session, journal, said)
-    if state.mark != append.mark:
+    if not is_there(state, append.mark):
         others: Any = session.fetch("sum_streams", journal, said.run, said.name)
         streams, items, size = others
         if not fits(limits, said.lines, streams=streams + 1, items=items + state.items, size=size + state.size):

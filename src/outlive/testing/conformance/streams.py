@@ -137,6 +137,27 @@ class StreamsConformance(Facet):
 
         assert await read(store, "run-1") == (b"ab", 2)
 
+    async def test_append_that_comes_late_is_written_once(self, store: Store) -> None:
+        """A server may do what its client has given up, repeated, and gone on from."""
+        tree = await begin(store)
+        await append(store, tree, line("a"), mark=7)
+        await append(store, tree, line("b"), mark=9)
+
+        assert await append(store, tree, line("a"), mark=7) is Appended.APPENDED
+        assert await append(store, tree, line("c"), mark=8) is Appended.APPENDED
+
+        assert await read(store, "run-1") == (b"ab", 2)
+
+    async def test_marks_of_another_writer_are_new(self, store: Store) -> None:
+        """Also if they are lower: its name is the upper half of its marks."""
+        tree = await begin(store)
+        await append(store, tree, line("a"), mark=5 << 32 | 7)
+
+        assert await append(store, tree, line("b"), mark=4 << 32 | 9) is Appended.APPENDED
+        assert await append(store, tree, line("c"), mark=6 << 32 | 1) is Appended.APPENDED
+
+        assert await read(store, "run-1") == (b"abc", 3)
+
     async def test_repeated_append_that_filled_the_run_is_there(self, store: Store) -> None:
         """It counts once."""
         tree = await begin(store)
@@ -312,8 +333,8 @@ async def append(
     epoch: int | None = None,
     limits: StreamLimits = NO_LIMITS,
 ) -> Appended:
-    """Append to one stream; without a mark, with one of its own."""
-    mark = mark or hash(lines) & 0xFFFF_FFFF | 1 << 40
+    """Append to one stream; without a mark, as a writer of its own."""
+    mark = mark or (hash(lines) & 0x7FFF_FFFF | 1) << 32
     wanted = saying(tree, *lines, run=run, name=name, mark=mark)
     (answer,) = await store.append_streams([wanted if epoch is None else replace(wanted, epoch=epoch)], limits=limits)
     return answer

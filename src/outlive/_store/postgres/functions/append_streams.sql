@@ -52,7 +52,8 @@ BEGIN
             v_answers[v_append.place] := 'lost';
             CONTINUE;
         END IF;
-        CONTINUE WHEN v_append.mark <> 0 AND v_append.mark = v_stream.mark;
+        CONTINUE WHEN v_append.mark <> 0 AND v_append.mark >> {mark_bits} = v_stream.mark >> {mark_bits}
+            AND v_append.mark <= v_stream.mark;
         IF p_limits IS NOT NULL THEN
             SELECT
                 count(*) AS streams,
