@@ -10,7 +10,8 @@ from typing import Any
 from outlive._define.approval import wait_for_approval
 from outlive._define.asks import asks
 from outlive._define.decide import continue_as_new
-from outlive._define.in_run import CURRENT_STEP, current_step, random, start, wait_for_signal
+from outlive._define.in_run import random, start, wait_for_signal
+from outlive._define.in_step import CURRENT_STEP, current_step
 from outlive._define.map import map as map_items
 from outlive._define.registry import Registry
 from outlive._define.saga import saga

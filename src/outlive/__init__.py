@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from outlive._define.approval import wait_for_approval
 from outlive._define.asks import Ask, asks, asks_answered
 from outlive._define.decide import continue_as_new, emit, patched, publish, set_tags
-from outlive._define.in_run import current_run, current_step, now, random, sleep_until, start, uuid4, wait_for_signal
+from outlive._define.in_run import current_run, now, random, sleep_until, start, uuid4, wait_for_signal
+from outlive._define.in_step import current_step
 from outlive._define.logger import get_logger
 from outlive._define.map import Tolerance, map
 from outlive._define.promise import promise
@@ -56,7 +57,8 @@ from outlive.errors import (
 )
 
 if TYPE_CHECKING:
-    from outlive._define.in_run import RunContext, StepContext
+    from outlive._define.in_run import RunContext
+    from outlive._define.in_step import StepContext
     from outlive._define.machine.answer import More, Pending
     from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
     from outlive._define.machine.machine import Machine
@@ -201,7 +203,7 @@ _ON_DEMAND = {
     "RunContext": "outlive._define.in_run",
     "RunHandle": "outlive.client.handle",
     "StartCall": "outlive._define.middleware",
-    "StepContext": "outlive._define.in_run",
+    "StepContext": "outlive._define.in_step",
     "StreamItem": "outlive.client.streams",
     "SyncTx": "outlive._store.handle",
     "TokenBucket": "outlive._model.limit",

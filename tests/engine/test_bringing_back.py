@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._define.registry import Registry
 from outlive._journal.event import RunRetried, StepSucceeded
 from outlive.errors import (
     RunCancelled,
@@ -415,16 +414,6 @@ async def outlive_waits(run: outlive.RunHandle[Any]) -> None:
     """Return when a run waits."""
     while await run.status() is not outlive.RunStatus.WAITING:  # noqa: ASYNC110
         await asyncio.sleep(0)
-
-
-async def test_client_without_the_code_is_refused(tmp_path: Path) -> None:
-    """It cannot know what failed."""
-    url = f"sqlite:{tmp_path}/runs.db"
-    async with TestEngine(url) as engine:
-        await fail(await engine.start(back_order, "o", id="r"))
-    async with outlive.Engine(url, registry=Registry(), worker=False) as stranger:
-        with pytest.raises(RunNotRetriableError, match="workflow back_order@1 is not defined in this process"):
-            await stranger.retry("r")
 
 
 # -- Kinds of steps, and other trees -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import RunStatus
-from outlive._define.in_run import CURRENT_STEP
+from outlive._define.in_step import CURRENT_STEP
 from outlive._journal.event import SignalReceived, StepSucceeded
 from outlive._runtime.steps.process_child import JobStep
 from outlive.errors import ConfigurationError, NotInRunError, UnserialisableError

@@ -81,6 +81,8 @@ CONTRACT_MODULES = {
         "batch",
         "decide",
         "in_run",
+        "in_step",
+        "intervention",
         "live_resources",
         "logger",
         "map",

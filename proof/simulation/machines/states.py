@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from outlive._define.decide import patched, publish
-from outlive._define.in_run import current_step, random, wait_for_signal
+from outlive._define.in_run import random, wait_for_signal
+from outlive._define.in_step import current_step
 from outlive._define.machine.answer import More, Pending
 from outlive._define.step import Step, step
 from outlive._define.workflow import workflow

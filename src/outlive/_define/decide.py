@@ -7,7 +7,7 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any, NoReturn
 
-from outlive._define.in_run import CURRENT_STEP
+from outlive._define.in_step import CURRENT_STEP
 from outlive._define.workflow import Bound, Workflow, bound
 from outlive._model import given
 from outlive._replay import deciding

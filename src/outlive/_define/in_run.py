@@ -1,18 +1,17 @@
-"""Names that mean something inside a run (or, for `current_step`, inside a step)."""
+"""Names that mean something inside a run."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import random as _random
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple, overload
+from typing import Any, Generic, TypeVar, TypeVarTuple, overload
 from uuid import UUID
 from uuid import uuid4 as _uuid4
 
+from outlive._define.in_step import CURRENT_STEP
 from outlive._define.workflow import Bound, Startable, bound
 from outlive._journal.value import codec_for
 from outlive._model import check_run_id, child_id, given
@@ -153,90 +152,6 @@ async def _detached_result(wanted: Bound[R], run_id: str) -> R:
     )
 
 
-# -- Inside a step -------------------------------------------------------------------------------------------
-
-
-class Verbs(Protocol):
-    """What a step of Outlive's own asks of the engine that runs it."""
-
-    async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
-        """See `Engine.signal`."""
-
-    async def cancel(self, run_id: str, *, reason: str = "") -> None:
-        """See `Engine.cancel`."""
-
-
-class StepSource(Protocol):
-    """What runs a step: its attempt."""
-
-    @property
-    def engine(self) -> Verbs | None:
-        """The engine that runs it; None in a process of its own."""
-
-    @property
-    def is_cancelled(self) -> bool:
-        """See `StepContext`."""
-
-    def context(self) -> StepContext:
-        """What the step may know of itself."""
-
-    def now_at(self) -> int:
-        """The time of its engine."""
-
-    def heartbeat(self, progress: Any) -> None:
-        """See `StepContext`."""
-
-    def publish(self, fields: dict[str, Any]) -> None:
-        """See `outlive.publish`."""
-
-    def emit(self, stream: str, value: Any) -> Future[None] | None:
-        """See `outlive.emit`; if there is no room for more, what is done when there is. From any thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepContext:
-    """What a running step may know of itself."""
-
-    run_id: str
-    """The run that called it."""
-    workflow: str
-    """The name of that run's workflow."""
-    name: str
-    """The name of the step."""
-    attempt: int
-    """1 for the first."""
-    epoch: int
-    """The fencing token: rises with every take-over of the run."""
-    idempotency_key: str
-    """The same for every attempt of this call, on whatever worker; different for every other call."""
-    last_progress: Any
-    """What an earlier attempt gave to `heartbeat`, or None."""
-    headers: dict[str, str]
-    """What `engine.start(..., headers=...)` gave to that run, or to the run that started it."""
-    _source: StepSource = field(repr=False, compare=False)
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether nothing waits for this attempt any more; a sync step should look now and then and return."""
-        return self._source.is_cancelled
-
-    def heartbeat(self, progress: Any = None) -> None:
-        """Say that the step is alive, and save how far it came; the next attempt finds that in `last_progress`. Cheap,
-        from any thread."""
-        self._source.heartbeat(progress)
-
-
-CURRENT_STEP: contextvars.ContextVar[StepSource] = contextvars.ContextVar("outlive_step")
-
-
-def current_step() -> StepContext:
-    """The step that is running here."""
-    try:
-        return CURRENT_STEP.get().context()
-    except LookupError:
-        raise NotInRunError("current_step", "a step") from None
-
-
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What a workflow may know of its run, at the moment of asking."""
@@ -282,9 +197,7 @@ def current_run() -> RunContext:
 __all__ = [
     "Child",
     "RunContext",
-    "StepContext",
     "current_run",
-    "current_step",
     "now",
     "random",
     "sleep_until",

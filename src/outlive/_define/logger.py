@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from outlive._define.in_run import CURRENT_STEP
+from outlive._define.in_step import CURRENT_STEP
 from outlive._replay.ask import current_execution
 from outlive._replay.frame import SCOPE
 from outlive.telemetry import run_fields

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from outlive._define.in_run import RunContext, StepContext, current_run
+from outlive._define.in_run import RunContext, current_run
+from outlive._define.in_step import StepContext
 from outlive.errors import ArgumentTypeError, DefinitionError
 
 Next = Callable[[], Awaitable[Any]]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, chunk_name, chunk_spec
+from outlive._define.intervention import OF_RUN, intervention_spec
 from outlive._model import given
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
@@ -64,9 +65,16 @@ class Registry:
             raise WorkflowNotFoundError(name, version, [f"{name}@{version}" for name, version in self._workflows])
         return spec
 
+    def has_workflow(self, name: str, version: int) -> bool:
+        """Whether this process has a workflow of a user's."""
+        return (name, version) in self._workflows
+
     def _built_in(self, name: str, version: int) -> WorkflowSpec | None:
         if (name, version) == (BATCH.name, BATCH.version):
             return BATCH
+        if name.startswith(OF_RUN):
+            own = name.removeprefix(OF_RUN)
+            return intervention_spec(own, version) if self.has_workflow(own, version) else None
         if name.startswith(RESERVED):
             item = self.find_item(name, version)
             return None if item is None else chunk_spec(item)
@@ -86,7 +94,8 @@ class Registry:
         """Everything that a worker of this process can run, as `name@version`."""
         items: list[StepSpec | WorkflowSpec] = [*self._workflows.values(), *self._steps.values()]
         chunks = [chunk_name(item) for item in items if item.signature.takes_one]
-        names = [*self._workflows, *chunks, (BATCH.name, BATCH.version)]
+        interventions = [(OF_RUN + name, version) for name, version in self._workflows]
+        names = [*self._workflows, *chunks, *interventions, (BATCH.name, BATCH.version)]
         return sorted(f"{name}@{version}" for name, version in names)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from outlive._define.in_run import CURRENT_STEP, Verbs
+from outlive._define.in_step import CURRENT_STEP, Verbs
 from outlive._journal.arguments import Signature
 from outlive._journal.event import DetachedEnded
 from outlive._journal.value import TAGGED, ValueCodec, codec_for, codec_of_value

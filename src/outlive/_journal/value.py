@@ -236,6 +236,18 @@ def codec_of_value(value: Any) -> ValueCodec:
     return codec_for(cls) if any(hasattr(cls, mark) for mark in marks) else TAGGED
 
 
+def decode_untyped(codec: ValueCodec, data: Stored, what: str) -> Any:
+    """A value from a program that did not know its type: it has encoded the value by its class (`codec_of_value`).
+
+    Raises:
+        UnreadableError: it fits neither.
+    """
+    try:
+        return codec.decode(data, what)
+    except UnreadableError:
+        return TAGGED.decode(data, what)
+
+
 def _is_untyped(annotation: Any) -> bool:
     """Whether the annotation says nothing about what is inside: `Any`, `dict`, `list[Any]`, `dict[str, Any]`."""
     origin = typing.get_origin(annotation)

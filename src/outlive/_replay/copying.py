@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
+from outlive._journal.value import decode_untyped
 from outlive._model import Payload
 from outlive._replay.call import ChildCall, StepCall
 from outlive._replay.command import Park
@@ -186,7 +188,11 @@ class Copier:
         if key is None:
             return None
         self._unused.pop(key, None)
-        data = command.step.signature.result.encode(self._results[key], f"the result set for step {command.call}")
+        codec, what = command.step.signature.result, f"the result set for step {command.call}"
+        value = self._results[key]
+        if isinstance(value, msgspec.Raw):  # Of a program that does not know the type.
+            value = decode_untyped(codec, value, what)
+        data = codec.encode(value, what)
         result = self._pack_result(data, f"result of step {command.call}")
         return journal.StepSucceeded(
             at=at, run=command.run, call=command.call, result=result, digest=command.digest, skipped=True

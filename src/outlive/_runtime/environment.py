@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from outlive._define.in_run import Verbs
+from outlive._define.in_step import Verbs
 from outlive._define.live_resources import LiveResources
 from outlive._define.middleware import AroundWorkflow, Hook
 from outlive._define.registry import Registry

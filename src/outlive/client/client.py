@@ -36,6 +36,7 @@ from outlive.client.finding import Finder
 from outlive.client.followers import Bell
 from outlive.client.forking import Forker
 from outlive.client.inbox import Inbox
+from outlive.client.interventions import Interventions
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.pausing import Pauser, wanted_workflow
 from outlive.client.promises import Promises
@@ -91,13 +92,14 @@ class Client:
         self._starter = Starter(access, ids=ids, commits=commits)
         self.start = self._starter.start
         """Start a run; its id. See `Engine.start`."""
-        self._retrier = Retrier(access)
-        self.fork = Forker(access, ids=ids).fork
-        """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
         self._definitions = Definitions(access)
         self.workflows = self._definitions.list
         """What workers can run. See `Engine.workflows`."""
+        interventions = Interventions(access, start=self._starter.start, ended=self._ended, cancel=self._cancel)
+        self._retrier = Retrier(access, interventions=interventions)
+        self.fork = Forker(access, ids=ids, definitions=self._definitions, interventions=interventions).fork
+        """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._finder = finder = Finder(access)
         self.list, self.count = finder.list, finder.count
         self.approvals = Approvals(access, finder=finder, inbox=self._inbox, new_id=ids.new_id)

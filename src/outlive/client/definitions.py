@@ -176,7 +176,7 @@ def _split(key: str) -> tuple[str, int]:
     return name, int(version)
 
 
-def checked_input(name: str, described: Described, arguments: object) -> bytes:
+def checked_input(name: str, described: Described, arguments: object, *, where: str = WHERE) -> bytes:
     """Arguments without the code that takes them, as a journal has them.
 
     Raises:
@@ -193,15 +193,15 @@ def checked_input(name: str, described: Described, arguments: object) -> bytes:
             by_name = dict(arguments)
         case Sequence() if not isinstance(arguments, str | bytes):
             if len(arguments) > len(names):
-                raise InvalidArgumentError(WHERE, "arguments", arguments, f"it takes {len(names)} of them; {wanted}")
+                raise InvalidArgumentError(where, "arguments", arguments, f"it takes {len(names)} of them; {wanted}")
             by_name = dict(zip(names, arguments, strict=False))
         case _:
-            raise ArgumentTypeError(WHERE, "arguments", arguments, wanted)
+            raise ArgumentTypeError(where, "arguments", arguments, wanted)
     try:
         plain = msgspec.json.decode(msgspec.json.encode(by_name))
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise ArgumentTypeError(WHERE, "arguments", arguments, f"give plain JSON values: {error}") from None
+        raise ArgumentTypeError(where, "arguments", arguments, f"give plain JSON values: {error}") from None
     mismatch = find_argument_mismatch(described, plain)
     if mismatch is not None:
-        raise InvalidArgumentError(WHERE, "arguments", arguments, f"{mismatch} ($ are the arguments); {wanted}")
+        raise InvalidArgumentError(where, "arguments", arguments, f"{mismatch} ($ are the arguments); {wanted}")
     return input_of(described, plain)

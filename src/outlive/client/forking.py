@@ -1,23 +1,27 @@
 """Forking a run: a new run that begins with the history of another one, edited; the other one stays as it is.
 
-The code must be in this process: it is fed with every event that is copied (`outlive._replay.copying`), so the new run
-is written only if it replays. Values are packed again, as payload codecs bind them to their tree.
+The code is fed with every event that is copied (`outlive._replay.copying`), so the new run is written only if it
+replays. If this process does not have the code, a worker does all this. Values are packed again, as payload codecs bind
+them to their tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from outlive._define.batch import BATCH
+from outlive._define.intervention import OF_RUN, Intervention
 from outlive._define.middleware import around_workflow
 from outlive._journal.codec import open_journal, salt_of, seal
 from outlive._journal.event import AnyEvent, ApprovalDecided, DetachedEnded, RunCreated, RunForked, SnapshotTaken
 from outlive._journal.fold import Fold
 from outlive._journal.history import blobs_of
 from outlive._journal.packing import tree_mark
+from outlive._journal.value import codec_of_value
 from outlive._model import Payload, Run, check_run_id, given
 from outlive._model.approval import Decision
 from outlive._model.payload import Blob
@@ -26,17 +30,23 @@ from outlive._replay.copying import CannotFork, Copier, Numbered
 from outlive._replay.execution import Execution
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
+from outlive.client.definitions import Definitions, checked_input
+from outlive.client.interventions import Interventions
 from outlive.client.retrying import in_callback
 from outlive.client.starting import Ids
-from outlive.errors import InvalidArgumentError, RunExistsError, RunNotForkableError, WorkflowNotFoundError
+from outlive.errors import InvalidArgumentError, RunExistsError, RunNotForkableError
+
+Arguments = tuple[Any, ...] | Mapping[str, Any] | msgspec.Raw
 
 
 class Forker:
     """Forks runs."""
 
-    def __init__(self, access: Access, *, ids: Ids) -> None:
+    def __init__(self, access: Access, *, ids: Ids, definitions: Definitions, interventions: Interventions) -> None:
         self._access = access
         self._ids = ids
+        self._definitions = definitions
+        self._interventions = interventions
 
     async def fork(
         self,
@@ -44,7 +54,7 @@ class Forker:
         *,
         at: str | int | None = None,
         set: Mapping[str, Any] | None = None,
-        input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+        input: Arguments | None = None,
         version: int | None = None,
         id: str | None = None,
         reason: str = "",
@@ -57,24 +67,48 @@ class Forker:
             raise RunNotForkableError(run_id, f"it is a child of {origin.root_id!r}; fork that run")
         if origin.workflow.startswith(BATCH.name):
             raise RunNotForkableError(run_id, "it is a batch, or a chunk of one; start another batch")
+        if origin.workflow.startswith(OF_RUN):
+            raise RunNotForkableError(run_id, "it is a request to retry or fork another run; ask for that again")
         store = self._access.store
+        number = origin.version if version is None else version
+        if not self._access.registry.has_workflow(origin.workflow, number):
+            wanted = Intervention(
+                verb="fork",
+                run_id=origin.id,
+                at=store.now(),
+                reason=reason,
+                new_id=new_id,
+                place=at,
+                results={name: _raw(name, value) for name, value in results.items()},
+                input=await self._arguments(origin.workflow, number, input),
+                version=number,
+            )
+            await self._interventions.ask(origin.workflow, number, wanted, partial(RunNotForkableError, origin.id))
+            return new_id
         rows = await store.read_journal(origin.journal)
         events = open_journal(rows, nonce=origin.nonce, run_id=origin.id)
         ids = blobs_of(rows)
         blobs = await store.get_blobs(sorted(ids)) if ids else {}
-        fork = _Fork(self._access, origin, new_id, nonce=self._ids.nonce(), blobs=blobs, version=version)
+        fork = _Fork(self._access, origin, new_id, nonce=self._ids.nonce(), blobs=blobs, version=number)
         change = await in_callback(lambda: fork.change(events, at, results, input, reason, now_at=store.now()))
         if (await store.commit([change]))[0][0] is Outcome.CONFLICT:
             raise RunExistsError(new_id, "another run has this id", "use another id for the fork")
         self._access.ring()
         return new_id
 
+    async def _arguments(self, workflow: str, version: int, input: object) -> msgspec.Raw:
+        """Arguments of a workflow whose code is not here, checked by the schema that its workers have described."""
+        if input is None:
+            return msgspec.Raw(b"null")
+        _, described = await self._definitions.find(workflow, version)
+        return msgspec.Raw(checked_input(workflow, described, input, where="engine.fork"))
+
 
 class _Fork:
     """One fork on its way into the store."""
 
     def __init__(
-        self, access: Access, origin: Run, new_id: str, *, nonce: int, blobs: dict[str, bytes], version: int | None
+        self, access: Access, origin: Run, new_id: str, *, nonce: int, blobs: dict[str, bytes], version: int
     ) -> None:
         self._access = access
         self._origin = origin
@@ -82,20 +116,20 @@ class _Fork:
         self._nonce = nonce
         self._blobs = dict(blobs)
         self._new_blobs: dict[str, Blob] = {}
-        self._version = origin.version if version is None else version
+        self._version = version
 
     def change(
         self,
         events: list[AnyEvent],
         at: str | int | None,
         results: Mapping[str, Any],
-        input: tuple[Any, ...] | Mapping[str, Any] | None,
+        input: Arguments | None,
         reason: str,
         *,
         now_at: int,
     ) -> Change:
         """The change that creates the new tree."""
-        spec = self._spec()
+        spec = self._access.registry.workflow(self._origin.workflow, self._version)
         execution = Execution(
             self._id,
             resolve=self._access.registry.workflow,
@@ -135,19 +169,7 @@ class _Fork:
             blobs=list(self._new_blobs.values()),
         )
 
-    def _spec(self) -> WorkflowSpec:
-        try:
-            return self._access.registry.workflow(self._origin.workflow, self._version)
-        except WorkflowNotFoundError:
-            reason = (
-                f"workflow {self._origin.workflow}@{self._version} is not defined in this process, and its code has to "
-                f"replay the history; fork it in a process that defines it"
-            )
-            raise RunNotForkableError(self._origin.id, reason) from None
-
-    def _first(
-        self, event: AnyEvent, spec: WorkflowSpec, input: tuple[Any, ...] | Mapping[str, Any] | None
-    ) -> AnyEvent:
+    def _first(self, event: AnyEvent, spec: WorkflowSpec, input: Arguments | None) -> AnyEvent:
         """The first event of the new journal."""
         if isinstance(event, SnapshotTaken):
             if input is not None:
@@ -160,8 +182,12 @@ class _Fork:
             created = self._packed(event)
             assert isinstance(created, RunCreated)
             return self._created(created)
-        args, kwargs = ((), dict(input)) if isinstance(input, Mapping) else (tuple(input), {})
-        payload = self._pack(spec.signature.encode(args, kwargs), f"the arguments of {spec.name}")
+        if isinstance(input, msgspec.Raw):  # Of a program that does not have the code.
+            data = bytes(input)
+        else:
+            args, kwargs = ((), dict(input)) if isinstance(input, Mapping) else (tuple(input), {})
+            data = spec.signature.encode(args, kwargs)
+        payload = self._pack(data, f"the arguments of {spec.name}")
         return self._created(msgspec.structs.replace(event, input=payload))
 
     def _created(self, event: RunCreated) -> RunCreated:
@@ -207,6 +233,11 @@ class _Fork:
             if decision.nonce == self._origin.nonce:
                 data = msgspec.json.encode(msgspec.structs.replace(decision, nonce=self._nonce))
         return self._pack(data, f"a value of {type(event).__name__}")
+
+
+def _raw(name: str, value: Any) -> msgspec.Raw:
+    """The result of a step whose type is not known here."""
+    return msgspec.Raw(codec_of_value(value).encode(value, f"the result set for step {name}"))
 
 
 def _span(events: list[AnyEvent]) -> int | None:

@@ -1,9 +1,9 @@
 """Bringing a run back that has failed, timed out or was cancelled: the same run goes on at what failed.
 
 The code of the workflow is needed: only a replay can say which failure the workflow gave up for, and what it did only
-because of it (`outlive._replay.taking_back`). What was found is written behind the end of the tree as `RunRetried`, by
-compare-and-swap like every other change, and the run is due at once. Nothing is deleted: the history has the failure,
-the end and the retry.
+because of it (`outlive._replay.taking_back`). If this process does not have it, a worker does all this. What was found
+is written behind the end of the tree as `RunRetried`, by compare-and-swap like every other change, and the run is due
+at once. Nothing is deleted: the history has the failure, the end and the retry.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
+from functools import partial
 from typing import TypeVar
 
 from outlive._define.batch import BATCH
+from outlive._define.intervention import OF_RUN, Intervention
 from outlive._define.middleware import around_workflow
 from outlive._journal.codec import open_journal, salt_of, seal
 from outlive._journal.event import AnyEvent, Ending, RunCreated, RunRetried, SnapshotTaken
@@ -21,14 +23,14 @@ from outlive._journal.fold import Fold
 from outlive._journal.history import blobs_of
 from outlive._journal.packing import mail_mark, tree_mark
 from outlive._model import Run, RunStatus
-from outlive._replay.command import WorkflowSpec
 from outlive._replay.execution import Execution
 from outlive._replay.taking_back import CannotRetry, Search, TakenBack
 from outlive._store.contract import Change, MessageKind, Outcome
 from outlive.client.access import Access
+from outlive.client.interventions import Interventions
 from outlive.client.message_key import key_of_cancel, key_of_decision
 from outlive.client.starting import read_tree
-from outlive.errors import OutliveError, RunNotRetriableError, WorkflowNotFoundError
+from outlive.errors import OutliveError, RunNotRetriableError
 
 RETRIES_MAX = 100
 _REQUESTS = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
@@ -40,8 +42,9 @@ T = TypeVar("T")
 class Retrier:
     """Brings runs back."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, *, interventions: Interventions) -> None:
         self._access = access
+        self._interventions = interventions
 
     async def retry(self, run_id: str, *, reason: str = "") -> None:
         """Let a run go on after its end. See `Engine.retry`."""
@@ -49,6 +52,11 @@ class Retrier:
         for _ in range(RETRIES_MAX):
             root = await self._access.root_of(await self._access.info(run_id))
             _refuse(root)
+            if not self._access.registry.has_workflow(root.workflow, root.version):
+                wanted = Intervention(verb="retry", run_id=root.id, at=store.now(), reason=reason)
+                refused = partial(RunNotRetriableError, root.id)
+                await self._interventions.ask(root.workflow, root.version, wanted, refused)
+                return
             change = await self._change(root, reason)
             if (await store.commit([change]))[0][0] is Outcome.COMMITTED:
                 self._access.ring()
@@ -63,7 +71,7 @@ class Retrier:
         blobs = await store.get_blobs(sorted(ids)) if ids else {}
         if not events or 0 not in tree or not isinstance(events[-1], Ending):
             raise RunNotRetriableError(root.id, "another client has retried it")
-        spec = self._spec(root)
+        spec = self._access.registry.workflow(root.workflow, root.version)
         taken = await in_callback(lambda: self._search(root, events, blobs))
         at = store.now()
         retries = _retries(events, taken, at=at, reason=reason)
@@ -84,16 +92,6 @@ class Retrier:
             ],
             is_guarded=spec.forgets,
         )
-
-    def _spec(self, root: Run) -> WorkflowSpec:
-        try:
-            return self._access.registry.workflow(root.workflow, root.version)
-        except WorkflowNotFoundError:
-            reason = (
-                f"workflow {root.definition} is not defined in this process, and a replay has to find what failed; "
-                f"retry it in a process that defines it"
-            )
-            raise RunNotRetriableError(root.id, reason) from None
 
     def _search(self, root: Run, events: list[AnyEvent], blobs: dict[str, bytes]) -> TakenBack:
         packer, owners = self._access.packer, (tree_mark(root.nonce), mail_mark(root.id))
@@ -121,6 +119,8 @@ def _refuse(root: Run) -> None:
         )
     if root.workflow.startswith(BATCH.name):
         raise RunNotRetriableError(root.id, "it is a batch, or a chunk of one; start a batch of the items that failed")
+    if root.workflow.startswith(OF_RUN):
+        raise RunNotRetriableError(root.id, "it is a request to retry or fork another run; ask for that again")
     if "~" in root.id:
         raise RunNotRetriableError(root.id, f"a later run has its id, {root.id.partition('~')[0]!r}; start a new run")
 

@@ -17,7 +17,7 @@ from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 from msgspec import UNSET
 
-from outlive._define.in_run import CURRENT_STEP
+from outlive._define.in_step import CURRENT_STEP
 from outlive._define.live_resources import LiveResources, check_given
 from outlive._define.map import Tolerance
 from outlive._define.middleware import around_workflow, hooks_of
@@ -713,8 +713,9 @@ class Engine:
         """Let a run that has failed, timed out or was cancelled go on at what failed; durable when this returns.
 
         The same run goes on: its id, its completed steps and its history stay. The step that failed is called again
-        with all its attempts; a deadline begins again, and timers are as far away as they were. The code of the
-        workflow must be in this process: a replay finds what failed. A run of a tree is retried with its whole tree.
+        with all its attempts; a deadline begins again, and timers are as far away as they were. A replay of the code
+        finds what failed; without the code here, a live worker that has it does this, and the caller waits for it. A
+        run of a tree is retried with its whole tree.
 
         Args:
             reason: for the history.
@@ -724,7 +725,8 @@ class Engine:
 
         Raises:
             RunNotFoundError. RunNotRetriableError: it has not ended or has succeeded, its saga was rolled back, no step
-            failed and the code would raise the same again, or the code is not here; nothing was changed.
+            failed and the code would raise the same again, or neither this process nor a live worker has the code;
+            nothing was changed.
         """
         return await self._verbs.retry(run_id, reason=reason, **filters)
 
@@ -743,7 +745,8 @@ class Engine:
 
         The other run stays as it is, whether it is open or has ended. Completed steps of the copied history are not
         called again. What an edit changes is done again: from the first one on, a step counts as completed only if the
-        code still asks for it with the same arguments. The code of the workflow must be in this process.
+        code still asks for it with the same arguments. Without the code here, a live worker that has it does this, and
+        the caller waits for it; `set` and `input` are plain values then.
 
         Args:
             at: the call that is not copied, nor anything behind it: the name of a step, its call as `history` has it
@@ -756,7 +759,7 @@ class Engine:
 
         Raises:
             RunNotFoundError, RunExistsError. RunNotForkableError: there is no such call, the code contradicts the
-            history, or it is not here; nothing was written.
+            history, or neither this process nor a live worker has it; nothing was written.
         """
         client = self._verbs
         new_id = await client.fork(run_id, at=at, set=set, input=input, version=version, id=id, reason=reason)

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from outlive._define.in_run import CURRENT_STEP, current_step
+from outlive._define.in_step import CURRENT_STEP, current_step
 from outlive._define.machine.answer import Answer, unchanged
 from outlive._define.machine.asking import ask
 from outlive._define.machine.building import Function, StateBuilder, Targets, cursor_codec

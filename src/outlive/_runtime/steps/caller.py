@@ -13,7 +13,7 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, assert_never
 
-from outlive._define.in_run import CURRENT_STEP
+from outlive._define.in_step import CURRENT_STEP
 from outlive._define.middleware import around
 from outlive._define.step import UnstorableResultError
 from outlive._journal.value import TAGGED

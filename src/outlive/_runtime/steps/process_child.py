@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from outlive._define.in_run import CURRENT_STEP, StepContext
+from outlive._define.in_step import CURRENT_STEP, StepContext
 from outlive._define.registry import REGISTRY
 from outlive._define.step import UnstorableResultError
 from outlive._journal.failure import class_name

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, NoReturn
 
-from outlive._define.in_run import CURRENT_STEP
+from outlive._define.in_step import CURRENT_STEP
 from outlive._define.step import UnstorableResultError
 from outlive._journal.packing import Packer
 from outlive._replay.command import RunStep, StepSpec

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from outlive._define.in_run import StepContext, Verbs
+from outlive._define.in_step import StepContext, Verbs
 from outlive._journal.readable import READABLE
 from outlive._journal.value import TAGGED
 from outlive._model import Run

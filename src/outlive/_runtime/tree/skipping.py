@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from outlive._journal.event import AnyEvent, StepFailed, StepSucceeded
 from outlive._journal.failure import failure_of
-from outlive._journal.value import TAGGED, Stored
+from outlive._journal.value import Stored, decode_untyped
 from outlive._model import Payload, child_id
 from outlive._replay.command import Command, RunStep
 from outlive._store.contract import Inbound
@@ -88,13 +88,7 @@ def _result_of(request: Inbound, command: RunStep, unpack: Callable[[Payload], S
     if request.payload is None:
         # No workflow waits for an undo, so it does not fail: it counts as done.
         return _encoded(command, None) if command.options.parks else None
-    data = unpack(request.payload)
-    try:
-        value = codec.decode(data, what)
-    except UnreadableError:
-        # The sender did not know the type and encoded the value by its own type.
-        value = TAGGED.decode(data, what)
-    return _encoded(command, value)
+    return _encoded(command, decode_untyped(codec, unpack(request.payload), what))
 
 
 def _encoded(command: RunStep, value: Any) -> bytes:

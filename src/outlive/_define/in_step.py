@@ -1,0 +1,111 @@
+"""What a step may know and do while it runs, and how the code that it calls finds that."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from outlive.errors import NotInRunError
+
+
+class Verbs(Protocol):
+    """What a step of Outlive's own asks of the engine that runs it."""
+
+    async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
+        """See `Engine.signal`."""
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> None:
+        """See `Engine.cancel`."""
+
+    async def retry(self, run_id: str, *, reason: str = "") -> None:
+        """See `Engine.retry`."""
+
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: str | int | None = None,
+        set: Mapping[str, Any] | None = None,
+        input: Any = None,
+        version: int | None = None,
+        id: str | None = None,
+        reason: str = "",
+    ) -> Any:
+        """See `Engine.fork`."""
+
+    async def history(self, run_id: str) -> list[Any]:
+        """See `Engine.history`."""
+
+
+class StepSource(Protocol):
+    """What runs a step: its attempt."""
+
+    @property
+    def engine(self) -> Verbs | None:
+        """The engine that runs it; None in a process of its own."""
+
+    @property
+    def is_cancelled(self) -> bool:
+        """See `StepContext`."""
+
+    def context(self) -> StepContext:
+        """What the step may know of itself."""
+
+    def now_at(self) -> int:
+        """The time of its engine."""
+
+    def heartbeat(self, progress: Any) -> None:
+        """See `StepContext`."""
+
+    def publish(self, fields: dict[str, Any]) -> None:
+        """See `outlive.publish`."""
+
+    def emit(self, stream: str, value: Any) -> Future[None] | None:
+        """See `outlive.emit`; if there is no room for more, what is done when there is. From any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """What a running step may know of itself."""
+
+    run_id: str
+    """The run that called it."""
+    workflow: str
+    """The name of that run's workflow."""
+    name: str
+    """The name of the step."""
+    attempt: int
+    """1 for the first."""
+    epoch: int
+    """The fencing token: rises with every take-over of the run."""
+    idempotency_key: str
+    """The same for every attempt of this call, on whatever worker; different for every other call."""
+    last_progress: Any
+    """What an earlier attempt gave to `heartbeat`, or None."""
+    headers: dict[str, str]
+    """What `engine.start(..., headers=...)` gave to that run, or to the run that started it."""
+    _source: StepSource = field(repr=False, compare=False)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nothing waits for this attempt any more; a sync step should look now and then and return."""
+        return self._source.is_cancelled
+
+    def heartbeat(self, progress: Any = None) -> None:
+        """Say that the step is alive, and save how far it came; the next attempt finds that in `last_progress`. Cheap,
+        from any thread."""
+        self._source.heartbeat(progress)
+
+
+CURRENT_STEP: contextvars.ContextVar[StepSource] = contextvars.ContextVar("outlive_step")
+
+
+def current_step() -> StepContext:
+    """The step that is running here."""
+    try:
+        return CURRENT_STEP.get().context()
+    except LookupError:
+        raise NotInRunError("current_step", "a step") from None

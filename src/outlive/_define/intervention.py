@@ -1,0 +1,108 @@
+"""A built-in workflow that does what an operator asks for where the code is.
+
+    outlive.intervention:<name>@<version>   retries or forks one run of this workflow
+
+A retry and a fork replay the journal of a run. A program that does not have the code starts a run of this workflow. Its
+definition names the code that is needed, so only a worker that has it claims the run, as with the chunks of a batch. A
+step calls the verb of the engine that it runs in, and the result of the run is the answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from outlive._define.in_step import CURRENT_STEP
+from outlive._journal.arguments import Signature
+from outlive._journal.event import RunForked, RunRetried
+from outlive._journal.failure import failure_of
+from outlive._model import Failure, Retry
+from outlive._replay.ask import run_step, this_execution
+from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
+from outlive.errors import (
+    EngineClosedError,
+    OutliveError,
+    RunExistsError,
+    RunNotRetriableError,
+    StoreUnavailableError,
+)
+
+OF_RUN = "outlive.intervention:"
+_AGAIN = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailableError, EngineClosedError))
+"""As long as it is the store that is away."""
+
+
+class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an operator asks for."""
+
+    verb: Literal["retry", "fork"]
+    run_id: str
+    at: int
+    """When it was asked for, by the clock of the store."""
+    reason: str = ""
+    new_id: str = ""
+    """The id of the fork; this and all that follows is for a fork."""
+    place: str | int | None = None
+    """Where it leaves the history of the other run."""
+    results: dict[str, msgspec.Raw] = {}
+    input: msgspec.Raw = msgspec.Raw(b"null")
+    """The arguments as a journal has them; null for those of the other run."""
+    version: int | None = None
+
+
+async def _intervene(wanted: Intervention) -> Failure | None:
+    """Why it was refused; None if it was done."""
+    refusal: Failure | None = await run_step(this_execution("intervention"), _STEP, _STEP.options, (wanted,), {})
+    return refusal
+
+
+async def _carry_out(wanted: Intervention) -> Failure | None:
+    verbs = CURRENT_STEP.get().engine
+    assert verbs is not None
+    try:
+        if wanted.verb == "retry":
+            await verbs.retry(wanted.run_id, reason=wanted.reason)
+        else:
+            await verbs.fork(
+                wanted.run_id,
+                at=wanted.place,
+                set=wanted.results,
+                input=None if bytes(wanted.input) == b"null" else wanted.input,
+                version=wanted.version,
+                id=wanted.new_id,
+                reason=wanted.reason,
+            )
+    except (RunNotRetriableError, RunExistsError) as error:
+        # The worker may have died when it was done and before the journal of this run said so.
+        return None if await _is_done(verbs, wanted) else failure_of(error)
+    except _AGAIN.on:
+        raise
+    except OutliveError as error:
+        return failure_of(error)
+    return None
+
+
+async def _is_done(verbs: Any, wanted: Intervention) -> bool:
+    """Whether the run says that it has happened since it was asked for."""
+    events = await verbs.history(wanted.new_id or wanted.run_id)
+    if wanted.verb == "retry":
+        return any(isinstance(event, RunRetried) and event.at >= wanted.at for event in events)
+    return any(
+        isinstance(event, RunForked) and event.origin == wanted.run_id and event.at >= wanted.at for event in events
+    )
+
+
+_STEP = StepSpec(
+    name="outlive.intervene",
+    fn=_carry_out,
+    signature=Signature(_carry_out, "outlive.intervene"),
+    is_async=True,
+    options=StepOptions(retry=_AGAIN),
+)
+_SIGNATURE = Signature(_intervene, "outlive.intervention")
+
+
+def intervention_spec(workflow: str, version: int) -> WorkflowSpec:
+    """The workflow that intervenes in runs of this workflow and version."""
+    return WorkflowSpec(name=OF_RUN + workflow, version=version, fn=_intervene, signature=_SIGNATURE)

@@ -1,0 +1,85 @@
+"""Retries and forks of runs whose code this process does not have: a worker that has it does them.
+
+The request is a run of a built-in workflow (`outlive._define.intervention`), which only such a worker claims. The
+caller waits for its end, and so hears what the verb would have said here. A request that is not answered in time is
+cancelled before the caller hears of that: it must not be carried out when the caller has turned to something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from outlive._define.intervention import Intervention, intervention_spec
+from outlive._define.workflow import Workflow
+from outlive._journal.failure import exception_of
+from outlive._model import Failure, Run, RunStatus, definition_key
+from outlive.client.access import Access
+from outlive.errors import OutliveError, ResultTimeoutError, RunFinishedError
+
+ANSWER_SECONDS = 30.0
+"""How long a caller waits for a worker."""
+WITHDRAWAL_SECONDS = 5.0
+"""How long it waits until a request that was cancelled has ended."""
+
+Refused = Callable[[str], OutliveError]
+"""The error of a verb for a reason."""
+
+
+class Interventions:
+    """Lets workers do what needs their code."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        start: Callable[..., Coroutine[Any, Any, str]],
+        ended: Callable[[str, float], Coroutine[Any, Any, Run]],
+        cancel: Callable[..., Coroutine[Any, Any, None]],
+    ) -> None:
+        """`start`, `ended` and `cancel` are verbs of the client; `ended` raises if the run has not ended in time."""
+        self._access = access
+        self._start = start
+        self._ended = ended
+        self._cancel = cancel
+
+    async def ask(self, workflow: str, version: int, wanted: Intervention, refused: Refused) -> None:
+        """Let a worker carry it out.
+
+        Raises:
+            OutliveError: what the verb raised there; or that no worker has the code, or none has answered.
+        """
+        spec, definition = intervention_spec(workflow, version), definition_key(workflow, version)
+        own = definition_key(spec.name, version)
+        workers = await self._access.store.list_workers(with_runs=False)
+        if not any(worker.is_live and own in worker.definitions for worker in workers):
+            raise refused(
+                f"workflow {definition} is not defined in this process, and no live worker has it; its code has to "
+                f"replay the history: start a worker that has it, and try again"
+            )
+        request_id = await self._start(Workflow(spec, {}), (wanted,))
+        try:
+            run = await self._ended(request_id, ANSWER_SECONDS)
+        except ResultTimeoutError as error:
+            run = await self._withdrawn(request_id, error, refused)
+        if run.status is not RunStatus.SUCCEEDED:
+            how = run.failure.message if run.failure is not None else run.reason
+            raise refused(f"run {request_id}, which was to do it on a worker, ended as {run.status.value}: {how}")
+        assert run.result is not None
+        refusal: Failure | None = spec.signature.result.decode(await self._access.unpack(run.result), "the answer")
+        if refusal is not None:
+            raise exception_of(refusal, registered=(OutliveError,))
+
+    async def _withdrawn(self, request_id: str, late: ResultTimeoutError, refused: Refused) -> Run:
+        """A request that was carried out at the last moment; raises if it was not."""
+        asked = f"no worker has answered within {ANSWER_SECONDS:.0f} seconds ({late.why})"
+        with suppress(RunFinishedError):
+            await self._cancel(request_id, reason="no worker has answered in time")
+        try:
+            run = await self._ended(request_id, WITHDRAWAL_SECONDS)
+        except ResultTimeoutError:
+            raise refused(f"{asked}; run {request_id} was asked to do it and to stop, and has not ended yet") from None
+        if run.status is RunStatus.CANCELLED:
+            raise refused(f"{asked}; the request was withdrawn, and nothing has changed") from None
+        return run

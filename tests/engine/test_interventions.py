@@ -1,0 +1,200 @@
+"""Retries and forks from a program that does not have the code: a worker that has it does them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+import outlive
+from outlive import RunStatus
+from outlive._define.intervention import Intervention, intervention_spec
+from outlive._define.registry import Registry
+from outlive._define.workflow import Workflow
+from outlive._journal.event import RunRetried
+from outlive.client import interventions
+from outlive.client.definitions import Describer
+from outlive.errors import (
+    InvalidArgumentError,
+    RunExistsError,
+    RunFailed,
+    RunNotForkableError,
+    RunNotRetriableError,
+    UnserialisableError,
+)
+from tests.engine.inside import store_of
+from tests.engine.support import Place, registry_of, stage, until
+
+pytestmark = pytest.mark.any_store
+
+
+@dataclass
+class IvReceipt:
+    """What a step returns that a stranger has no class for."""
+
+    cents: int
+
+
+@outlive.step
+async def iv_price(item: str) -> IvReceipt:
+    """The step whose result is edited."""
+    stage.call(f"price of {item}")
+    return IvReceipt(len(item))
+
+
+@outlive.step
+async def iv_charge(receipt: IvReceipt) -> int:
+    """Works when it is repaired."""
+    if not stage.count("repaired"):
+        raise ConnectionError("no answer")
+    return receipt.cents
+
+
+@outlive.workflow
+async def iv_order(item: str) -> int:
+    """Two steps."""
+    return await iv_charge(await iv_price(item))
+
+
+@outlive.workflow
+async def iv_raises() -> None:
+    """What no retry helps."""
+    raise KeyError("x")
+
+
+@pytest.fixture
+async def owner(place: Place) -> AsyncIterator[outlive.Engine]:
+    """A worker that has the code."""
+    async with place.engine(registry=registry_of(iv_order, iv_raises)) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def stranger(place: Place, owner: outlive.Engine) -> AsyncIterator[outlive.Engine]:
+    """A program on the same store that has no code at all."""
+    await Describer(store_of(owner), registry_of(iv_order, iv_raises)).describe()
+    async with place.engine(registry=Registry(), worker=False) as engine:
+        yield engine
+
+
+async def fail(engine: outlive.Engine, item: str = "lamp") -> outlive.RunHandle[int]:
+    """A run that has failed."""
+    run = await engine.start(iv_order, item, id="order-7")
+    with pytest.raises(RunFailed):
+        await run.result()
+    return run
+
+
+@pytest.mark.every_store
+async def test_a_worker_retries_a_run_for_a_program_without_the_code(
+    owner: outlive.Engine, stranger: outlive.Engine
+) -> None:
+    """The run goes on where it failed, and the request is a run that says so."""
+    run = await fail(owner)
+    stage.call("repaired")
+
+    await stranger.retry("order-7", reason="the bank is back")
+
+    assert await run.result() == 4
+    assert stage.calls == ["price of lamp", "repaired"]
+    (retried,) = [event for event in await run.history() if isinstance(event, RunRetried)]
+    assert retried.reason == "the bank is back"
+    (request,) = await stranger.list(workflow="outlive.intervention:iv_order")
+    assert request.status is RunStatus.SUCCEEDED
+
+
+@pytest.mark.every_store
+async def test_a_worker_forks_a_run_for_a_program_without_the_code(
+    owner: outlive.Engine, stranger: outlive.Engine
+) -> None:
+    """Plain values become what the step returns and the workflow takes."""
+    await fail(owner)
+    stage.call("repaired")
+
+    edited = await stranger.fork("order-7", at="iv_charge", set={"iv_price": {"cents": 9}}, id="order-7b")
+    other = await stranger.fork("order-7", at=1, input={"item": "candle"})
+
+    assert await owner.get(edited.id).result() == 9
+    assert await owner.get(other.id).result() == 6
+    assert stage.calls == ["price of lamp", "repaired", "price of candle"]
+
+
+async def test_what_the_worker_refuses_reaches_the_caller(owner: outlive.Engine, stranger: outlive.Engine) -> None:
+    """With the class and the words of the verb; nothing is changed."""
+    await fail(owner)
+    hopeless = await owner.start(iv_raises, id="hopeless")
+    with pytest.raises(RunFailed):
+        await hopeless.result()
+
+    with pytest.raises(
+        RunNotRetriableError, match=r"hopeless.*its workflow raised KeyError.*change the code"
+    ) as caught:
+        await stranger.retry("hopeless")
+    assert caught.value.run_id == "hopeless"
+    with pytest.raises(RunNotForkableError, match="no call 'pay'; it has iv_price, iv_charge"):
+        await stranger.fork("order-7", at="pay")
+    with pytest.raises(UnserialisableError, match="give a value of type IvReceipt"):
+        await stranger.fork("order-7", set={"iv_price": "cheap"})
+    with pytest.raises(InvalidArgumentError, match=r"engine\.fork.*\$\.item"):
+        await stranger.fork("order-7", at=1, input={"item": 7})
+    with pytest.raises(RunExistsError, match="use another id"):
+        await stranger.fork("order-7", id="order-7")
+    outcomes = await stranger.retry(workflow="iv_raises")
+    assert [type(outcome.error) for outcome in outcomes] == [RunNotRetriableError]
+
+
+async def test_without_a_worker_that_has_the_code_nothing_is_asked(place: Place) -> None:
+    """The caller hears at once which code is missing."""
+    async with place.engine(registry=registry_of(iv_order)) as owner:
+        await fail(owner)
+    async with place.engine(registry=registry_of(iv_raises)) as stranger:
+        with pytest.raises(RunNotRetriableError, match=r"iv_order@1 is not defined.*no live worker.*start a worker"):
+            await stranger.retry("order-7")
+        with pytest.raises(RunNotForkableError, match=r"iv_order@9 is not defined.*no live worker"):
+            await stranger.fork("order-7", version=9)
+        assert [run.id for run in await stranger.list()] == ["order-7"]
+
+
+async def test_a_request_that_is_not_answered_is_withdrawn(
+    owner: outlive.Engine, stranger: outlive.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not carried out later, when the caller has done something else."""
+    monkeypatch.setattr(interventions, "ANSWER_SECONDS", 0.05)
+    await fail(owner)
+    await owner.pause(all=True, by="ann")
+
+    with pytest.raises(RunNotRetriableError, match=r"no worker has answered.*paused by ann.*withdrawn"):
+        await stranger.retry("order-7")
+
+    await owner.resume(all=True)
+    (request,) = await stranger.list(workflow="outlive.intervention:iv_order")
+    assert request.status is RunStatus.CANCELLED
+    with pytest.raises(RunNotRetriableError, match="it is a request to retry or fork another run"):
+        await owner.retry(request.id)
+    with pytest.raises(RunNotForkableError, match="it is a request to retry or fork another run"):
+        await owner.fork(request.id)
+    assert await owner.get("order-7").status() is RunStatus.FAILED
+
+
+async def test_a_request_that_is_carried_out_twice_is_done_once(owner: outlive.Engine) -> None:
+    """The worker that takes over from one that died finds out that it was done."""
+    await fail(owner)
+    stage.call("repaired")
+    asked_at = store_of(owner).now()
+    again: Workflow[[Intervention], object] = Workflow(intervention_spec("iv_order", 1), {})
+    await owner.retry("order-7")
+    await owner.fork("order-7", id="fork")
+    await until(lambda: _has_ended(owner, "order-7"))
+
+    for wanted in (
+        Intervention(verb="retry", run_id="order-7", at=asked_at),
+        Intervention(verb="fork", run_id="order-7", at=asked_at, new_id="fork"),
+    ):
+        assert await (await owner.start(again, wanted)).result() is None
+    late = Intervention(verb="retry", run_id="order-7", at=asked_at + 3600 * 1_000_000)
+    assert "it is succeeded" in str(await (await owner.start(again, late)).result())
+
+
+async def _has_ended(engine: outlive.Engine, run_id: str) -> bool:
+    return (await engine.get(run_id).status()).is_terminal
