@@ -38,7 +38,7 @@ async def reward(account: str, image: bytes) -> str:
     try:
         await send_sms(account, f"thank you, you have {balance}")
     except outlive.StepInterrupted:
-        return "nobody knows whether the message was sent"
+        return "it is not known whether the message was sent"
     return f"{len(small)} bytes, {balance} cents"
 
 

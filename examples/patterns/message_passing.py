@@ -12,7 +12,7 @@ GREETINGS = {"English": "Hello", "Swedish": "Hej", "Arabic": "مرحبا"}
 
 def known(language: str) -> None:
     if language not in GREETINGS:
-        raise ValueError(f"nobody here speaks {language}")
+        raise ValueError(f"no greeting is known in {language}")
 
 
 @outlive.workflow(name="patterns.greeting")
@@ -50,5 +50,5 @@ if __name__ == "__main__":
 
 # Prints:
 # it was English and is {'language': 'Swedish'}
-# nobody here speaks Klingon
+# no greeting is known in Klingon
 # Hej, Ann!

@@ -13,7 +13,7 @@ async def lock(account: str) -> int:
     served = 0
     while True:
         try:
-            async with asyncio.timeout(5):  # Nobody wants it any more.
+            async with asyncio.timeout(5):  # Ends if no run asks for five seconds.
                 holder = await outlive.wait_for_signal("want", str)
         except TimeoutError:
             return served

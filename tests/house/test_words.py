@@ -1,4 +1,5 @@
-"""Plain words: how often the package and its proofs use words that hide who does what is counted, and may only fall."""
+"""Plain words: words that hide who does what are counted, in the package, its proofs and the tests, and may only become
+fewer. What users read has none."""
 
 import re
 from collections import Counter
@@ -10,6 +11,8 @@ WORDS = "whoever|somebody|nobody|anew|mend|mended|wish|wishes|herald|told"
 COY = re.compile(rf"\b({WORDS})\b", re.IGNORECASE)
 COY_MAX = 5
 """Lower it when you have made it fewer. Name the worker, the caller or the person instead."""
+COY_TESTS_MAX = 895
+"""The same for docstrings and comments of tests."""
 COY_TEST = re.compile(rf"def (test_(?:\w+_)?(?:{WORDS}|hears)(?:_\w+)?)\(")
 
 
@@ -22,6 +25,28 @@ def test_the_package_hides_less_and_less_who_does_what() -> None:
     assert found.total() <= COY_MAX, (
         f"{found.total()} coy words, {COY_MAX} are allowed; name the worker, the caller or the person in {most}"
     )
+
+
+def test_tests_hide_less_and_less_who_does_what() -> None:
+    """They are read as often as the code."""
+    files = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    found = Counter({path.relative_to(ROOT).as_posix(): len(COY.findall(path.read_text("utf-8"))) for path in files})
+
+    assert found.total() <= COY_TESTS_MAX, f"{found.total()} coy words, {COY_TESTS_MAX} are allowed"
+
+
+def test_what_users_read_says_who_does_what() -> None:
+    """Decisions are history, and keep their words."""
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    files = [page for page in pages if page.parent.name != "decisions"] + list((ROOT / "examples").rglob("*.py"))
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if COY.search(line)
+    ]
+
+    assert not found, "name the worker, the caller or the person:\n" + "\n".join(found)
 
 
 def test_names_of_tests_say_who_does_what() -> None:
