@@ -66,6 +66,34 @@ async def test_a_silent_attempt_fails_and_is_tried_again(kind: str) -> None:
         assert 2 == await run.result()
 
 
+@outlive.step(heartbeat_timeout=SILENT_SECONDS, retry=AGAIN)
+async def beats_by_emitting() -> int:
+    while (item := await stage.values["items"].get()) is not None:
+        await outlive.emit("tokens", item)
+    return outlive.current_step().attempt
+
+
+@outlive.workflow
+async def beating_by_emitting() -> int:
+    return await beats_by_emitting()
+
+
+async def test_a_step_that_emits_is_not_silent() -> None:
+    """Its readers see that it is alive."""
+    items = stage.values["items"] = asyncio.Queue[str | None]()
+    async with TestEngine(**QUICK) as engine:
+        run = await engine.start(beating_by_emitting)
+        for _ in range(3):
+            await engine.skip(seconds=SILENT_SECONDS - 10)
+            items.put_nowait("a")
+        await engine.skip(seconds=SILENT_SECONDS - 10)
+        assert [] == await events_of(run, AttemptFailed)
+        await engine.skip(seconds=SILENT_SECONDS)
+        items.put_nowait(None)
+        assert 2 == await run.result()
+        assert 1 == len(await events_of(run, AttemptFailed))
+
+
 async def test_a_step_that_waits_for_a_thread_is_not_silent() -> None:
     """Its time begins when its function is called."""
     async with TestEngine(**QUICK, limits=Limits(threads_max=1)) as engine:

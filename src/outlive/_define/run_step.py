@@ -71,7 +71,8 @@ async def run_step(
         name: what the journal calls it: its qualified name unless given. A lambda needs one.
         retry: when failed attempts are tried again; unless given as the workflow or the engine says.
         timeout: seconds that one attempt may take.
-        heartbeat_timeout: seconds after which an attempt fails that has not called `current_step().heartbeat()`.
+        heartbeat_timeout: seconds after which an attempt fails that has neither called `current_step().heartbeat()`
+            nor emitted anything.
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
     """
     own_name = _name_of(fn, name)

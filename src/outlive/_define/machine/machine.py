@@ -198,7 +198,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             to: where it may go; read from `-> Literal[S.A, S.B]` unless given.
             retry: when failed attempts are tried again.
             timeout: seconds that one attempt may take.
-            heartbeat_timeout: seconds after which an attempt fails that has not called `current_step().heartbeat()`.
+            heartbeat_timeout: seconds after which an attempt fails that has neither called `current_step().heartbeat()`
+                nor emitted anything.
             undo: takes its effect back if the machine fails later on: called with the data as this state left it.
             raises: exception classes that are kept as themselves.
             once: call it at most once; after a crash the machine fails with `StepInterrupted`.

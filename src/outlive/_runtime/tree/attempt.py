@@ -94,7 +94,8 @@ class Attempt:
         self.began_at = 0
         """When it began; 0 before."""
         self.beat_at = 0
-        """When its function was called or gave its last heartbeat, if it must give some; 0 before it is called."""
+        """When its function was called, gave a heartbeat or emitted something, whatever was last, if it must give signs
+        of life; 0 before it is called."""
         self.has_begun = False
         """Whether its function was called, or may have been; false while it waits for a slot or a thread."""
         self.is_wanted = True
@@ -229,6 +230,7 @@ class Attempt:
 
     def emit_encoded(self, stream: str, data: bytes) -> Future[None] | None:
         """The same for an item that is JSON already."""
+        self.beat()
         if self.is_cancelled or self._open_emitter is None:
             return None
         emitter = self.emitter
