@@ -20,7 +20,7 @@ from tests.engine.support import events_of, until
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-_ADDRESS = re.compile(r'Engine\("sqlite:\w+\.db"\)')
+_ADDRESS = re.compile(r'Engine\("(sqlite:\w+\.db|memory:)"')
 
 
 class Stage:
@@ -38,7 +38,7 @@ class Stage:
 
     def begin(self, name: str) -> subprocess.Popen[str]:
         """Start an example."""
-        source, count = _ADDRESS.subn(f"Engine({self.url!r})", (EXAMPLES / name).read_text("utf-8"))
+        source, count = _ADDRESS.subn(f"Engine({self.url!r}", (EXAMPLES / name).read_text("utf-8"))
         assert count == 1, "an example opens one engine"
         (self._folder / name).write_text(source, "utf-8")
         environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
@@ -168,6 +168,23 @@ def test_waiting(stage: Stage) -> None:
     assert [*told[:-1], "o-2: everything given back", told[-1]] == stage.play("waiting.py")
     if stage.remembers:
         assert told == stage.play("waiting.py")
+
+
+def test_orders(stage: Stage) -> None:
+    """Runs that know themselves and talk, and an operator who finds them and brings them back."""
+    printed = [
+        "run order-7 failed: ConnectionError: the bank does not answer",
+        "['order-7'] 0",
+        "order-7 of tenant a: 8400 cents, to be looked at",
+        "['lamp', 'is', 'paid']",
+        "order-7b of tenant a: 8400 cents",
+        "it waits for signal 'paid' 1",
+        "order-7 goes to ann",
+        "order-7 of tenant a: 8400 cents, to be looked at",
+        "order-8 of tenant b: 8400 cents, to be looked at []",
+    ]
+
+    assert printed == stage.play("orders.py", logs="run order-7 failed:\nTraceback")
 
 
 def test_tests(tmp_path: Path) -> None:

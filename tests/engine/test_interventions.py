@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -63,10 +64,19 @@ async def iv_raises() -> None:
     raise KeyError("x")
 
 
+class Tenants(outlive.Middleware):
+    """Wants a header in whatever is done for a run."""
+
+    async def on_step(self, step: outlive.StepContext, call_next: Callable[[], Awaitable[Any]]) -> Any:
+        """Note those of Outlive's own."""
+        stage.values.setdefault(step.name, step.headers.get("tenant"))
+        return await call_next()
+
+
 @pytest.fixture
 async def owner(place: Place) -> AsyncIterator[outlive.Engine]:
     """A worker that has the code."""
-    async with place.engine(registry=registry_of(iv_order, iv_raises)) as engine:
+    async with place.engine(registry=registry_of(iv_order, iv_raises), middleware=[Tenants()]) as engine:
         yield engine
 
 
@@ -80,7 +90,7 @@ async def stranger(place: Place, owner: outlive.Engine) -> AsyncIterator[outlive
 
 async def fail(engine: outlive.Engine, item: str = "lamp") -> outlive.RunHandle[int]:
     """A run that has failed."""
-    run = await engine.start(iv_order, item, id="order-7")
+    run = await engine.start(iv_order, item, id="order-7", headers={"tenant": "a"})
     with pytest.raises(RunFailed):
         await run.result()
     return run
@@ -102,6 +112,7 @@ async def test_a_worker_retries_a_run_for_a_program_without_the_code(
     assert retried.reason == "the bank is back"
     (request,) = await stranger.list(workflow="outlive.intervention:iv_order")
     assert request.status is RunStatus.SUCCEEDED
+    assert stage.values["outlive.intervene"] == "a"
 
 
 @pytest.mark.every_store

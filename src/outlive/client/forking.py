@@ -83,7 +83,7 @@ class Forker:
                 input=await self._arguments(origin.workflow, number, input),
                 version=number,
             )
-            await self._interventions.ask(origin.workflow, number, wanted, partial(RunNotForkableError, origin.id))
+            await self._interventions.ask(origin, number, wanted, partial(RunNotForkableError, origin.id))
             return new_id
         rows = await store.read_journal(origin.journal)
         events = open_journal(rows, nonce=origin.nonce, run_id=origin.id)

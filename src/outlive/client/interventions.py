@@ -13,6 +13,7 @@ from typing import Any
 
 from outlive._define.intervention import Intervention, intervention_spec
 from outlive._define.workflow import Workflow
+from outlive._journal.codec import creation_in
 from outlive._journal.failure import exception_of
 from outlive._model import Failure, Run, RunStatus, definition_key
 from outlive.client.access import Access
@@ -44,30 +45,34 @@ class Interventions:
         self._ended = ended
         self._cancel = cancel
 
-    async def ask(self, workflow: str, version: int, wanted: Intervention, refused: Refused) -> None:
-        """Let a worker carry it out.
+    async def ask(self, run: Run, version: int, wanted: Intervention, refused: Refused) -> None:
+        """Let a worker that has this version of the run's workflow carry it out.
 
         Raises:
             OutliveError: what the verb raised there; or that no worker has the code, or none has answered.
         """
-        spec, definition = intervention_spec(workflow, version), definition_key(workflow, version)
+        store = self._access.store
+        spec, definition = intervention_spec(run.workflow, version), definition_key(run.workflow, version)
         own = definition_key(spec.name, version)
-        workers = await self._access.store.list_workers(with_runs=False)
+        workers = await store.list_workers(with_runs=False)
         if not any(worker.is_live and own in worker.definitions for worker in workers):
             raise refused(
                 f"workflow {definition} is not defined in this process, and no live worker has it; its code has to "
                 f"replay the history: start a worker that has it, and try again"
             )
-        request_id = await self._start(Workflow(spec, {}), (wanted,))
+        rows = await store.read_journal(run.journal, limit=1)
+        # The middleware of the worker expects the headers of the run in whatever is done for it.
+        headers = creation_in(rows[0], nonce=run.nonce, run_id=run.id).headers
+        request_id = await self._start(Workflow(spec, {}), (wanted,), headers=headers)
         try:
-            run = await self._ended(request_id, ANSWER_SECONDS)
+            ended = await self._ended(request_id, ANSWER_SECONDS)
         except ResultTimeoutError as error:
-            run = await self._withdrawn(request_id, error, refused)
-        if run.status is not RunStatus.SUCCEEDED:
-            how = run.failure.message if run.failure is not None else run.reason
-            raise refused(f"run {request_id}, which was to do it on a worker, ended as {run.status.value}: {how}")
-        assert run.result is not None
-        refusal: Failure | None = spec.signature.result.decode(await self._access.unpack(run.result), "the answer")
+            ended = await self._withdrawn(request_id, error, refused)
+        if ended.status is not RunStatus.SUCCEEDED:
+            how = ended.failure.message if ended.failure is not None else ended.reason
+            raise refused(f"run {request_id}, which was to do it on a worker, ended as {ended.status.value}: {how}")
+        assert ended.result is not None
+        refusal: Failure | None = spec.signature.result.decode(await self._access.unpack(ended.result), "the answer")
         if refusal is not None:
             raise exception_of(refusal, registered=(OutliveError,))
 

@@ -55,7 +55,7 @@ class Retrier:
             if not self._access.registry.has_workflow(root.workflow, root.version):
                 wanted = Intervention(verb="retry", run_id=root.id, at=store.now(), reason=reason)
                 refused = partial(RunNotRetriableError, root.id)
-                await self._interventions.ask(root.workflow, root.version, wanted, refused)
+                await self._interventions.ask(root, root.version, wanted, refused)
                 return
             change = await self._change(root, reason)
             if (await store.commit([change]))[0][0] is Outcome.COMMITTED:
