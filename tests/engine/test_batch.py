@@ -25,6 +25,7 @@ from outlive.errors import (
     DefinitionError,
     InvalidRunIdError,
     RunExistsError,
+    RunNotRetriableError,
     StepFailed,
     UnserialisableError,
 )
@@ -309,6 +310,63 @@ async def test_more_failures_than_are_tolerated_fail_the_batch(engine: outlive.E
     with pytest.raises(RunFailed, match="were tolerated"):
         await read_into(seen, batch)
     assert 10 < sum(item.error is not None for item in seen) < 60
+
+
+@outlive.step
+async def refuse_until_repaired(n: int) -> int:
+    """Odd numbers fail until the test says so."""
+    stage.call(n)
+    if n % 2 and "repaired" not in stage.values:
+        raise ZeroDivisionError(f"{n} is odd")
+    return 10 * n
+
+
+async def test_rows_that_have_not_succeeded_are_a_batch_of_their_own(engine: outlive.Engine, place: Place) -> None:
+    """Failed items and those that were never begun, in their order; from a program without the code."""
+    rows, allowed = range(3 * CHUNK_ITEMS_MAX), Tolerance(failures=1)
+    batch = await engine.start_batch(
+        refuse_until_repaired, rows, id="b", tolerate=allowed, tags={"team": "a"}, headers={"tenant": "x"}
+    )
+    with pytest.raises(RunFailed):
+        await batch.result()
+    done = {item.result async for item in batch_items(batch) if item.error is None}
+    assert 0 < len(done) < CHUNK_ITEMS_MAX
+    with pytest.raises(RunNotRetriableError, match=r"it is a batch.*get_batch\('b'\)\.retry_failed\(\)"):
+        await engine.retry("b~chunk1")
+    stage.values["repaired"] = True
+    stage.calls.clear()
+
+    async with place.engine(registry=Registry(), worker=False) as stranger:
+        again = await stranger.get_batch("b").retry_failed(id="b-2")
+
+    left = [n for n in rows if 10 * n not in done]
+    assert [10 * n for n in left] == await engine.get_batch("b-2").results()
+    assert sorted(stage.calls) == left
+    assert (await engine.get(again.id).info()).tags == {"team": "a"}
+    with pytest.raises(RunNotRetriableError, match=f"all of its {len(left)} items have succeeded"):
+        await engine.get_batch("b-2").retry_failed()
+    assert "b-2" == (await batch.retry_failed(id="b-2")).id
+    await (await engine.start_batch(double_row, [1], id="other")).results()
+    with pytest.raises(RunExistsError, match="use another id"):
+        await batch.retry_failed(id="other")
+
+
+async def test_a_batch_that_goes_on_has_no_rest(engine: outlive.Engine) -> None:
+    """Its items may still succeed."""
+    batch = await engine.start_batch(hold_item, [1])
+    with pytest.raises(RunNotRetriableError, match="wait for its end, or cancel it"):
+        await batch.retry_failed()
+    stage.gate("item").open()
+    await batch.result()
+
+
+async def batch_items(batch: outlive.Batch[Any]) -> AsyncIterator[outlive.BatchItem[Any]]:
+    """All outcomes of a batch that has failed."""
+    try:
+        async for item in batch.items():
+            yield item
+    except RunFailed:
+        return
 
 
 async def test_as_many_failures_as_are_tolerated_do_not(engine: outlive.Engine) -> None:

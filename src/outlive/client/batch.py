@@ -8,7 +8,7 @@ are under way and at no others, so it needs as much memory for a million items a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
@@ -18,6 +18,7 @@ import msgspec
 from outlive._define.batch import BATCH, CHUNKS_OPEN_MAX, OF_STEP, Plan, chunk_id
 from outlive._journal.codec import creation_in
 from outlive._journal.failure import OWN_ERRORS, exception_of
+from outlive._journal.packing import mail_mark
 from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Failure, Run, RunStatus, given
 from outlive._replay.command import StepSpec, WorkflowSpec
@@ -32,6 +33,7 @@ from outlive.errors import RunExistsError, RunFailed, RunParkedError, StoreUnava
 R = TypeVar("R")
 
 CHUNK_ITEMS_MAX = 256
+_decode_rows = msgspec.json.Decoder(tuple[int, list[msgspec.Raw]]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ class BatchItem(Generic[R]):
         if isinstance(self.value, BaseException):
             raise self.value
         return self.value
+
+
+Retry = Callable[[str, str | None], Coroutine[Any, Any, "Batch[Any]"]]
 
 
 class Reader:
@@ -86,6 +91,18 @@ class Reader:
         assert isinstance(plan, Plan)
         return plan
 
+    async def rows_left(self, batch_id: str, plan: Plan) -> AsyncIterator[bytes]:
+        """The rows of a batch that have no result, each as the arguments of its item, in their order."""
+        for number, chunk in enumerate(plan.chunks, start=1):
+            page = await self.store.read_items(chunk_id(batch_id, number), limit=CHUNK_ITEMS_MAX)
+            done = {item.index for item in page if item.failure is None}
+            if len(done) == chunk.count:
+                continue
+            first, rows = _decode_rows(await self._access.unpack(chunk.payload, owners=(mail_mark(batch_id),)))
+            for index, row in enumerate(rows, start=first):
+                if index not in done:
+                    yield bytes(row)
+
     async def read(self, plan: Plan, run_id: str, *, after: int) -> list[BatchItem[Any]]:
         """Outcomes of a chunk whose place is behind `after`."""
         page = await self.store.read_items(run_id, after=after, limit=CHUNK_ITEMS_MAX)
@@ -113,8 +130,10 @@ def _error_of(plan: Plan, spec: StepSpec | WorkflowSpec | None, index: int, fail
 class Batch(Generic[R]):
     """Many items, each run on its own and each with an outcome of its own."""
 
-    def __init__(self, run: RunHandle[Any], reader: Reader) -> None:
+    def __init__(self, run: RunHandle[Any], reader: Reader, retry: Retry) -> None:
+        """`retry` starts a batch of the rows of another one that have not succeeded."""
         self.id = run.id
+        self._retry = retry
         self.run = run
         """The run that looks after the batch: `why()`, `info()`, `published()`."""
         self._reader = reader
@@ -126,6 +145,19 @@ class Batch(Generic[R]):
     async def cancel(self, *, reason: str = "") -> None:
         """Ask the batch to stop; the request is durable when this returns. Items that have ended keep their outcome."""
         await self.run.cancel(reason=reason)
+
+    async def retry_failed(self, *, id: str | None = None) -> Batch[R]:
+        """Start another batch, when this one has ended: of its rows that have not succeeded, in their order, each with
+        all attempts again. Those that were never begun are among them. The code need not be in this process.
+
+        Args:
+            id: of the other batch; the same id again is the same batch. Made up unless given.
+
+        Raises:
+            RunNotRetriableError: this batch has not ended, or every item has succeeded. RunExistsError: the id belongs
+            to something else.
+        """
+        return await self._retry(self.id, id)
 
     async def result(self, timeout: given.Span | None = None) -> dict[str, int]:
         """Wait for the end: how many items there were (`total`), and how many `succeeded` and `failed`.

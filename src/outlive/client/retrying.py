@@ -113,12 +113,16 @@ class Retrier:
 
 def _refuse(root: Run) -> None:
     """Refuse a run that has no end which could be taken back."""
+    if root.workflow.startswith(BATCH.name):
+        advice = f"await engine.get_batch({root.id.partition('~')[0]!r}).retry_failed()"
+        raise RunNotRetriableError(
+            root.id,
+            f"it is a batch, or a chunk of one: {advice} starts another one of what has not succeeded",
+        )
     if root.status not in RETRIABLE:
         raise RunNotRetriableError(
             root.id, f"it is {root.status.value}; only a run that has failed, timed out or was cancelled can be retried"
         )
-    if root.workflow.startswith(BATCH.name):
-        raise RunNotRetriableError(root.id, "it is a batch, or a chunk of one; start a batch of the items that failed")
     if root.workflow.startswith(OF_RUN):
         raise RunNotRetriableError(root.id, "it is a request to retry or fork another run; ask for that again")
     if "~" in root.id:
