@@ -6,8 +6,8 @@ everything was said; so the ledger of effects can ask it what was known to whom.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -21,7 +21,9 @@ from outlive._journal.event import (
     MessageSetAside,
     RunClaimed,
     RunCreated,
+    RunForked,
     RunParked,
+    RunRetried,
     RunSuspended,
     SignalReceived,
     SnapshotTaken,
@@ -31,9 +33,11 @@ from outlive._journal.event import (
 )
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus
+from outlive._model.pause import PAUSED
 from outlive._store.memory.state import Tree
 from outlive.errors import OutliveError
 
+E = TypeVar("E", bound=Event)
 StepKey = tuple[int, str]
 """The number of a run in its tree, and its call."""
 NEAR_MICROSECONDS = 200_000
@@ -68,6 +72,12 @@ class Book:
         """Attempts that have failed, and the epoch in which that was written."""
         self.cancels: dict[int, int] = {}
         """Runs that were asked to stop, and the epoch in which they heard of it."""
+        self.undone: set[int] = set()
+        """Events that retries have taken back."""
+        self.retried_in = -1
+        """The last epoch before the run was retried; -1 if it was not."""
+        self.copied = 0
+        """How many of its events are the history of another run, of which it is a fork."""
 
     @property
     def is_current(self) -> bool:
@@ -78,6 +88,25 @@ class Book:
     def epoch(self) -> int:
         """How often the tree was claimed."""
         return self.fold.root.epoch
+
+    @property
+    def generation(self) -> int:
+        """How often the run had gone on as a new one when this journal began."""
+        first = self.events[0]
+        created = first.created if isinstance(first, SnapshotTaken) else first
+        return created.generation if isinstance(created, RunCreated) else 0
+
+    def standing(self, kind: type[E]) -> list[E]:
+        """The events of a kind that were not taken back."""
+        return [it for seq, it in enumerate(self.events) if isinstance(it, kind) and seq not in self.undone]
+
+    def ends_of(self, calls: set[str]) -> Iterator[tuple[int, int, bool]]:
+        """The attempts of steps that have an outcome: epoch, attempt, and whether it succeeded."""
+        epoch = 0
+        for event in self.events:
+            epoch = 1 if isinstance(event, RunCreated) and event.worker else getattr(event, "epoch", epoch)
+            if isinstance(event, StepSucceeded | AttemptFailed) and event.run == 0 and event.call in calls:
+                yield epoch, event.attempt, isinstance(event, StepSucceeded)
 
     def catch_up(self, forgetting: Sequence[Row] = ()) -> list[AnyEvent]:
         """Read what is new, and check it; the new events.
@@ -110,7 +139,7 @@ class Book:
         where = f"journal of {self.root_id}, event {len(self.events)} ({type(event).__name__})"
         if row[0] != len(self.events):
             self._record.complain(f"{where} has the number {row[0]}")
-        if self.events and self.fold.root.status.is_terminal:
+        if self.events and self.fold.root.status.is_terminal and not isinstance(event, RunRetried):
             self._record.complain(f"{where} stands behind the end")
         if isinstance(event, RunClaimed) and event.epoch != self.epoch + 1:
             self._record.complain(f"{where} claims epoch {event.epoch} after {self.epoch}")
@@ -137,16 +166,37 @@ class Book:
             if event.attempt in failed:
                 self._record.complain(f"{where}: attempt {event.attempt} of {event.call} has failed before")
             failed[event.attempt] = self.epoch
+        elif isinstance(event, RunRetried):
+            self._take_back(event)
+        elif isinstance(event, RunForked):
+            self.copied = len(self.events)
         elif isinstance(event, CancelRequested):
             self.cancels.setdefault(event.run, self.epoch)
         elif isinstance(event, MessageSetAside):
             self._record.happened("message set aside in a snapshot" if "." in event.message else "message set aside")
         elif isinstance(event, RunParked):
-            self._record.happened("quarantined" if event.reason.startswith("quarantined") else "parked")
+            kinds = ("quarantined", PAUSED)
+            self._record.happened(next((kind for kind in kinds if event.reason.startswith(kind)), "parked"))
         elif isinstance(event, Ending) and self.fold.runs[event.run].status.is_terminal:
             self._record.complain(f"{where}: run {event.run} ends twice")
         elif self.events:
             self._look_back(event, self.events[-1])
+
+    def _take_back(self, event: RunRetried) -> None:
+        """What a retry takes back may happen again."""
+        self.retried_in = self.epoch
+        self.undone.update(event.undone)
+        for seq in event.undone:
+            gone = self.events[seq]
+            if isinstance(gone, StepSucceeded):
+                # No program here does anything because it fails.
+                self._record.complain(f"a retry of {self.root_id} takes back that {gone.call} has completed")
+            if isinstance(gone, StepSucceeded | StepFailed):
+                self.outcomes.pop((gone.run, gone.call), None)
+            elif isinstance(gone, AttemptFailed):
+                self.attempts[gone.run, gone.call].pop(gone.attempt, None)
+            elif isinstance(gone, CancelRequested):
+                self.cancels.pop(gone.run, None)
 
     def _look_back(self, event: AnyEvent, before: Event) -> None:
         """Two events in a row that tell a story."""

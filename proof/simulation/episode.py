@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from outlive._model import Limits, Run, RunStatus
+from outlive._model.pause import CELL, EVERYTHING, PAUSED, pauses_in
 from outlive.errors import UNDO_FAILED
 from outlive.telemetry import log
 from proof.simulation.judge import Judge
@@ -18,6 +19,7 @@ from proof.simulation.nemesis import Nemesis
 from proof.simulation.plan import ATTEMPTS_MAX, Plan, draw
 from proof.simulation.play import registry
 from proof.simulation.process import Parts, Process
+from proof.simulation.program import each_order
 from proof.simulation.server import Server
 from proof.simulation.users import Users
 from proof.simulation.weather import Weather
@@ -54,7 +56,7 @@ class Episode:
         self.world = world = World(plan.seed)
         self.weather = Weather(world, plan.rates, plan.fixed)
         self.server = Server(world, rings=plan.rings)
-        self.ledger = Ledger(world, self.server.nonces, self.server.is_live)
+        self.ledger = Ledger(world, self.server.nonces, self.server.is_live, self.server.paused_for)
         self.server.is_stepping = self.ledger.is_stepping
         self.server.cell_changed = self.ledger.limits.changed
         self.parts = Parts(
@@ -75,7 +77,7 @@ class Episode:
         self.workers = [self._new_worker(place) for place in range(plan.workers)]
         self.client = Process(self.parts, "client", registry(has_rare=True), has_worker=False)
         world.killed = self._killed
-        self.users = Users(world, lambda: [*self.workers, self.client])
+        self.users = Users(world, self.ledger, lambda: [*self.workers, self.client])
         self.judge = Judge(world, self.server, self.ledger, self.users)
         self.nemesis = Nemesis(self.parts, self.workers, self._replace)
 
@@ -139,6 +141,8 @@ class Episode:
             process.boot()
         for case in self.plan.cases:
             self.users.open(case)
+        for pause in self.plan.pauses:
+            self.users.pausers.open_whole(pause)
         self.nemesis.expect(self.plan.strikes)
         world.run_until(self.plan.fault_seconds)
         self.weather.heal()
@@ -150,11 +154,25 @@ class Episode:
             self.judge.judge(self.plan.cases)
 
     def _look(self) -> None:
-        """Now and then an operator lets runs go on that were quarantined, or whose undo has failed."""
+        """Now and then an operator lets runs go on that were quarantined, or whose undo has failed; and what was paused
+        by a request that came behind the one to resume it."""
+        reasons = (*RESUMED, PAUSED) if self._may_come_late else RESUMED
         for run in self._roots():
-            if run.status is RunStatus.PARKED and run.reason.startswith(RESUMED):
-                self.users.resume(run.id)
+            if run.status is RunStatus.PARKED and run.reason.startswith(reasons) and not self._is_to_resume(run):
+                self.users.pausers.resume(run.id)
+        for name in pauses_in(self.server.state.cells.get(CELL)) if self._may_come_late else ():
+            self.users.pausers.resume_whole("" if name == EVERYTHING else name)
         self.world.after(LOOK_SECONDS, self._look)
+
+    def _is_to_resume(self, run: Run) -> bool:
+        return f"resume {run.id}" in self.users.open_requests
+
+    @property
+    def _may_come_late(self) -> bool:
+        """Whether a request may come after one that was sent later: it was given up, or its user's process died."""
+        is_mortal = any(strike.kind in {"kill", "stop"} for strike in self.plan.strikes)
+        orders = [order for case in self.plan.cases for order in each_order(case.program)]
+        return is_mortal or bool(self.plan.rates.late) or any(order[0] == "poison" for order in orders)
 
     def _roots(self) -> list[Run]:
         return [tree.root for tree in self.server.state.trees.values()]

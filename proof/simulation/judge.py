@@ -20,6 +20,7 @@ from outlive._journal.event import (
     AskAnswered,
     CancelRequested,
     DetachedStarted,
+    RunRetried,
     SignalReceived,
     SnapshotTaken,
     StepFailed,
@@ -91,26 +92,28 @@ class Judge:
     # -- Journals --------------------------------------------------------------------------------------------
 
     def _read(self, book: Book) -> None:
-        epoch, keys = 0, Counter[str]()
-        for event in book.events:
+        epoch, keys = 0, Counter[tuple[str, str]]()
+        for event in book.events[book.copied :]:
             epoch = getattr(event, "epoch", epoch)
             if isinstance(event, StepSucceeded):
                 self._read_success(book, event, epoch)
             elif isinstance(event, StepFailed) and event.failure.type.endswith("StepInterrupted"):
                 self._world.sometimes["once step interrupted"] += 1
             elif isinstance(event, SignalReceived) and event.key:
-                keys[event.key] += 1
+                keys[event.name, event.key] += 1
             elif isinstance(event, DetachedStarted) and event.run_id not in self._server.state.runs:
                 self._world.complain(f"run {event.run_id} was started by {book.root_id} and is not there")
-        for key, count in keys.items():
+        for (name, key), count in keys.items():
             if count > 1:
-                self._world.complain(f"run {book.root_id} got signal {key} {count} times")
+                self._world.complain(f"run {book.root_id} got signal {name} {key} {count} times")
 
     def _read_success(self, book: Book, event: StepSucceeded, epoch: int) -> None:
+        name = event.call.rpartition("/")[2].partition("#")[0]
+        if name.startswith("outlive."):
+            return  # Of a run that retries or forks another one, for a process without its code.
         entry = self._ledger.entries.get((book.nonce, event.run, event.call))
         if entry is None or not entry.ended:
             self._world.complain(f"step {event.call} of {book.root_id} has a result, and it never ended")
-        name = event.call.rpartition("/")[2].partition("#")[0]
         if name == "simulated.book":
             self._booked.append((self._value(event.result), epoch))
 
@@ -118,7 +121,10 @@ class Judge:
         """Also what snapshots have put away: each of them is where a worker may have begun."""
         asked_at: dict[tuple[int, str], int] = {}
         begins = [0, *(seq for seq, event in enumerate(book.events) if seq and isinstance(event, SnapshotTaken))]
-        for begin, end in zip(begins, [*begins[1:], None], strict=True):
+        retries = [seq for seq, event in enumerate(book.events) if isinstance(event, RunRetried) and not event.run]
+        # Who replays a run that was retried does not see its earlier life: that is replayed by itself.
+        lives = [(0, seq) for seq in retries]
+        for begin, end in [*lives, *zip(begins, [*begins[1:], None], strict=True)]:
             rerun = _Rerun(book.root_id, resolve=self._registry.workflow, unpack=self._unpack)
             try:
                 rerun.feed_all(book.events[begin:end])
@@ -167,8 +173,11 @@ class Judge:
         for run_id, program in case.detached.items():
             if run_id in runs:
                 self._judge_end(runs[run_id], program)
+        for fork in case.forks:
+            self._judge_end(runs[fork.id], case.program)
         self._judge_signals(case)
         self._judge_asks(case, run)
+        self._judge_talk(case, run)
         for order in each_order(case.program):
             if order[0] == "saga":
                 self._judge_saga(order)
@@ -180,13 +189,16 @@ class Judge:
         end = ends.get(run.status) or given
         for result in results:
             self._world.sometimes["user got the end"] += 1
-            if result != end:
+            if case.is_repaired and result == "RunFailed":
+                self._world.sometimes["user got an end that was taken back"] += 1
+            elif result != end:
                 self._world.complain(f"a user was answered that {run.id} gave {result}, and the store has {end}")
 
     def _check_cancel_unheard(self, case: Case) -> None:
         tree = self._server.state.trees[self._server.state.runs[case.id].journal]
         book = self._server.books[tree.journal]
-        heard = [seq for seq, event in enumerate(book.events) if isinstance(event, CancelRequested)]
+        cancels = [seq for seq, event in enumerate(book.events) if isinstance(event, CancelRequested)]
+        heard = [seq for seq in cancels if seq not in book.undone]
         if not heard:
             return
         if self._returned_at.get(book.nonce, heard[0]) < heard[0]:
@@ -206,7 +218,9 @@ class Judge:
     def _judge_signals(self, case: Case) -> None:
         """What was accepted is a fact of some generation, or lies in the inbox of a tree that has ended."""
         books = [book for book in self._server.books.values() if book.root_id == case.id]
-        found = {(event.name, self._value(event.payload)) for book in books for event in _signals(book.events)}
+        found = {
+            (event.name, _hashable(self._value(event.payload))) for book in books for event in _signals(book.events)
+        }
         for tree in self._server.state.trees.values():
             for message in tree.inbox.values():
                 if message.payload is not None and message.name:
@@ -231,6 +245,14 @@ class Judge:
         answered = [(it.name, it.key) for book in books for it in book.events if isinstance(it, AskAnswered)]
         for name, key in {each for each in answered if answered.count(each) > 1}:
             self._world.complain(f"ask {name} {key} of {case.id} was answered twice")
+
+    def _judge_talk(self, case: Case, run: Run) -> None:
+        """What others were answered, who settle its promises and read its streams."""
+        books = [book for book in self._server.books.values() if book.root_id == case.id]
+        is_success = run.status is RunStatus.SUCCEEDED and run.result is not None
+        result = json.loads(self._value(run.result)) if is_success and run.result is not None else None
+        self._users.settlers.judge(case, result, books)
+        self._users.readers.judge(case, run, self._server, self._unpack, books)
 
     def _judge_saga(self, order: list[Any]) -> None:
         _, tag, count, _, breaks = order
@@ -257,7 +279,9 @@ class _Rerun(Rerun):
     def _take(self, seq: int, commands: list[Command]) -> None:
         super()._take(seq, commands)
         root = self._execution.frames.get(0)
-        if self.returned_at is None and root is not None and root.is_closing:
+        if root is not None and not root.is_closing:
+            self.returned_at = None  # It was retried, if it had returned.
+        elif self.returned_at is None and root is not None:
             self.returned_at = seq
         for command in commands:
             if isinstance(command, RunStep):

@@ -7,7 +7,8 @@ The ledger asks the books of the store what was durable at that very instant:
   none beyond the budget: so the budget survives every crash;
 * a step that may be called only once is begun once (I18);
 * a worker whose lease has run out begins nothing new (I17);
-* no ordinary step begins in a run that has heard of its cancellation (I24).
+* no ordinary step begins in a run that has heard of its cancellation (I24);
+* no step begins in a run that is paused or parked, nor in a process that knows that its workflow is paused.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from outlive._model import RunStatus
 from outlive._model.policy import NO_RETRY
 from outlive._replay.command import StepKind
 from outlive._runtime.tree.attempt import Attempt
@@ -25,6 +27,8 @@ from proof.simulation.machines.effects import Effects
 from proof.simulation.machines.limits import LimitAudit
 from proof.simulation.world import World
 
+PAUSE_SECONDS = 0.5
+"""So long after its process was answered that a workflow is paused a step may begin: it was on its way."""
 Call = tuple[int, int, str]
 """The nonce of a tree, the number of a run in it, and its call."""
 
@@ -43,14 +47,25 @@ class Entry:
 class Ledger:
     """The world outside, as the steps of all processes see it."""
 
-    def __init__(self, world: World, books: dict[int, Book], is_live: Callable[[SimulatedLoop], bool]) -> None:
+    def __init__(
+        self,
+        world: World,
+        books: dict[int, Book],
+        is_live: Callable[[SimulatedLoop], bool],
+        paused_for: Callable[[SimulatedLoop, str], float],
+    ) -> None:
         self._world = world
         self._books = books
         self._is_live = is_live
+        self._paused_for = paused_for
         self.entries: dict[Call, Entry] = {}
         self.keys: dict[str, Call] = {}
         self.undone: dict[str, int] = {}
         """What was undone, in the order in which that first ended, and in which epoch."""
+        self.promises: dict[str, str] = {}
+        """The ids of promises, by their names."""
+        self.repaired: set[str] = set()
+        """What fails no more."""
         self.effects = Effects(world)
         """What machines did, and took back."""
         self.limits = LimitAudit(world)
@@ -104,16 +119,25 @@ class Ledger:
             complain(f"{what}, and the attempt before is not in the journal")
         if command.attempt > 1 and failed.get(command.attempt - 1, attempt.epoch) < attempt.epoch:
             sometimes["retry after a take-over"] += 1
-        if command.step.kind is StepKind.ONCE and entry.begun:
+        if command.step.kind is StepKind.ONCE and any(epoch > book.retried_in for epoch, _, _ in entry.begun):
             complain(f"{what}, and it may be begun only once")
         is_saga = command.options.undo is not None or command.options.parks
         if book.cancels.get(command.run, attempt.epoch + 1) <= attempt.epoch and not is_saga:
             complain(f"{what}, and the run was cancelled before")
+        if book.fold.root.status is RunStatus.PARKED and book.epoch <= attempt.epoch:
+            complain(f"{what}, and the run is parked: {book.fold.root.reason}")
+        if self._paused_for(loop, book.fold.root.workflow) > PAUSE_SECONDS:
+            complain(f"{what}, and its process knows that the workflow is paused")
         # When the clock of the store is set forward, leases end that their holders could not know of.
         if not self._is_live(loop) and not self._world.skew_seconds:
             complain(f"{what}, and its lease has run out")
         if any(epoch < attempt.epoch for epoch, _, _ in entry.begun):
             sometimes["interrupted step begun again"] += 1
+
+    def posted(self, name: str, promise_id: str) -> None:
+        """A run sends the id of a promise, which is the same in every process that plays the run."""
+        if self.promises.setdefault(name, promise_id) != promise_id:
+            self._world.complain(f"promise {name} has the id {promise_id}, and had {self.promises[name]}")
 
     def end(self, loop: SimulatedLoop, attempt: Attempt) -> None:
         """A step has done it."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from outlive._model.pause import CELL, pauses_in
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.server import Server
@@ -95,7 +96,10 @@ class Link:
         trip = self._weather.trip(self._loop.name, verb, is_write=verb in WRITES)
         self._server.sent(self._loop, verb, args)
         self._world.after(self._delayed(trip.there_seconds), self._arrive, trip, verb, args, options, answer)
-        return await answer
+        value = await answer
+        if verb == "read_cell" and args[0] == CELL:
+            self._server.heard_pauses(self._loop, pauses_in(value))
+        return value
 
     def _arrive(
         self, trip: Trip, verb: str, args: tuple[Any, ...], options: dict[str, Any], answer: asyncio.Future[Any]

@@ -59,5 +59,12 @@ def _fits(order: list[Any], value: Any) -> bool:
             return bool(value == "ann")
         case ["poison", tag]:
             return bool(value == tag)
+        case ["promise", _, millis]:
+            # Which of the settlers was first is judged with what they were answered.
+            return isinstance(value, int) or str(value).startswith("failed ") or (value == "timeout" and millis > 0)
+        case ["stream", _, _, own, count, _, _]:
+            return bool(value == [own, count])
+        case ["fragile", tag, _]:
+            return bool(value == tag)
         case _:
             raise AssertionError(f"no such order: {order}")

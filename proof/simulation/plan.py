@@ -11,14 +11,15 @@ import random
 
 import msgspec
 
-from proof.simulation.machines.legs import write_machines
-from proof.simulation.program import Case, write_cases
+from proof.simulation.machines.legs import MACHINES, write_machines
+from proof.simulation.program import Case, Pausing, write_cases
 
 FAULT_SECONDS = 25.0
 ATTEMPTS_MAX = 4
 """A run that kills more workers than this, one after the other, is quarantined."""
 KINDS = ("kill", "kill", "pause", "stop", "outage", "clog", "jump", "store jump", "late keeper")
 FUSE_MAX = 60
+WORKFLOWS = ("simulated.play", "simulated.rare", *MACHINES)
 
 
 class Rates(msgspec.Struct, omit_defaults=True):
@@ -60,6 +61,15 @@ class Strike(msgspec.Struct, omit_defaults=True):
     """After how many more callbacks a killed process dies."""
 
 
+class WholePause(msgspec.Struct, omit_defaults=True):
+    """A person who pauses a workflow, or everything, and resumes it some seconds later."""
+
+    at: float
+    seconds: float
+    workflow: str = ""
+    """Empty for everything."""
+
+
 class Plan(msgspec.Struct, omit_defaults=True):
     """One episode."""
 
@@ -80,6 +90,7 @@ class Plan(msgspec.Struct, omit_defaults=True):
     limits: dict[str, int] = {}
     rates: Rates = msgspec.field(default_factory=Rates)
     cases: list[Case] = []
+    pauses: list[WholePause] = []
     strikes: list[Strike] = []
     fixed: list[FixedTrip] = []
     fault_seconds: float = FAULT_SECONDS
@@ -112,12 +123,38 @@ def draw(seed: int) -> Plan:
             slow_seconds=chance.choice((0.1, 0.5, 3.0)),
             base_seconds=chance.choice((0.0002, 0.002, 0.01)),
         ),
-        cases=_cases(seed, write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS)),
+        cases=_paused(seed, _cases(seed, write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS))),
         strikes=[*_strikes(chance, workers=workers, lease=lease), *_kills(seed, workers=workers)],
         sees_dead=chance.random() < 0.4,
         false_alarms=chance.choice((0.0, 0.0, 0.0, 0.03)),
         is_named=chance.random() < 0.4,
+        pauses=_pauses(seed),
     )
+
+
+def _pauses(seed: int) -> list[WholePause]:
+    """In one seed of eight people pause whole workflows, and everything."""
+    chance = random.Random(f"pauses of outlive simulation {seed}")
+    if chance.random() > 0.125:
+        return []
+    return [
+        WholePause(chance.random() * FAULT_SECONDS, _pause_seconds(chance), chance.choice((*WORKFLOWS, "")))
+        for _ in range(chance.choice((1, 1, 2, 3)))
+    ]
+
+
+def _pause_seconds(chance: random.Random) -> float:
+    return chance.choice((0.1, 1.0, 3.0, 8.0))
+
+
+def _paused(seed: int, cases: list[Case]) -> list[Case]:
+    """Every fourth run is paused, some of them twice."""
+    chance = random.Random(f"paused runs of outlive simulation {seed}")
+    for case in cases:
+        if chance.random() < 0.25:
+            times = [chance.random() ** 2 * FAULT_SECONDS * 0.6 for _ in range(chance.choice((1, 1, 2)))]
+            case.pauses = [Pausing(time, _pause_seconds(chance)) for time in sorted(times)]
+    return cases
 
 
 def _cases(seed: int, cases: list[Case]) -> list[Case]:

@@ -9,10 +9,11 @@ from typing import Any
 
 from outlive._define.approval import wait_for_approval
 from outlive._define.asks import asks
-from outlive._define.decide import continue_as_new
+from outlive._define.decide import continue_as_new, emit
 from outlive._define.in_run import random, start, wait_for_signal
 from outlive._define.in_step import CURRENT_STEP, current_step
 from outlive._define.map import map as map_items
+from outlive._define.promise import promise
 from outlive._define.registry import Registry
 from outlive._define.saga import saga
 from outlive._define.step import step
@@ -66,9 +67,14 @@ async def once(tag: str, millis: int) -> str:
 async def unbook(tag: str) -> None:
     """Undo a booking."""
     await effect(5)
-    loop = running_loop()
-    assert isinstance(loop.ledger, Ledger)
-    loop.ledger.undone.setdefault(tag, current_step().epoch)
+    _ledger().undone.setdefault(tag, current_step().epoch)
+
+
+def _ledger() -> Ledger:
+    """Where the steps of this process say what they do."""
+    ledger = running_loop().ledger
+    assert isinstance(ledger, Ledger)
+    return ledger
 
 
 @step(name="simulated.book", undo=unbook)
@@ -103,6 +109,39 @@ async def advance(tag: str, count: int, millis: int) -> int:
         done += 1
         me.heartbeat(done)
     return int(done)
+
+
+@step(name="simulated.post")
+async def post(name: str, promise_id: str) -> None:
+    """Send the id of a promise to those who may settle it."""
+    await effect(1)
+    _ledger().posted(name, promise_id)
+
+
+@step(name="simulated.speak")
+async def speak(name: str, tag: str, count: int, millis: int, fails: int) -> int:
+    """Emit some items, bit by bit; fail so many times, each time in the middle of it."""
+    await effect(1)
+    for number in range(count):
+        await asyncio.sleep(millis / count / 1000)
+        if current_step().attempt <= fails and number == spoken_before_failing(count):
+            raise Broken(f"attempt {current_step().attempt} of {tag}")
+        await emit(name, [tag, number])
+    return count
+
+
+def spoken_before_failing(count: int) -> int:
+    """How many items an attempt emits that fails by plan."""
+    return count // 2
+
+
+@step(name="simulated.fragile")
+async def fragile(tag: str, millis: int) -> str:
+    """Fail until a user has repaired it."""
+    await effect(millis)
+    if tag not in _ledger().repaired:
+        raise Broken(tag)
+    return tag
 
 
 @step(name="simulated.poison")
@@ -215,10 +254,39 @@ async def _do_more(order: list[Any]) -> Any:
             return (await wait_for_approval(name)).by
         case ["poison", tag]:
             return await poison(tag)
+        case ["promise", name, millis]:
+            return await _promised(name, millis)
+        case ["stream", name, tag, own, count, millis, fails]:
+            return await _spoken(name, tag, own, count, millis, fails)
+        case ["fragile", tag, millis]:
+            return await fragile(tag, millis)
         case ["continue", program]:
             return continue_as_new(json.dumps(program))
         case _:
             raise AssertionError(f"no such order: {order}")
+
+
+async def _promised(name: str, millis: int) -> Any:
+    """Wait for what a program outside settles a promise with."""
+    made = promise(int)
+    await post(name, made.id)
+    try:
+        async with asyncio.timeout(millis / 1000 if millis else None):
+            return await made
+    except TimeoutError:
+        return "timeout"
+    except ValueError as error:
+        return f"failed {error}"
+
+
+async def _spoken(name: str, tag: str, own: int, count: int, millis: int, fails: int) -> list[int]:
+    """Emit items while a step does that too."""
+    retry = Retry(attempts=fails + 1, first=0.05)
+    speaking = asyncio.create_task(speak.options(retry=retry)(name, tag, count, millis, fails))
+    for number in range(own):
+        await emit(name, [tag, number])
+        await asyncio.sleep(millis / own / 1000)
+    return [own, await speaking]
 
 
 async def _race(tag: str, millis: int, limit: int) -> str:
@@ -248,6 +316,6 @@ def registry(*, has_rare: bool) -> Registry:
     for it in (play, rare) if has_rare else (play,):
         made.add_workflow(it.spec)
     add_machines(made)
-    for known in (work, once, unbook, book, item, echo, advance, poison):
+    for known in (work, once, unbook, book, item, echo, advance, poison, post, speak, fragile):
         made.add_step(known.spec)
     return made

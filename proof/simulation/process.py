@@ -132,6 +132,8 @@ class Process:
             except StoreUnavailableError:
                 await asyncio.sleep(BOOT_RETRY_SECONDS)
             except Exception as error:
+                if self.loop.is_dead:
+                    return  # It is buried while it begins.
                 self._parts.world.complain(f"{self.name} could not begin: {error!r}")
                 return
             else:
@@ -168,6 +170,7 @@ class Process:
         if self.loop.is_paused:
             self.loop.is_paused = False
             self._parts.world.note(self.name, "goes on")
+            self._parts.server.forget_pauses(self.loop)
             self._parts.world.resumed(self.loop)
 
     def stop(self, done: Callable[[], None]) -> None:

@@ -16,6 +16,10 @@ Order = list[Any]
 Program = list[Order]
 
 DEPTH_MAX = 2
+COPIED = frozenset(
+    ("work", "sleep", "gather", "race", "child", "once", "map", "timeout", "dice", "progress", "limit", "stream")
+)
+"""What a fork can do again without the world: it sends no message twice, and asks no person twice."""
 
 
 class Signal(msgspec.Struct, omit_defaults=True):
@@ -39,6 +43,31 @@ class Question(msgspec.Struct, omit_defaults=True):
     copies: int = 1
 
 
+class Settling(msgspec.Struct, omit_defaults=True):
+    """A program outside that will settle a promise of a run. Several of them may want to."""
+
+    name: str
+    value: int
+    """What it settles the promise with; no two settlers of a promise have the same."""
+    after_seconds: float
+    is_failure: bool = False
+    """Whether it fails the promise, with an error that says the value."""
+
+
+class Pausing(msgspec.Struct, omit_defaults=True):
+    """A person who pauses a run, and resumes it some seconds later."""
+
+    after_seconds: float
+    seconds: float
+
+
+class Forking(msgspec.Struct, omit_defaults=True):
+    """A person who forks a run, whatever it is doing then."""
+
+    id: str
+    after_seconds: float
+
+
 class Case(msgspec.Struct, omit_defaults=True):
     """A run: what it does, and what the world does to it."""
 
@@ -51,6 +80,13 @@ class Case(msgspec.Struct, omit_defaults=True):
     signals: list[Signal] = []
     approvals: list[str] = []
     asks: list[Question] = []
+    settlings: list[Settling] = []
+    streams: list[str] = []
+    """The streams that it emits to."""
+    readers: int = 0
+    """How many read each of them."""
+    pauses: list[Pausing] = []
+    forks: list[Forking] = []
     cancel_seconds: float | None = None
     timeout_seconds: float | None = None
     """Of the run as a whole."""
@@ -64,6 +100,11 @@ class Case(msgspec.Struct, omit_defaults=True):
     """How many ask for it, with the same id."""
     detached: dict[str, Program] = {}
     """The trees that it starts, by id."""
+
+    @property
+    def is_repaired(self) -> bool:
+        """Whether it fails until a user has repaired what it needs, and retries it."""
+        return any(order[0] == "fragile" for order in each_order(self.program)) and not self.machine
 
 
 class Writer:
@@ -92,10 +133,16 @@ class Writer:
             "approve": self._approve,
             "asked": self._asked,
             "limit": self._limit,
+            "promise": self._promise,
+            "stream": self._stream,
+            "fragile": self._fragile,
         }
         # A few kinds for each run: programs that have everything in them are all alike.
-        names = list(self._kinds)
+        names = [name for name in self._kinds if name in COPIED or not case.forks]
         self._menu = ["work", *chance.sample(names, chance.randint(2, 6))]
+        if "fragile" in self._menu:
+            # The end of a run refuses its asks for good, and what a saga has rolled back cannot be retried.
+            self._menu = [name for name in self._menu if name not in {"asked", "saga"}]
 
     def write(self) -> None:
         """The whole program, maybe of several generations."""
@@ -104,7 +151,7 @@ class Writer:
         for _ in range(chance.choice((0, 0, 0, 1, 2))):
             # Written backwards: each generation ends with the program of the next.
             case.program = [*self._orders(chance.randint(0, 2), 0), ["continue", case.program]]
-        if chance.random() < 0.04:
+        if chance.random() < 0.04 and not case.forks:
             case.program.insert(0, ["poison", self._tag()])
 
     def _orders(self, count: int, depth: int) -> Program:
@@ -114,9 +161,12 @@ class Writer:
         kind = self._chance.choice(self._menu)
         if depth >= DEPTH_MAX and kind in {"gather", "child", "detached", "timeout"}:
             kind = "work"
-        if depth and kind in {"await", "await_or", "approve", "asked"}:
+        if depth and kind in {"await", "await_or", "approve", "asked", "promise", "stream"}:
             # Signals and asks are for the root run, one name for one wait.
             kind = "sleep"
+        if depth >= DEPTH_MAX and kind == "fragile":
+            # The program of a run that is started detached, too, and that one is not retried.
+            kind = "work"
         return self._kinds[kind](depth)
 
     def _tag(self) -> str:
@@ -145,18 +195,18 @@ class Writer:
         name, count = self._tag(), self._chance.choice((1, 1, 2, 3))
         for payload in range(count):
             if self._chance.random() < 0.15:
-                self._promise(name, f"no number {payload}", 0.0)
-            self._promise(name, payload, self._chance.random() * self._seconds * 0.7)
+                self._expect(name, f"no number {payload}", 0.0)
+            self._expect(name, payload, self._chance.random() * self._seconds * 0.7)
         return ["await", name, count]
 
     def _await_or(self, depth: int) -> Order:
         name, millis = self._tag(), 200 + self._millis(6000)
         if self._chance.random() < 0.8:
             # Often meant to meet the timeout of a wait that begins at once.
-            self._promise(name, 7, millis / 1000 + self._chance.choice((-0.15, -0.02, 0.0, 0.02, 3.0)))
+            self._expect(name, 7, millis / 1000 + self._chance.choice((-0.15, -0.02, 0.0, 0.02, 3.0)))
         return ["await_or", name, millis]
 
-    def _promise(self, name: str, payload: int | str, after_seconds: float) -> None:
+    def _expect(self, name: str, payload: int | str, after_seconds: float) -> None:
         copies = self._chance.choice((1, 1, 1, 2, 3))
         self._case.signals.append(Signal(name, payload, max(0.0, after_seconds), copies))
 
@@ -168,6 +218,28 @@ class Writer:
             after = self._chance.random() * self._seconds * 0.5
             self._case.asks.append(Question(name, number, after, self._chance.choice((1, 1, 2))))
         return ["asked", name, count, self._millis(800)]
+
+    def _promise(self, depth: int) -> Order:
+        name, chance = self._tag(), self._chance
+        # Without a timeout there is always a settler; with one, often just when the time is over.
+        millis = chance.choice((0, 200 + self._millis(6000)))
+        for value in range(chance.choice((1, 2, 3)) if millis == 0 else chance.choice((0, 1, 2, 3))):
+            after = chance.random() * self._seconds * 0.5
+            if millis and chance.random() < 0.7:
+                after = millis / 1000 + chance.choice((-0.15, -0.02, 0.0, 0.02))
+            self._case.settlings.append(Settling(name, value, max(0.0, after), chance.random() < 0.2))
+        return ["promise", name, millis]
+
+    def _stream(self, depth: int) -> Order:
+        chance, tag = self._chance, self._tag()
+        name = chance.choice((tag, "shared"))
+        if name not in self._case.streams:
+            self._case.streams.append(name)
+        own, count = chance.randint(0, 5), chance.randint(0, 8)
+        return ["stream", name, tag, own, count, self._millis(3000), chance.choice((0, 0, 1, 2)) if count else 0]
+
+    def _fragile(self, depth: int) -> Order:
+        return ["fragile", self._tag(), self._millis(1000)]
 
     def _child(self, depth: int) -> Order:
         return ["child", self._orders(self._chance.randint(1, 2), depth + 1)]
@@ -212,8 +284,15 @@ def write_cases(chance: random.Random, *, count: int, seconds: float) -> list[Ca
         case = Case(f"r{number}", [], start_seconds=chance.random() ** 2 * seconds * 0.8)
         case.starters = chance.choice((1, 1, 1, 2))
         case.is_rare = chance.random() < 0.15
+        if chance.random() < 0.12:
+            times = sorted(chance.random() * seconds * 0.8 for _ in range(chance.choice((1, 2))))
+            case.forks = [Forking(f"{case.id}f{place}", after) for place, after in enumerate(times)]
         Writer(chance, case, seconds=seconds).write()
-        if chance.random() < 0.2:
+        if case.streams:
+            case.readers = chance.choice((1, 1, 2))
+        if case.forks:
+            pass  # A fork would be cancelled with it.
+        elif chance.random() < 0.2:
             case.cancel_seconds = chance.random() ** 2 * 10
         elif chance.random() < 0.1:
             case.timeout_seconds = 1 + chance.random() * 15
@@ -235,3 +314,10 @@ def each_order(program: Program) -> Iterator[Order]:
                 yield from each_order(inner)
             case _:
                 pass
+
+
+def generations(program: Program) -> list[Program]:
+    """What each generation of a run does, without going on as the next."""
+    if program and program[-1][0] == "continue":
+        return [program[:-1], *generations(program[-1][1])]
+    return [program]

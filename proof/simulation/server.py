@@ -16,6 +16,7 @@ from typing import Any
 from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunClaimed
 from outlive._model import RunStatus
+from outlive._model.pause import EVERYTHING, Pauses
 from outlive._store.contract import Change, Claims, Delivery, Message, MessageKind, Outcome, WorkerInfo
 from outlive._store.memory import MemoryStore
 from outlive._store.memory.state import MemoryState
@@ -48,12 +49,31 @@ class Server:
         """Whether it tells the workers that something may be due, as PostgreSQL does."""
         self._wanted: dict[SimulatedLoop, set[int]] = {}
         self._unanswered: dict[tuple[SimulatedLoop, int], Fate] = {}
+        self._pauses: dict[SimulatedLoop, dict[str, float]] = {}
+        """The pauses of workflows that each process knows, and since when."""
         self._done: set[tuple[SimulatedLoop, int, int]] = set()
         """What is durable and was not answered: the process that wrote it must look before it writes it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
         """Whether a process runs a step of a tree, as the ledger knows it."""
         self.cell_changed: Callable[[SimulatedLoop | None, str, bytes, Any], None] = lambda *args: None
         """Called with what became of a cell, what was answered, and the process that gets the answer, if any does."""
+
+    # -- Pauses of workflows ---------------------------------------------------------------------------------
+
+    def heard_pauses(self, loop: SimulatedLoop, pauses: Pauses) -> None:
+        """A process was answered which workflows are paused."""
+        known = self._pauses.get(loop, {})
+        self._pauses[loop] = {name: known.get(name, self._world.seconds) for name in pauses}
+
+    def forget_pauses(self, loop: SimulatedLoop) -> None:
+        """A process stood still: what it was answered may be older than what it does."""
+        self._pauses.pop(loop, None)
+
+    def paused_for(self, loop: SimulatedLoop, workflow: str) -> float:
+        """For how many seconds a process has known that a workflow is paused; 0 if it does not know that."""
+        known = self._pauses.get(loop, {})
+        since = [known[name] for name in (workflow, EVERYTHING) if name in known]
+        return self._world.seconds - min(since) if since else 0.0
 
     def complain(self, what: str) -> None:
         """See `Record`."""
@@ -165,7 +185,7 @@ class Server:
                     self.happened("zombie refused")
                     if change.after < self.state.trees[change.journal].rows[0][0]:
                         self.happened("zombie found its place put away by a snapshot")
-            elif change.journal and not is_owner and not may_be_ended:
+            elif change.journal and not is_owner and not may_be_ended and not _may_be_anyones(change, owner):
                 who = f"which {owner} owns" if owner else "which no process owns"
                 self.complain(f"zombie: {loop.name} wrote into the journal of {self.books[journal].root_id}, {who}")
         self._catch_up(loop, _forgetting(changes, outcomes))
@@ -232,6 +252,12 @@ class Server:
             for loop, ring in self._watchers:
                 if self._random.random() < 0.8:
                     self._world.after(self._random.random() * NOTICE_SECONDS_MAX, _call_soon, loop, ring)
+
+
+def _may_be_anyones(change: Change, owner: str) -> bool:
+    """Whether a client may write this change: it retries a run that has ended, or pauses one that no process owns."""
+    is_parked = len(change.rows) == len(change.runs) == 1 and change.runs[0].status is RunStatus.PARKED
+    return change.reopens or (is_parked and not owner)
 
 
 def _epoch(event: AnyEvent) -> str:

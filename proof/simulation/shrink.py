@@ -37,6 +37,8 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
             yield replace(plan, rates=replace(plan.rates, **{name: 0.0}))
     for name in plan.limits:
         yield replace(plan, limits={key: value for key, value in plan.limits.items() if key != name})
+    for place in range(len(plan.pauses)):
+        yield replace(plan, pauses=plan.pauses[:place] + plan.pauses[place + 1 :])
     if plan.overlaps:
         yield replace(plan, overlaps=False)
     for place, case in enumerate(plan.cases):
@@ -49,6 +51,12 @@ def _simpler(case: Case) -> Iterator[Case]:
     # The last leg of a machine is its exit.
     for place in range(len(case.program) - bool(case.machine)):
         yield replace(case, program=case.program[:place] + case.program[place + 1 :])
+    for place in range(len(case.pauses)):
+        yield replace(case, pauses=case.pauses[:place] + case.pauses[place + 1 :])
+    for place in range(len(case.forks)):
+        yield replace(case, forks=case.forks[:place] + case.forks[place + 1 :])
+    if case.readers:
+        yield replace(case, readers=case.readers - 1)
     if case.cancel_seconds is not None:
         yield replace(case, cancel_seconds=None)
     if case.timeout_seconds is not None:

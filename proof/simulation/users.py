@@ -1,4 +1,5 @@
-"""The users: they start runs, signal, cancel and approve, through whatever process is up, until it is acknowledged.
+"""The users: they start runs, signal, ask, cancel and approve, through any process that is up, until that is answered.
+Those who settle promises, read streams, retry, fork and pause have files of their own.
 
 What was acknowledged is written down; at the end it must be there (I4). A user whose process dies, or who gets an
 error, asks again elsewhere with the same id or key, as the guides tell users to do.
@@ -7,7 +8,7 @@ error, asks again elsewhere with the same id or key, as the guides tell users to
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,34 +23,26 @@ from outlive.errors import (
     RunFailed,
     RunFinishedError,
     RunNotFoundError,
-    RunNotParkedError,
     RunParkedError,
     RunTimedOut,
     StoreUnavailableError,
 )
+from proof.simulation.forks import Forkers
+from proof.simulation.ledger import Ledger
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.machines.play import PLAYED, shown_end
 from proof.simulation.machines.trip import Trip
+from proof.simulation.pauses import Pausers
 from proof.simulation.play import play, rare
 from proof.simulation.process import Process, SimulatedEngine
 from proof.simulation.program import Case, Question, Signal
+from proof.simulation.promises import Settlers
+from proof.simulation.request import NotYetError, UserRequest, Verb
+from proof.simulation.retries import Repairers
+from proof.simulation.streams import Readers
 from proof.simulation.world import World
 
 RETRY_SECONDS = 1.0
-
-Verb = Callable[[SimulatedEngine], Awaitable[None]]
-
-
-@dataclass(slots=True, eq=False)
-class UserRequest:
-    """Something that a user wants done."""
-
-    what: str
-    verb: Verb
-    then: Callable[[], None] = lambda: None
-    """Called when it is acknowledged, or will never be."""
-    at: SimulatedLoop | None = None
-    """Where it is tried now."""
 
 
 @dataclass(slots=True)
@@ -82,12 +75,17 @@ def _what(case: Case) -> tuple[Workflow[..., Any], Any]:
 class Users:
     """All users."""
 
-    def __init__(self, world: World, processes: Callable[[], list[Process]]) -> None:
+    def __init__(self, world: World, ledger: Ledger, processes: Callable[[], list[Process]]) -> None:
         self._world = world
         self._processes = processes
         self._random = world.new_random("users")
         self._open: list[UserRequest] = []
         self.answers: dict[str, Answers] = {}
+        self.repairers = Repairers(world, ledger, self._later)
+        self.settlers = Settlers(world, ledger, self._later, may_go_on=self.repairers.may_go_on)
+        self.readers = Readers(world, self._later, may_go_on=self.repairers.may_go_on)
+        self.forkers = Forkers(world, self._later)
+        self.pausers = Pausers(world, self._later)
 
     @property
     def is_answered(self) -> bool:
@@ -131,6 +129,8 @@ class Users:
         return verb
 
     def _started(self, case: Case) -> None:
+        for others in (self.repairers, self.settlers, self.readers, self.forkers, self.pausers):
+            others.open(case)
         for number in range(case.waiters):
             self._later(number * 5.0, UserRequest(f"result of {case.id}", self._wait(case)))
         for name in {signal.name: None for signal in case.signals}:
@@ -175,6 +175,8 @@ class Users:
             try:
                 await engine.signal(case.id, signal.name, signal.payload, key=key_of(signal))
             except RunFinishedError:
+                if self.repairers.may_go_on(case):
+                    raise NotYetError from None
                 return
             if is_first:
                 self.answers[case.id].signals.append((signal.name, signal.payload))
@@ -211,23 +213,14 @@ class Users:
             except ApprovalNotFoundError:
                 # The run has not asked yet, or never will.
                 status = await engine.get(case.id).status()
-                if not status.is_terminal:
+                if not status.is_terminal or self.repairers.may_go_on(case):
                     raise
             except (ApprovalClosedError, RunFinishedError):
-                return  # It went another way meanwhile.
+                # It went another way meanwhile.
+                if self.repairers.may_go_on(case):
+                    raise NotYetError from None
 
         return verb
-
-    def resume(self, run_id: str) -> None:
-        """Let a quarantined run go on."""
-
-        async def verb(engine: SimulatedEngine) -> None:
-            try:
-                await engine.resume(run_id)
-            except RunNotParkedError:
-                return
-
-        self._later(0.0, UserRequest(f"resume {run_id}", verb))
 
     # -- Asking until it is done -----------------------------------------------------------------------------
 
@@ -249,7 +242,7 @@ class Users:
         assert process.engine is not None
         try:
             await request.verb(process.engine)
-        except (StoreUnavailableError, EngineClosedError, ApprovalNotFoundError, RunParkedError) as error:
+        except (StoreUnavailableError, EngineClosedError, ApprovalNotFoundError, RunParkedError, NotYetError) as error:
             self._world.note(process.name, "%s: %s", request.what, type(error).__name__)
             request.at = None
             self._world.after(RETRY_SECONDS, self._try, request)
