@@ -134,6 +134,24 @@ async def test_message_that_comes_while_its_run_is_being_suspended_wakes_it(plac
         assert "b" == await in_time(run.result())
 
 
+@pytest.mark.parametrize("verb", ["find_mail", "read_inbox", "claim_runs"])
+async def test_run_that_is_suspended_while_the_worker_looks_for_its_message_is_woken(place: Place, verb: str) -> None:
+    """Whichever question of that look is under way meanwhile: the look finds the message or the run that it woke."""
+    stores: list[FaultyStore] = []
+    async with place.engine(poll_seconds=HOUR, wrap=faulty(stores)) as engine:
+        run = await engine.start(unpolled_held_signal, "a")
+        await stage.gate("a").reached()
+        blocked = stores[0].gates[verb] = asyncio.Event()
+        await run.signal("word", "b")
+        await in_time(stores[0].waiting[verb].wait())
+        stage.gate("a").open()
+        if verb != "claim_runs":
+            await waits(run)
+        del stores[0].gates[verb]
+        blocked.set()
+        assert "b" == await in_time(run.result())
+
+
 async def test_detached_run_begins_and_its_end_is_heard(place: Place) -> None:
     """Both runs are moved by one worker, which rings for itself."""
     stage.gate("a").open()

@@ -279,7 +279,7 @@ async def weigh(row: int) -> int:
 
 async def test_signals_and_batches_in_a_transaction(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
     """There when the user commits, in order, with what they start; a signal that comes too late is named in the log."""
-    async with outlive.Engine(postgres_url, poll_seconds=0.2) as engine:
+    async with outlive.Engine(postgres_url, poll_seconds=600) as engine:
         waiting = await engine.start(hear, id="waiting")
         ending = await engine.start(hear, id="ending")
         async with with_asyncpg(plain(postgres_url)) as connection:

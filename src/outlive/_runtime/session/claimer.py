@@ -152,11 +152,16 @@ class Claimer:
             self._requests.reconcile()
         if self._clock.monotonic() >= self._pauses_at:
             await self.look_for_pauses()
-        limit = min(self._worker.room, self._limits.claim_batch_max)
         claims: list[Claim] = []
         self._next_wake_at, self._may_have_orphans = None, False
         if self._requests.may_hold_strays:
             await self._discard_strays()
+        await self._bring_ends()
+        # Before the claim: a tree with a message that is suspended meanwhile was ours when its mail was looked for, or is
+        # due when the claim looks. The other way round both could miss it.
+        await self._bring_mail()
+        await self._refuse()
+        limit = min(self._worker.room, self._limits.claim_batch_max)
         if self._requests.may_lack_trees or self._is_in_doubt():
             claims = await self._find_unheld()
             self._counters.runs_reclaimed += len(claims)
@@ -167,10 +172,6 @@ class Claimer:
         self._has_more = bool(limit) and (self._requests.was_claim_full or self._may_have_orphans)
         if claims:
             await self._revive(claims)
-        if self._requests.lookups:
-            await self._bring_ends()
-        await self._refuse()
-        await self._bring_mail({claim.run.journal for claim in claims})
         return len(claims)
 
     async def look_for_pauses(self) -> None:
@@ -337,8 +338,8 @@ class Claimer:
             del self._requests.refusals[0]
             await _in_callback(partial(self._worker.refused, live))
 
-    async def _bring_mail(self, just_claimed: set[int]) -> None:
-        found = [journal for journal in await self._store.find_mail(self._worker.id) if journal not in just_claimed]
+    async def _bring_mail(self) -> None:
+        found = await self._store.find_mail(self._worker.id)
         # Asked before the inbox is read, so that the messages that a tree has taken until now are gone from it.
         journals = [journal for journal in found if self._worker.trees.takes_mail(journal)]
         if not journals:
