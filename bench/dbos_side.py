@@ -15,17 +15,20 @@ Fairness, in DBOS's favour wherever there was a choice:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from dbos import DBOS, DBOSConfig, SetWorkflowID
+from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID
 
 from bench.drive import drive
+from bench.fleet import enqueue, serve
 from bench.meter import BLOCKED_STEP, LARGE_BYTES, STEPS_PER_RUN, Figures, Order
 from bench.stage import STAGE
 
 POLL_SECONDS = 0.01
+QUEUE = "bench"
 LARGE = "x" * LARGE_BYTES
 WAL_AND_FULL = ("wal", 2)
 
@@ -202,8 +205,39 @@ def durability() -> str:
     return "WAL, synchronous=FULL"
 
 
+@DBOS.step()
+async def say_when() -> float:
+    return time.monotonic()
+
+
+@DBOS.workflow()
+async def enqueued() -> float:
+    return await say_when()
+
+
+async def work(url: str) -> None:
+    """Be the worker of W8."""
+    launch(Order(workload="W8", phase="run", n=0, database=url))
+    await DBOS.register_queue_async(QUEUE)
+    await serve()
+
+
+async def start_elsewhere(order: Order, pauses: Iterator[float]) -> list[float]:
+    """W8: from enqueueing to the step in the worker of another process, which finds it in its queue."""
+    client = DBOSClient(system_database_url=dbos_url(order))
+    seconds = []
+    for _ in range(order.n):
+        await asyncio.sleep(next(pauses))
+        started_at = time.monotonic()
+        handle: Any = await client.enqueue_async({"queue_name": QUEUE, "workflow_name": "enqueued"})
+        seconds.append(await handle.get_result(polling_interval_sec=POLL_SECONDS) - started_at)
+    return seconds
+
+
 def measure(order: Order) -> Figures:
     """Carry out the order with DBOS."""
+    if order.workload == "W8":
+        return enqueue(order, side="dbos_side", start_all=start_elsewhere)
 
     async def main() -> Figures:
         launch(order)

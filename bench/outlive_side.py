@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import outlive
 from bench import states, streams
 from bench.drive import drive
-from bench.fleet import enqueue
+from bench.fleet import enqueue, serve
 from bench.meter import BLOCKED_STEP, LARGE_BYTES, STEPS_PER_RUN, Figures, Order, keep_open
 from bench.stage import STAGE
 
@@ -218,6 +219,34 @@ async def pragmas_of(connection: Any) -> tuple[str, int] | None:
     raise AssertionError("a connection of Outlive is never at rest")
 
 
+@outlive.step
+async def say_when() -> float:
+    return time.monotonic()
+
+
+@outlive.workflow
+async def enqueued() -> float:
+    return await say_when()
+
+
+async def work(url: str) -> None:
+    """Be the worker of W8."""
+    async with outlive.Engine(url):
+        await serve()
+
+
+async def start_elsewhere(order: Order, pauses: Iterator[float]) -> list[float]:
+    """W8: from a start to its step in the worker of another process."""
+    seconds = []
+    async with outlive.Engine(order.database, worker=False, poll_seconds=POLL_SECONDS) as engine:
+        for _ in range(order.n):
+            await asyncio.sleep(next(pauses))
+            started_at = time.monotonic()
+            run = await engine.start(enqueued)
+            seconds.append(await run.result() - started_at)
+    return seconds
+
+
 def measure(order: Order) -> Figures:
     """Carry out the order with Outlive."""
 
@@ -229,7 +258,7 @@ def measure(order: Order) -> Figures:
         return figures
 
     if order.workload == "W8":
-        return enqueue(order)
+        return enqueue(order, side="outlive_side", start_all=start_elsewhere)
     own = states.MEASURES | streams.MEASURES
     if order.workload in own:
         return asyncio.run(own[order.workload](order))

@@ -249,16 +249,17 @@ WORKLOADS: Final = (
     ),
     Workload(
         name="W8",
-        title="starts, the worker elsewhere",
-        sizes={"outlive": 200},
+        title="starts, an idle worker elsewhere",
+        sizes={"outlive": 200, "dbos": 20},
         figures=(
             Figure(
                 key="p50_ms",
                 label="start to step p50",
                 unit="ms",
-                target="< 10 ms (PostgreSQL)",
-                is_met=lambda medians: at_most(10.0)(medians) if medians.store == "postgresql" else None,
+                target="< 10 ms (SQLite 20 ms)",
+                is_met=lambda medians: at_most(20.0 if medians.store == "sqlite" else 10.0)(medians),
             ),
+            Figure(key="p95_ms", label="start to step p95", unit="ms"),
             Figure(key="p99_ms", label="start to step p99", unit="ms"),
         ),
     ),

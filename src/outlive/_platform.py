@@ -12,8 +12,8 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,6 +27,9 @@ _FLOCK = struct.Struct("@hhqqi4x")
 _SET: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 _GET: int | None = getattr(fcntl, "F_OFD_GETLK", None)
 _PR_SET_PDEATHSIG = 1
+
+FOLDER_BYTES_MAX = 72
+"""How long the path of a folder with sockets may be: with their names, it must fit into 104 bytes (macOS)."""
 
 HAS_BYTE_LOCKS = _SET is not None and _GET is not None
 """Whether a byte of a file can be locked by a descriptor (Linux), and not only by a process."""
@@ -70,8 +73,8 @@ def is_byte_locked(descriptor: int, at: int) -> bool:
 # -- Bells between processes -------------------------------------------------------------------------------------------
 
 
-def open_bell(path: Path) -> socket.socket:
-    """A socket at this path by which other processes of this machine can ring, and that never blocks.
+def open_bell(folder: Path, name: str) -> socket.socket:
+    """A socket of this name by which other processes of this machine can ring, and that never blocks.
 
     Raises:
         OSError: it cannot be made, or this system has no such thing.
@@ -81,26 +84,42 @@ def open_bell(path: Path) -> socket.socket:
     bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         bell.setblocking(False)
-        bell.bind(str(path))
+        with _in_short(folder) as place:
+            bell.bind(f"{place}/{name}")
     except OSError:
         bell.close()
         raise
     return bell
 
 
-def ring_bell(path: Path, data: bytes) -> bool:
-    """Send something to the process that listens there, without waiting; False if none does."""
+def ring_bells(folder: Path, names: Iterable[str], data: bytes) -> list[str]:
+    """Send something to the processes that listen at these sockets, without waiting; those where none does."""
+    silent: list[str] = []
     if not hasattr(socket, "AF_UNIX"):
-        return True
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringer:
+        return silent
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringer, _in_short(folder) as place:
         ringer.setblocking(False)
-        try:
-            ringer.sendto(data, str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-        except OSError:  # It has more to read than it can, or belongs to another user.
-            return True
-    return True
+        for name in names:
+            try:
+                ringer.sendto(data, f"{place}/{name}")
+            except (ConnectionRefusedError, FileNotFoundError):
+                silent.append(name)
+            except OSError:
+                """It has more to read than it can, or belongs to another user."""
+    return silent
+
+
+@contextmanager
+def _in_short(folder: Path) -> Iterator[str]:
+    """A way to name a folder that leaves room for the name of a socket: an address has about 100 bytes."""
+    if len(os.fsencode(folder)) <= FOLDER_BYTES_MAX or sys.platform != "linux":
+        yield str(folder)
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
 
 
 # -- What /proc tells --------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Engine:
             the store with no other.
         lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process
             is noticed at once by others on the same machine; the lease is for hangs.)
-        poll_seconds: how often the worker asks the store for what other processes made due.
+        poll_seconds: how often the worker asks the store for what other processes made due, if it did not hear of it.
         grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
         retry: for steps that this engine runs and that have no `retry` of their own, in workflows that have none.

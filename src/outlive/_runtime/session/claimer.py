@@ -1,8 +1,8 @@
 """Brings due runs and their messages to the worker.
 
 One query brings everything that is due: new runs, timers, retries, signals, cancels and orphans. Between two queries
-the claimer sleeps until the next known wake-up, until something in this process has made a run due, or for the poll
-interval, after which it finds what other processes have made due.
+the claimer sleeps until the next known wake-up, until something in this process has made a run due or another process
+rings, or for the poll interval, after which it finds what other processes have made due without being heard.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class Claimer:
         if self._requests.may_hold_strays:
             await self._discard_strays()
         await self._bring_ends()
-        # Before the claim: a tree with a message that is suspended meanwhile was ours when its mail was looked for, or is
-        # due when the claim looks. The other way round both could miss it.
+        # Before the claim: a tree that is suspended meanwhile was ours when this looked for its messages, or is due
+        # when the claim looks. The other way round both could miss it.
         await self._bring_mail()
         await self._refuse()
         limit = min(self._worker.room, self._limits.claim_batch_max)

@@ -125,6 +125,7 @@ class Batch:
             return 0
         self._taken.add(root.id)
         self._key += 1
+        self._session.made_due |= not root.owner
         self._new_roots += birth_of(root, key=self._key, journal=self._key)
         if change.successor_of:
             self._successors[self._key] = change.successor_of, root
@@ -221,11 +222,14 @@ class Batch:
         """See to mail that came while the writer of a tree released it."""
         now = self._session.clock()
         roots = self._roots | {journal: root for journal, (_, root) in self._successors.items()}
-        asleep = [
-            journal
-            for journal, run in roots.items()
-            if not run.status.is_terminal and (run.wake_at is None or run.wake_at > now)
-        ]
+        asleep: list[int] = []
+        for journal, run in roots.items():
+            if run.status.is_terminal:
+                continue
+            if run.wake_at is None or run.wake_at > now:
+                asleep.append(journal)
+            else:
+                self._session.made_due |= not run.owner
         wake_for_mail(self._session, asleep)
 
     def _put(self, name: str, values: list[Value]) -> int:

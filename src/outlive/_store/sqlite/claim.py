@@ -96,6 +96,7 @@ class Workers:
 
     def _retire(self, session: Session, worker_id: str) -> None:
         session.execute("retire_worker", worker_id, session.clock())
+        session.made_due = True
         self._locks.drop(worker_id)
 
     def _forget_locks(self, session: Session, _: None) -> None:

@@ -87,6 +87,9 @@ class Session:
         self.lock_wait = LockWait()
         self.file: tuple[int, int] | None = None
         """Which file it is, whatever its name; the first connection says so, unless the store does."""
+        self.made_due = False
+        """Whether the open transaction has given other processes something to do: a run without an owner is due, there
+        is a message for a run, or a worker has retired."""
         self._role = role
         self._connection: apsw.Connection | None = None
         self._wal_path = path.with_name(f"{path.name}-wal")

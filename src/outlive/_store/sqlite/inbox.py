@@ -19,6 +19,8 @@ def put_messages(session: Session, messages: Sequence[Message], *, inbox_message
     journals: set[int] = set()
     deliveries = [_put(session, message, inbox_messages_max, journals) for message in messages]
     wake_for_mail(session, journals)
+    # Also if all of them were due before: the owner of one has to read the message.
+    session.made_due |= bool(journals)
     return deliveries
 
 
@@ -26,6 +28,7 @@ def wake_for_mail(session: Session, journals: Iterable[int]) -> None:
     """Make those of these trees due that have mail."""
     if journals:
         session.execute("wake_for_mail", to_json(sorted(journals)), session.clock())
+        session.made_due |= bool(session.connection.changes())
 
 
 def inherit(session: Session, ancestor: int, successor: int) -> None:

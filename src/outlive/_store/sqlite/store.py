@@ -33,7 +33,7 @@ from outlive._store.contract import (
 )
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
-from outlive._store.sqlite.bells import Bells
+from outlive._store.sqlite.bells import READERS, WORKERS, Bells
 from outlive._store.sqlite.cells import CHANGE_CELL, read_cell
 from outlive._store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOINTS, read_checkpoints
 from outlive._store.sqlite.claim import Workers
@@ -69,7 +69,8 @@ class SqliteStore:
         self._clock = clock
         self._locks = WorkerLocks(self._path.with_name(self._path.name + "-workers"))
         self._workers = Workers(self._locks)
-        self._bells = Bells(self._path.with_name(self._path.name + "-bells"))
+        bells = self._path.with_name(self._path.name + "-bells")
+        self._readers, self._watchers = Bells(bells, READERS), Bells(bells, WORKERS)
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._file: tuple[int, int] | None = None
@@ -84,7 +85,7 @@ class SqliteStore:
             return
         check_version()
         self._process = os.getpid()
-        writer = Writer(self._session(Role.WRITER), name="outlive-sqlite-writer")
+        writer = Writer(self._session(Role.WRITER), name="outlive-sqlite-writer", ring=self._watchers.ring)
         reader = Reader(self._session(Role.READER), name="outlive-sqlite-reader")
         await writer.start(lambda: self._prepare(writer.session))
         self._file = reader.session.file = writer.session.file
@@ -107,7 +108,8 @@ class SqliteStore:
         writer, reader = self._writer, self._reader
         if writer is None or reader is None or self._process != os.getpid():
             return
-        self._bells.close()
+        self._readers.close()
+        self._watchers.close()
         # If another process keeps the file locked, all that is queued has so long together, not each for itself.
         for thread in (writer, reader):
             thread.session.lock_wait.hurry(CLOSE_SECONDS)
@@ -154,7 +156,7 @@ class SqliteStore:
         """See `Store`."""
         outcomes = await self.write(COMMIT_CHANGES, changes) if changes else []
         if rung := [change.rings for change in changes if change.rings]:
-            self._bells.ring(rung)
+            self._readers.ring(rung)
         return outcomes
 
     async def deliver(
@@ -217,19 +219,20 @@ class SqliteStore:
         """See `StreamTable`."""
         answers, root_ids = await self.write(APPEND_STREAMS, (appends, limits))
         if root_ids:
-            self._bells.ring(root_ids)
+            self._readers.ring(root_ids)
         return answers
 
     def follow(self, ring: Callable[[str], None]) -> bool:
         """See `StreamTable`. SQLite tells no process what another one wrote, so that a writer tells it itself."""
-        return self._bells.listen(ring)
+        return self._readers.listen(ring)
 
     async def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
         """See `Store`."""
         return await self.write(WATCH_ENDS, watches)
 
     def watch(self, ring: Callable[[], None]) -> None:
-        """See `Store`. Never rings: SQLite tells no process what another one wrote, and looking is one short query."""
+        """See `Store`. The thread that writes rings for other processes, right after a commit."""
+        self._watchers.listen(lambda _: ring())
 
     async def claim_runs(
         self,

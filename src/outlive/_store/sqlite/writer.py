@@ -80,8 +80,9 @@ def each(do: Callable[[Session, A], T]) -> WriteVerb[A, T]:
 class Writer(StoreThread):
     """Does all jobs of a group in one transaction."""
 
-    def __init__(self, session: Session, *, name: str) -> None:
+    def __init__(self, session: Session, *, name: str, ring: Callable[[], None]) -> None:
         super().__init__(session, name=name)
+        self._ring = ring
         self._pages_at_checkpoint = 0
         self._waiting: deque[Job] = deque()
 
@@ -220,6 +221,11 @@ class Writer(StoreThread):
             self.session.check_file()
         except (*UNAVAILABLE, StoreMovedError) as error:
             raise Refused(error, is_committing=statement != BEGIN_WRITE) from error
+        if statement == BEGIN_WRITE:
+            self.session.made_due = False
+        elif self.session.made_due:
+            self.session.made_due = False
+            self._ring()
 
     def rest(self, *, is_busy: bool) -> None:
         """Make a checkpoint when it is time."""
