@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -39,12 +40,16 @@ SECOND = 1_000_000
 _RUN = f"""
 'order-' || n, n, 0, 'order-' || n, 'flow-' || (n % 10), 1, 0, {FIRST_AT} + n * {SECOND},
 CASE
-    WHEN n % 10000 = 7 THEN 'parked' WHEN n % 1000 = 3 THEN 'waiting' WHEN n % 12 = 0 THEN 'failed' ELSE 'succeeded'
+    WHEN n % 10000 = 7 THEN 'parked' WHEN n % 1000 IN (3, 4) THEN 'waiting' WHEN n % 12 = 0 THEN 'failed'
+    ELSE 'succeeded'
 END,
-CASE WHEN n % 1000 = 3 THEN '[{{"kind":"signal","name":"paid-' || (n / 1000 % 10) || '"}}]' END,
+CASE n % 1000
+    WHEN 3 THEN '[{{"kind":"signal","name":"paid-' || (n / 1000 % 10) || '"}}]'
+    WHEN 4 THEN '[{{"kind":"timer","name":"@timer","until_at":1}}]'
+END,
 '', 1, 0, {FIRST_AT} + n * {SECOND}, '',
 CASE
-    WHEN n % 12 = 0 AND n % 10000 <> 7 AND n % 1000 <> 3
+    WHEN n % 12 = 0 AND n % 10000 <> 7 AND n % 1000 NOT IN (3, 4)
         THEN '{{"type":"shop.errors.Error' || (n / 12 % 20) || '","message":"no"}}'
 END,
 CASE WHEN n % 10000 = 5
@@ -111,6 +116,7 @@ def questions(runs: int) -> dict[str, dict[str, Any]]:
         "until": {"until": middle},
         "workflow, since and until": {"workflow": "flow-3", "since": instant_of(FIRST_AT), "until": middle},
         "waiting for": {"waiting_for": "paid-0"},
+        "sleeping": {"waiting_for": "@timer"},
         "error": {"error": "Error0"},
         "error, with its module": {"error": "shop.errors.Error0"},
         "oldest first": {"order": "created_at"},
@@ -157,6 +163,7 @@ def table(found: dict[str, dict[int, tuple[float, float]]], sizes: Sequence[int]
         cells = "".join(f"{f'{page:.1f} / {count:.1f}':>18}" for page, count in times.values())
         lines.append(f"{name:28}{cells}")
     slow = [name for name, times in found.items() if max(times[sizes[-1]]) > TARGET_MS]
+    lines.append(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     lines.append(f"slower than {TARGET_MS} ms with {sizes[-1]:,} runs: {', '.join(slow) or 'none'}")
     return "\n".join(lines)
 

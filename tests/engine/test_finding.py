@@ -36,6 +36,8 @@ async def order_to_find(kind: str) -> str:
         await outlive.wait_for_signal("paid")
     if kind == "asks":
         await outlive.wait_for_approval("refund")
+    if kind == "sleeps":
+        await asyncio.sleep(24 * 3600)
     return kind
 
 
@@ -47,20 +49,23 @@ async def ids(engine: Any, **filters: Any) -> list[str]:
 @pytest.mark.every_store
 async def test_runs_are_found_by_each_filter_and_by_all(engine: Any) -> None:
     """The call of the guide, on every store."""
-    for kind in ("done", "declined", "waits", "asks"):
+    for kind in ("done", "declined", "waits", "asks", "sleeps"):
         run = await engine.start(order_to_find, kind, id=f"order-{kind}", tags={"tenant": "a"})
-        await (waits(run) if kind in ("waits", "asks") else asyncio.wait([asyncio.ensure_future(run.result())]))
+        await (
+            waits(run) if kind in ("waits", "asks", "sleeps") else asyncio.wait([asyncio.ensure_future(run.result())])
+        )
 
     assert await ids(engine, status=("failed", "succeeded")) == ["order-declined", "order-done"]
     assert await ids(engine, error="CardDeclined") == ["order-declined"]
     assert await ids(engine, waiting_for="paid") == ["order-waits"]
     assert await ids(engine, waiting_for="refund", id_prefix="order-", tags={"tenant": "a"}) == ["order-asks"]
+    assert await ids(engine, waiting_for="@timer") == ["order-sleeps"]
     since = instant_of((await engine.get("order-declined").info()).created_at)
     wanted = {"workflow": "order_to_find", "status": ("failed", "parked"), "tags": {"tenant": "a"}, "since": since}
     assert await ids(engine, **wanted, until=since + timedelta(hours=1), error="CardDeclined") == ["order-declined"]
     assert await ids(engine, until=since, order="created_at") == ["order-done"]
-    assert await engine.count(workflow="order_to_find") == 4
-    assert await engine.count(status="waiting", tags={"tenant": "a"}) == 2
+    assert await engine.count(workflow="order_to_find") == 5
+    assert await engine.count(status="waiting", tags={"tenant": "a"}) == 3
 
 
 async def test_pages_go_on_and_back() -> None:

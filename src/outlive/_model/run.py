@@ -116,6 +116,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What it failed with: see `has_error`."""
     waiting_for: str | None = None
     """What it waits for: see `waits_for`."""
+    sleeps: bool = False
+    """A timer will wake it: see `sleeps`."""
     asks: str | None = None
     """Has an open request for approval: from this person, or from anyone if empty. Not with `waiting_for`."""
 
@@ -129,6 +131,11 @@ def has_error(run: Run, name: str) -> bool:
 def asks(run: Run, person: str) -> bool:
     """Whether the run has an open request for approval from this person, or from anyone if that is empty."""
     return any(not person or person in request.assignees for request in run.approvals)
+
+
+def sleeps(run: Run) -> bool:
+    """Whether a timer will wake the tree of this root: a sleep, a timeout or a deadline, maybe beside other waits."""
+    return any(wait.kind is WaitKind.TIMER for wait in run.waits)
 
 
 _NAMED_WAITS = (WaitKind.SIGNAL, WaitKind.APPROVAL, WaitKind.CHILD, WaitKind.ASK)

@@ -25,6 +25,8 @@ from outlive.errors import InvalidArgumentError
 COUNT_MAX = 10_000
 """How many runs `engine.count` counts unless it is asked for more or fewer."""
 COUNT_LIMIT_MAX = 1_000_000
+TIMER = "@timer"
+"""What a run waits for that a timer will wake, as histories call it."""
 
 T = TypeVar("T")
 Order = Literal["-created_at", "created_at"]
@@ -47,7 +49,8 @@ class Filters(TypedDict, total=False):
     until: datetime | None
     """Created before this instant."""
     waiting_for: str | None
-    """Waits for a signal or an approval of this name, or for the run with this id."""
+    """Waits for a signal, an ask or an approval of this name, or for the run with this id; `"@timer"`: a timer will
+    wake it."""
     error: str | None
     """Failed with an exception of this class: its name, with as much of its module before it as one likes."""
     roots_only: bool
@@ -221,6 +224,8 @@ def filter_of(
         near = get_close_matches(name, Filters.__annotations__, 1)
         advice = f"; did you mean {near[0]!r}?" if near else f"; it knows {', '.join(Filters.__annotations__)}"
         raise TypeError(f"{where}() has no filter {name!r}{advice}")
+    if waiting_for is not None:
+        waiting_for = given.text(where, "waiting_for", waiting_for, like="paid", most=ID_CHARACTERS_MAX)
     return RunFilter(
         statuses=_statuses(where, status),
         workflow=None if workflow is None else given.text(where, "workflow", workflow, like="order"),
@@ -230,9 +235,8 @@ def filter_of(
         else given.text(where, "id_prefix", id_prefix, like="order-", least=0, most=ID_CHARACTERS_MAX),
         since_at=None if since is None else microseconds_of(given.instant(where, "since", since)),
         until_at=None if until is None else microseconds_of(given.instant(where, "until", until)),
-        waiting_for=None
-        if waiting_for is None
-        else given.text(where, "waiting_for", waiting_for, like="paid", most=ID_CHARACTERS_MAX),
+        waiting_for=None if waiting_for == TIMER else waiting_for,
+        sleeps=waiting_for == TIMER,
         error=None
         if error is None
         else given.text(where, "error", error, like="CardDeclined", most=given.KEY_CHARACTERS_MAX),

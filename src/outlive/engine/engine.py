@@ -497,7 +497,7 @@ class Engine:
             after: `page.next` or `page.previous` of another page with the same filters and order.
             status, workflow, tags, id_prefix, since, until, waiting_for, error, roots_only: what to narrow by. Several
                 statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal,
-                an ask or an approval, or the id of another run.
+                an ask or an approval, or the id of another run; "@timer" finds what a timer will wake.
         """
         return await self._verbs.list(order=order, limit=limit, after=after, **filters)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
-from outlive._model.run import asks, has_error, waits_for
+from outlive._model.run import asks, has_error, sleeps, waits_for
 from outlive._store.contract import Answer, Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
 from outlive._store.streams import Growth, StreamChunk, StreamState
@@ -116,5 +116,6 @@ def is_wanted(run: Run, wanted: RunFilter, before: Place | None = None, after: P
         and (not wanted.id_prefix or run.id.startswith(wanted.id_prefix))
         and (wanted.error is None or has_error(run, wanted.error))
         and (wanted.waiting_for is None or waits_for(run, wanted.waiting_for))
+        and (not wanted.sleeps or sleeps(run))
         and (wanted.asks is None or asks(run, wanted.asks))
     )

@@ -145,7 +145,8 @@ def _number(session: Session, statement: str, values: dict[str, Value]) -> int:
 
 def _values(search: Search) -> dict[str, Value]:
     statuses = to_json_or_null([status.value for status in search.filter.statuses])
-    return search.values(AS_IT_IS) | {"statuses": statuses, "roots_only": int(search.filter.roots_only)}
+    flags = {"roots_only": int(search.filter.roots_only), "sleeps": int(search.filter.sleeps)}
+    return search.values(AS_IT_IS) | {"statuses": statuses} | flags
 
 
 # -- What hangs on runs --------------------------------------------------------------------------------------

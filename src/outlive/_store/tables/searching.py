@@ -32,6 +32,7 @@ SOURCES = (
     "runs_of_parent",
     "runs_of_owner",
     "runs_waiting_for",
+    "runs_sleeping",
     "runs_with_error",
     "runs_with_tag",
     "runs_with_prefix",
@@ -120,6 +121,8 @@ def covering_source(wanted: RunFilter) -> Source | None:
         return Source(GROUPS)
     if wanted.waiting_for is not None and asked == RunFilter(waiting_for=wanted.waiting_for):
         return Source("runs_waiting_for")
+    if wanted.sleeps and asked == RunFilter(sleeps=True):
+        return Source("runs_sleeping")
     if wanted.error and "." not in wanted.error and asked == RunFilter(error=wanted.error):
         return Source("runs_with_error")
     if len(wanted.tags) == 1 and asked == RunFilter(tags=wanted.tags):
@@ -139,6 +142,7 @@ def sources_of(wanted: RunFilter) -> list[Source]:
         return [Source("runs_of_owner")]
     is_awaited = wanted.waiting_for is not None or wanted.asks is not None
     found = [Source("runs_waiting_for")] if is_awaited else []
+    found += [Source("runs_sleeping")] if wanted.sleeps else []
     found += [Source("runs_with_error")] if wanted.error is not None else []
     found += [Source("runs_with_tag", tag) for tag in wanted.tags.items()]
     if not found or wanted.statuses or wanted.workflow is not None:

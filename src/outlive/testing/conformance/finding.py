@@ -61,6 +61,20 @@ class FindingConformance(Facet):
         assert await list_ids(store, waiting_for="a") == []
         assert await list_ids(store, waiting_for="b") == await list_ids(store, waiting_for="c") == ["run-1"]
 
+    async def test_runs_that_sleep_are_found(self, store: Store, clock: ManualClock) -> None:
+        """Those that a timer will wake, until they are claimed; nothing that is called like it."""
+        await hire(store, "worker-a")
+        timer = Wait(WaitKind.TIMER, "@timer#2", clock.now())
+        await suspend(store, "sleeps", timer, wake_at=clock.now())
+        await suspend(store, "waits too", Wait(WaitKind.SIGNAL, "go"), timer)
+        await suspend(store, "waits", Wait(WaitKind.SIGNAL, '"kind":"timer"'), Wait(WaitKind.RETRY, "timer"))
+
+        assert await list_ids(store, sleeps=True) == ["waits too", "sleeps"]
+        assert await list_ids(store, sleeps=True, waiting_for="go") == ["waits too"]
+        assert await list_ids(store, sleeps=True, id_prefix="sl", statuses=(RunStatus.WAITING,)) == ["sleeps"]
+        await claim(store, "worker-a")
+        assert await list_ids(store, sleeps=True) == ["waits too"]
+
     async def test_a_strange_name_is_only_a_name(self, store: Store) -> None:
         """Whatever a user calls a signal."""
         for number, strange in enumerate(("it's", 'a "b"', "\\", "☃", "a' OR 1=1 --", "l" * 3_000)):
@@ -256,6 +270,7 @@ FOUND_BY: tuple[dict[str, Any], ...] = (
     {"parent_id": "parent"},
     {"id_prefix": "run-"},
     {"waiting_for": "go"},
+    {"sleeps": True},
 )
 
 
@@ -266,7 +281,8 @@ async def plant(store: Store, clock: ManualClock) -> list[Writer]:
         if number % 2 == 0:
             clock.advance(seconds=1)
         tree = await begin(store, f"run-{number}", tags={"a": "b"}, notify="parent")
-        await tree.write(RunSuspended(at=store.now(), waits=(Wait(WaitKind.SIGNAL, "go"),)))
+        waits = (Wait(WaitKind.SIGNAL, "go"), Wait(WaitKind.TIMER, "@timer", clock.now()))
+        await tree.write(RunSuspended(at=store.now(), waits=waits))
         trees.append(tree)
     return trees
 

@@ -16,6 +16,7 @@ AND (
     :error::text IS NULL
     OR right('.' || {schema}.error_in(run.failure), length(:error::text) + 1) = '.' || :error::text
 )
+AND (NOT :sleeps::boolean OR run.waits LIKE '%"kind":"timer"%')
 -- In the tables and not in the row, whose JSON may be damaged: that would fail the whole list.
 AND (:waiting_for::text IS NULL OR EXISTS (
     SELECT FROM {schema}.waits AS wait
