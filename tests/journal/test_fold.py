@@ -101,6 +101,52 @@ def test_a_run_that_is_created_and_claimed_at_once_is_running() -> None:
     assert (root.status, root.owner, root.epoch, root.attempts) == (RunStatus.RUNNING, "w", 1, 0)
 
 
+QUEUED = created(queue="emails", queue_key="a", lead=5)
+CLAIMED = RunClaimed(at=20, worker="w", epoch=1)
+SUSPENDED = RunSuspended(at=30, waits=(), wake_at=40)
+SLOTS: dict[str, tuple[int, tuple[AnyEvent, ...]]] = {
+    "without a queue": (0, (created(), CLAIMED)),
+    "a start": (1, (QUEUED,)),
+    "a start in the past": (1, (created(queue="emails", start_at=9),)),
+    "a start in the future": (0, (created(queue="emails", start_at=11),)),
+    "the next generation": (2, (created(queue="emails", has_slot=True),)),
+    "a claim": (2, (QUEUED, CLAIMED)),
+    "suspended": (2, (QUEUED, CLAIMED, SUSPENDED)),
+    "suspended and gives it back": (0, (created(queue="emails", frees_slot=True), CLAIMED, SUSPENDED)),
+    "released": (2, (QUEUED, CLAIMED, RunReleased(at=30))),
+    "parked": (0, (QUEUED, CLAIMED, RunParked(at=30, reason="x"))),
+    "ended": (0, (QUEUED, CLAIMED, RunSucceeded(at=30, result=ONE))),
+    "cancelled in line": (0, (QUEUED, RunCancelled(at=30))),
+    "retried": (1, (QUEUED, CLAIMED, RunFailed(at=30, failure=FAILURE), RunRetried(at=40))),
+    "forked": (1, (QUEUED, CLAIMED, RunForked(at=40, origin="o", events=2, seed=1))),
+}
+
+
+@pytest.mark.parametrize("story", SLOTS)
+def test_the_journal_says_where_a_run_is_in_its_queue(story: str) -> None:
+    """0 outside, 1 in line, 2 with a slot."""
+    slot, events = SLOTS[story]
+    root = fold(*events).root
+
+    assert root.slot == slot
+    assert root.queue == ("" if story == "without a queue" else "emails")
+
+
+def test_a_snapshot_of_a_queued_run_has_its_slot() -> None:
+    """And remembers whether it is given back."""
+    rows = fold(snapshot(created(queue="emails", frees_slot=True)))
+    assert rows.root.slot == 2
+
+    rows.apply(SUSPENDED)
+
+    assert rows.root.slot == 0
+
+
+def test_a_run_that_is_to_begin_later_is_due_then() -> None:
+    """With a queue and without one."""
+    assert [fold(created(start_at=50, queue=queue)).root.wake_at for queue in ("", "emails")] == [50, 50]
+
+
 def test_a_child_hangs_on_its_root() -> None:
     """It has no owner and no time of its own, but an id, a parent and the nonce of the tree."""
     rows = fold(created(worker="w"), child(1), child(2, parent=1))

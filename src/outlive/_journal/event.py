@@ -55,6 +55,17 @@ class RunCreated(Event, frozen=True, tag=True):
     """What the run before it showed to people: it goes on from there, from its first line of code on."""
     seed: int = 0
     """Of a fork: what the random numbers in the history that it begins with were made from."""
+    start_at: int = 0
+    """When it is to begin, if that is later than `at`."""
+    queue: str = ""
+    """The queue in which it waits for its turn."""
+    queue_key: str = ""
+    lead: int = 0
+    """By how many microseconds its priority brings it forward in the line."""
+    frees_slot: bool = False
+    """Whether it gives its slot in the queue back while it waits."""
+    has_slot: bool = False
+    """Whether it has the slot of the run that it goes on for."""
 
 
 class RunClaimed(Event, frozen=True, tag=True):

@@ -16,6 +16,7 @@ from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
 from outlive._model import Run, RunStatus, child_id
 from outlive._model.approval import OpenRequest
+from outlive._model.run import HELD, IN_LINE, OUTSIDE
 
 STATUS: dict[type[Ending], RunStatus] = {
     journal.RunSucceeded: RunStatus.SUCCEEDED,
@@ -33,6 +34,8 @@ class Fold(msgspec.Struct, eq=False):
     root_id: str
     runs: dict[int, Run] = {}
     events: int = 0
+    frees_slot: bool = False
+    """Whether the tree gives its slot in its queue back while it waits."""
 
     @property
     def root(self) -> Run:
@@ -65,7 +68,7 @@ class Fold(msgspec.Struct, eq=False):
             nonce=event.nonce if root is None else root.nonce,
             status=RunStatus.RUNNING if event.worker or root else RunStatus.PENDING,
             # Children hang on their root: only roots are claimed, so only roots have a wake-up time.
-            wake_at=event.at if root is None else None,
+            wake_at=(event.start_at or event.at) if root is None else None,
             owner=event.worker,
             epoch=1 if event.worker else 0,
             created_at=event.at,
@@ -73,8 +76,14 @@ class Fold(msgspec.Struct, eq=False):
             timeout_at=event.timeout_at,
             tags=event.tags,
             published=event.published,
+            queue=event.queue,
+            queue_key=event.queue_key,
+            lead=event.lead,
+            slot=_first_slot(event) if event.queue else OUTSIDE,
         )
         self.runs[number] = run
+        if event.frees_slot:
+            self.frees_slot = True
         return run
 
     def _restore(self, event: journal.SnapshotTaken) -> Run:
@@ -89,6 +98,7 @@ class Fold(msgspec.Struct, eq=False):
             attempts=event.attempts,
             wake_at=event.wake_at,
             published=event.published,
+            slot=HELD if event.created.queue else OUTSIDE,
         )
 
     def _claim(self, event: journal.RunClaimed) -> Run:
@@ -102,10 +112,12 @@ class Fold(msgspec.Struct, eq=False):
             waits=(),
             reason="",
             attempts=self.runs[0].attempts + event.interrupted,
+            slot=HELD if self.runs[0].queue else OUTSIDE,
         )
 
     def _suspend(self, event: journal.RunSuspended) -> Run:
-        return self._let_go(event, RunStatus.WAITING, waits=event.waits, wake_at=event.wake_at, attempts=0)
+        slot = OUTSIDE if self.frees_slot else self.runs[0].slot
+        return self._let_go(event, RunStatus.WAITING, waits=event.waits, wake_at=event.wake_at, attempts=0, slot=slot)
 
     def _release(self, event: journal.RunReleased) -> Run:
         if event.reason:
@@ -114,7 +126,7 @@ class Fold(msgspec.Struct, eq=False):
         return self._let_go(event, RunStatus.PENDING, wake_at=event.at, attempts=0)
 
     def _park(self, event: journal.RunParked) -> Run:
-        return self._let_go(event, RunStatus.PARKED, wake_at=None, reason=event.reason)
+        return self._let_go(event, RunStatus.PARKED, wake_at=None, reason=event.reason, slot=OUTSIDE)
 
     def _resume(self, event: journal.RunResumed) -> Run:
         return self._set(0, event, reason="", attempts=0)
@@ -131,6 +143,7 @@ class Fold(msgspec.Struct, eq=False):
             reason="",
             result=None,
             failure=None,
+            slot=IN_LINE if is_root and self.runs[0].queue else OUTSIDE,
         )
 
     def _fork(self, event: journal.RunForked) -> Run:
@@ -143,6 +156,7 @@ class Fold(msgspec.Struct, eq=False):
             created_at=event.at,
             timeout_at=event.timeout_at,
             reason="",
+            slot=IN_LINE if self.runs[0].queue else OUTSIDE,
         )
 
     def _publish(self, event: journal.RunPublished) -> Run:
@@ -190,6 +204,7 @@ class Fold(msgspec.Struct, eq=False):
             waits=(),
             approvals=(),
             attempts=0,
+            slot=OUTSIDE,
             finished_at=event.at,
             result=getattr(event, "result", run.result),
             failure=getattr(event, "failure", run.failure),
@@ -200,6 +215,12 @@ class Fold(msgspec.Struct, eq=False):
         run = msgspec.structs.replace(self.runs[number], updated_at=event.at, **changes)
         self.runs[number] = run
         return run
+
+
+def _first_slot(event: journal.RunCreated) -> int:
+    if event.worker or event.has_slot:
+        return HELD
+    return OUTSIDE if event.start_at > event.at else IN_LINE
 
 
 _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {

@@ -271,6 +271,14 @@ class RateLimit:
         }
         return LimitState(state.spent, lined_up)
 
+    def earliest(self, state: LimitState, cost: int, now_at: int) -> int:
+        """The first instant from now on at which this fits, whatever is lined up."""
+        return self._latest(state.spent, cost, now_at)[0]
+
+    def charge(self, state: LimitState, cost: int, now_at: int) -> LimitState:
+        """What it remembers when this was let through now."""
+        return LimitState(self._charged(state.spent, cost, now_at), state.lined_up)
+
     def _latest(self, levels: dict[str, Level], cost: int, now_at: int) -> tuple[int, str]:
         """When all tiers have room, and which of them is the last."""
         return max(

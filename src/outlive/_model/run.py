@@ -50,6 +50,11 @@ def definition_key(workflow: str, version: int) -> str:
     return f"{workflow}@{version}"
 
 
+OUTSIDE, IN_LINE, HELD = 0, 1, 2
+"""A run with a queue waits in its line when it is due. The slot that a claim gives it is its own until it ends or is
+parked, or, if its queue wants it so, is suspended. Outside are those that have no slot and are not due."""
+
+
 class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One run as it is seen from outside its journal."""
 
@@ -87,6 +92,14 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What the run last said of itself with `outlive.publish`: JSON of an object."""
     approvals: tuple[OpenRequest, ...] = ()
     """What it asks people for and has no decision on, oldest first."""
+    queue: str = ""
+    """The queue that it was started in; empty for none, and for a child."""
+    queue_key: str = ""
+    """Its key in the queue."""
+    lead: int = 0
+    """By how many microseconds its priority brings it forward in the line."""
+    slot: int = OUTSIDE
+    """Where it is in its queue: `OUTSIDE`, `IN_LINE`, or `HELD`."""
 
     @property
     def definition(self) -> str:

@@ -219,7 +219,8 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
         the handle of its journal (the new one for a created journal).
 
         No wake-up is lost: a root row that is written without an owner and not ended, while messages wait for its tree,
-        is due at once whatever its `wake_at` says (a parked one only if a RESUME is among them).
+        is due at once whatever its `wake_at` says (a parked one only if a RESUME is among them; one that is to begin
+        later, and that no worker has had, not before its `wake_at`).
 
         Lines of streams are appended in order, but for those whose number is not above that of the last line of a
         workflow in their stream: they are there. A new journal that is a successor goes on with the streams of the root
@@ -280,6 +281,7 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
         orphans_max: int | None = None,
         stale_seconds: float = 0,
         declined: Collection[tuple[int, int]] = (),
+        queues: Sequence[str] | None = None,
     ) -> Claims:
         """Take over trees that are due, oldest wake-up first, and write `RunClaimed` into each journal.
 
@@ -290,6 +292,16 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
         `limit` goes to the others. Such an orphan is left alone until `stale_seconds` after its owner's lease has
         ended: has run out, or was retired. A worker that is not live itself claims nothing. A tree in `declined`, given
         by its journal and its wake-up, is left alone as long as it has that wake-up.
+
+        Of a queue, a run that holds a slot is taken as every other run. One that holds none gets in line when it is
+        due, and is taken out of the line by a claim that gives it a slot. The cell of the queue (`_model.queue`) says
+        how many slots there are: in all, for one worker, for one key; how often one may be given; and whether any is
+        given. That holds for all callers together. Keys have their turns one after the other, in proportion to their
+        weights; of one key the run with the lowest `wake_at - lead` is first. Runs without a key are limited by no
+        `per_key`. One that is damaged does not hold the others up.
+
+        `queues` names the queues to take from, in this order, "" standing for the runs without one. Without it
+        everything is taken from, and another queue is the first each time.
         """
 
     async def deliver(
@@ -298,7 +310,7 @@ class Store(CellStore, CheckpointTable, StreamTable, Protocol):
         """Put messages into the inbox and wake the runs they are for, in one transaction.
 
         An accepted message is durable, and the root of its run is due at once unless the run is parked (only a RESUME
-        wakes a parked run). With `start`, that tree is created first unless its id is taken.
+        wakes a parked run) or is to begin later. With `start`, that tree is created first unless its id is taken.
         A message to an ended run, to an unknown run, with a key seen before, or beyond `inbox_messages_max` waiting
         messages is not stored, and the answer says so; messages are judged one by one, in order.
         """

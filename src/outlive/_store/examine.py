@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from outlive._model import Run, RunStatus
+from outlive._model.run import IN_LINE
 from outlive._store.change import Watch
 
 HANDLE_MIN = -(2**63)
@@ -36,6 +37,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """Why it cannot be read."""
     untagged: tuple[str, ...] = ()
     """Names of tags of the run by which it is not found."""
+    is_unlined: bool = False
+    """Whether it is in the line of its queue, and no claim would find that line."""
 
 
 def row_of(run: Run, **columns: Any) -> RunRow:
@@ -176,15 +179,23 @@ class TreeBuilder:
         sound = [(row.key, row.run) for row in self.runs if row.run is not None]
         return [(key, run.created_at, name, value) for key, run in sound for name, value in run.tags.items()]
 
-    def build(self, tags: Collection[tuple[int, str]]) -> TreeRows:
-        """All of it, given the tags that were found, as key and name."""
+    def list_lined(self) -> list[int]:
+        """The keys of its runs that are in line."""
+        return [row.key for row in self.runs if row.run is not None and row.run.slot == IN_LINE]
+
+    def build(self, tags: Collection[tuple[int, str]], lined: Collection[int]) -> TreeRows:
+        """All of it, given the tags that were found, as key and name, and the runs whose lines were found."""
+        unlined = set(self.list_lined()).difference(lined)
         missing: dict[int, list[str]] = {}
         for key, _, name, _ in self.list_tags():
             if (key, name) not in tags:
                 missing.setdefault(key, []).append(name)
         return TreeRows(
             journal=self.journal,
-            runs=tuple(msgspec.structs.replace(row, untagged=tuple(missing.get(row.key, ()))) for row in self.runs),
+            runs=tuple(
+                msgspec.structs.replace(row, untagged=tuple(missing.get(row.key, ())), is_unlined=row.key in unlined)
+                for row in self.runs
+            ),
             tail=self.tail,
             count=self.count,
             lasts=tuple(self.lasts),

@@ -29,7 +29,7 @@ def next_generation(
     *,
     journal: int,
     generation: int,
-    headers: dict[str, str],
+    created: RunCreated,
     at: int,
     nonce: int,
     arguments: Payload,
@@ -49,10 +49,15 @@ def next_generation(
             nonce=nonce,
             timeout_at=root.timeout_at,
             tags=root.tags,
-            headers=headers,
+            headers=created.headers,
             notify=root.parent_id or "",
             generation=generation + 1,
             published=published,
+            queue=created.queue,
+            queue_key=created.queue_key,
+            lead=created.lead,
+            frees_slot=created.frees_slot,
+            has_slot=bool(created.queue),
         )
     ]
     events += [SignalReceived(at=at, name=name, payload=payload) for name, payload in signals]

@@ -182,7 +182,8 @@ def _end(live: Writing, command: EndRun) -> AnyEvent:
 
 def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
     """Create the next generation in the change that ends this one."""
-    frame, nonce = live.execution.frames[0], live.clock.nonce()
+    frame, nonce, created = live.execution.frames[0], live.clock.nonce(), live.execution.created
+    assert created is not None
     # Packed again: what a payload codec has bound to the old tree could not be read in the new one.
     owner = tree_mark(nonce)
     arguments, blob = live.payloads.packer.pack(
@@ -199,7 +200,7 @@ def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
         fold.runs,
         journal=live.journal,
         generation=live.execution.generation,
-        headers=live.execution.headers,
+        created=created,
         at=event.at,
         nonce=nonce,
         arguments=arguments,

@@ -31,6 +31,8 @@ class MemoryState:
         self.checkpoints: dict[str, dict[int, CheckpointRow]] = {}
         self.watches: dict[str, dict[str, Watch]] = {}
         """By the run that is watched, and by the watcher."""
+        self.turns: dict[str, dict[str, float]] = {}
+        """By queue, and by key there: see `tables.queueing`."""
         self.messages = 0
         self.tables = Tables()
 

@@ -39,6 +39,7 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
+from outlive._store.memory.claim import MemoryClaim
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
@@ -54,7 +55,7 @@ from outlive._store.streams import (
     grow,
     is_there,
 )
-from outlive._store.tables.claiming import claim_change, pick, wanted_of
+from outlive._store.tables.claiming import ClaimRequest, claim_change
 from outlive.errors import ConfigurationError
 
 NO_LIMIT = 2**62
@@ -68,6 +69,7 @@ class MemoryStore:
         self._clock = clock
         self._state = state or MemoryState()
         self._transaction: MemoryTransaction | None = None
+        self._claims = 0
 
     def share(self) -> MemoryStore:
         """Another store on the same state."""
@@ -268,22 +270,18 @@ class MemoryStore:
         orphans_max: int | None = None,
         stale_seconds: float = 0,
         declined: Collection[tuple[int, int]] = (),
+        queues: Sequence[str] | None = None,
     ) -> Claims:
-        """Take the trees that are due; the first one that is left says when to come again."""
+        """Take the trees that are due, of one queue after the other; the first one that is left says when to come
+        again."""
         if not self._is_live(worker_id):
             return Claims([], None)
-        now = self.now()
-        wake_ups = self._list_claimable(definitions, stale_seconds)
-        free = [(wake_at, journal) for wake_at, journal, tree in wake_ups if not tree.root.owner]
-        orphans = [(wake_at, journal) for wake_at, journal, tree in wake_ups if tree.root.owner]
-        picked = pick(
-            wanted_of(free, declined),
-            wanted_of(orphans, declined),
-            now=now,
-            limit=limit,
-            orphans_max=limit + 1 if orphans_max is None else orphans_max,
-        )
-        return Claims([self._claim(self._state.trees[key], worker_id, now) for key in picked.keys], picked.later_at)
+        most = limit + 1 if orphans_max is None else orphans_max
+        wanted = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues)
+        self._claims += 1
+        found = [(wake_at, tree.root) for wake_at, _, tree in self._list_claimable(definitions, stale_seconds)]
+        claim = MemoryClaim(self._state, wanted, claim=self._claim, put_run=self._put_run, now=self.now())
+        return claim.run(found, turn=self._claims)
 
     def _list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int, Tree]]:
         """Trees without an owner who is alive, with their wake-ups, earliest first."""
@@ -336,6 +334,8 @@ class MemoryStore:
         root, now = tree.root, self.now()
         if root.status.is_terminal or (root.wake_at is not None and root.wake_at <= now):
             return
+        if root.wake_at is not None and root.status is RunStatus.PENDING and root.epoch == 0:
+            return  # It is to begin later.
         kinds = {message.kind for message in tree.inbox.values()}
         if MessageKind.RESUME in kinds or (kinds and root.status is not RunStatus.PARKED):
             self._put_run(tree, replace(root, wake_at=now))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from outlive._model import Run
+from outlive._model.run import IN_LINE, OUTSIDE
 from outlive._store.contract import Answer, Change, Message, Outcome
 from outlive._store.postgres.query import BLOB_COLUMNS, EVENT_COLUMNS
 from outlive._store.postgres.rows import birth_of, state_of, to_text
@@ -82,6 +83,8 @@ class Batch:
                     self._roots[journal] = run
                 else:
                     self._create(change, run, journal)
+                if run.queue:
+                    self._note_slot(run, journal)
             if run.tags and (run.number or not change.journal):
                 self._note("tagged", {"journal": journal, "number": run.number})
             if change.retagged and run.number in change.retagged:
@@ -135,6 +138,12 @@ class Batch:
             or change.streams
         ):
             self._note("must", journal)
+
+    def _note_slot(self, root: Run, journal: int) -> None:
+        if root.slot == IN_LINE:
+            self._note("lined", journal)
+        elif root.slot == OUTSIDE:
+            self._note("freed", to_text(root.queue))
 
     def _note(self, kind: str, what: Any) -> None:
         self._rest.setdefault(kind, []).append(what)

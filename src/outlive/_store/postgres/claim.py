@@ -6,20 +6,17 @@ decides who tries to claim: what fences a former owner is the next seq of the jo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import asyncpg
 
-from outlive._journal.claiming import has_other_nonce
-from outlive._journal.codec import is_sealed
-from outlive._model import RunStatus
 from outlive._store.contract import Claim, Claims, WorkerInfo
-from outlive._store.postgres.batch import Batch
 from outlive._store.postgres.commit import Writing, start_requested
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.rows import to_run, to_text, to_worker
-from outlive._store.tables.claiming import ClaimRequest, WakeUp, claim_change, pick, wanted_of
+from outlive._store.postgres.queues import claim_queue
+from outlive._store.postgres.rows import from_text, to_text, to_worker
+from outlive._store.postgres.take_over import lock_due, take_over
+from outlive._store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
 from outlive._store.tables.journal_rows import Conflict
+from outlive._store.tables.queueing import sources
 from outlive._store.tables.rows import to_json
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
@@ -29,27 +26,66 @@ SPARE = 100
 """How many more runs are looked at than are wanted: others may be taking the first ones at this moment."""
 
 
-async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing) -> Claims:
-    """Take over trees that are due.
+async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing, *, turn: int) -> Claims:
+    """Take over trees that are due, of one queue after the other; which one is the first, `turn` says.
 
     Looking locks nothing and is all that happens when nothing is due. What is due is locked, skipping what others have
     locked, so that of many who look at once each takes something else.
     """
+    rows = await _look(session, wanted, writing)
+    claims = Claims([], None)
+    for name in sources(wanted.queues, [from_text(queue) for queue in rows[0]["queues"]], turn=turn):
+        rest = wanted.without(claims)
+        if rest.limit <= 0:
+            break
+        try:
+            if name:
+                claims = joined(claims, await _claim_queue(session, name, rest, writing))
+            else:
+                claims = joined(claims, await _claim_free(session, rest, writing, rows))
+        except BaseException:
+            # What was claimed before is the worker's all the same: it must look for it.
+            session.is_doubtful |= bool(claims.claims)
+            raise
+    return claims
+
+
+async def _look(session: Session, wanted: ClaimRequest, writing: Writing, *, damaged: int = 0) -> list[asyncpg.Record]:
+    """What could be claimed; runs that users have asked for are created first."""
+    names = sorted({to_text(name) for name in wanted.definitions})
+    more = SPARE + damaged + len(wanted.declined)
+    most = min(wanted.limit, wanted.orphans_max) + more if wanted.orphans_max else 0
+    while True:
+        rows = await session.fetch(
+            "find_due", writing.time(), wanted.worker_id, names, wanted.limit + more, most, wanted.stale_microseconds
+        )
+        if not (rows[0]["has_requests"] and await start_requested(session, writing)):
+            return rows
+
+
+async def _claim_queue(session: Session, name: str, wanted: ClaimRequest, writing: Writing) -> Claims:
+    for _ in range(CLAIM_TRIES_MAX):
+        try:
+            return await claim_queue(session, name, wanted, writing)
+        except Conflict:
+            continue  # Another process wrote between our looking and our locking.
+    return Claims([], None)
+
+
+async def _claim_free(
+    session: Session, wanted: ClaimRequest, writing: Writing, rows: list[asyncpg.Record] | None
+) -> Claims:
+    """Take over what is due and has no queue; `rows` is what the first look found."""
     damaged: set[int] = set()
     limit, orphans_max = wanted.limit, wanted.orphans_max
     names = sorted({to_text(name) for name in wanted.definitions})
     tries = 0
     while tries < CLAIM_TRIES_MAX:
-        more = SPARE + len(damaged) + len(wanted.declined)
-        most = min(limit, orphans_max) + more if orphans_max else 0
-        rows = await session.fetch(
-            "find_due", writing.time(), wanted.worker_id, names, limit + more, most, wanted.stale_microseconds
-        )
-        if rows[0]["has_requests"] and await start_requested(session, writing):
-            continue
+        rows = rows or await _look(session, wanted, writing, damaged=len(damaged))
         now_at = rows[0]["now"]
         free = [(row["wake_at"], row["key"]) for row in rows if row["key"] is not None and not row["is_orphan"]]
         orphans = [(row["wake_at"], row["key"]) for row in rows if row["key"] is not None and row["is_orphan"]]
+        rows = None
         free, orphans = wanted_of(free, wanted.declined), wanted_of(orphans, wanted.declined)
         picked = pick(free, orphans, now=now_at, limit=limit, orphans_max=orphans_max, skipped=damaged)
         claims: list[Claim] = []
@@ -57,8 +93,8 @@ async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing) -
             sides = [(free, len(picked.free), False), (orphans, len(picked.orphans), True)]
             try:
                 async with session.transaction():
-                    locked = await _lock(session, wanted, names, sides, now_at=now_at, skipped=damaged)
-                    claims = await _take_over(session, locked, worker_id=wanted.worker_id, now=now_at, writing=writing)
+                    locked = await lock_due(session, wanted, names, sides, now_at=now_at, skipped=damaged)
+                    claims = await take_over(session, locked, worker_id=wanted.worker_id, now=now_at, writing=writing)
             except Conflict:
                 tries += 1
                 continue  # Another process wrote between our looking and our locking.
@@ -67,26 +103,6 @@ async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing) -
                 continue  # They were the first in the line, and there may be others behind them.
         return Claims(claims, _next_wake_at(free, orphans, claims, wanted, now_at=now_at))
     return Claims([], None)
-
-
-async def _lock(
-    session: Session,
-    wanted: ClaimRequest,
-    names: list[str],
-    sides: list[tuple[list[WakeUp], int, bool]],
-    *,
-    now_at: int,
-    skipped: set[int],
-) -> list[asyncpg.Record]:
-    """Lock so many of each side, the oldest that no other worker has locked."""
-    locked: list[asyncpg.Record] = []
-    for wake_ups, count, is_orphan in sides:
-        if count:
-            keys = [key for wake_at, key in wake_ups if wake_at <= now_at and key not in skipped]
-            locked += await session.fetch(
-                "lock_due", now_at, wanted.worker_id, names, keys, count, is_orphan, wanted.stale_microseconds
-            )
-    return sorted(locked, key=lambda row: (row["wake_at"], row["key"]))
 
 
 def _next_wake_at(
@@ -98,29 +114,6 @@ def _next_wake_at(
     # When not all that was wanted could be had, the rest of what is due is being taken by others.
     is_full = len(claims) >= wanted.limit
     return min((wake_at for wake_at, key in left if key not in taken and (is_full or wake_at > now_at)), default=None)
-
-
-async def _take_over(
-    session: Session, rows: Sequence[asyncpg.Record], *, worker_id: str, now: int, writing: Writing
-) -> list[Claim]:
-    """Make these trees the worker's, in this order; a tree that is damaged is left out."""
-    batch = Batch(())
-    claims = []
-    for row in rows:
-        root = to_run(tuple(row))
-        if root.status is RunStatus.DAMAGED or row["tail"] is None:
-            continue  # It must not keep the others from being claimed.
-        tail = tuple(row["tail"])
-        if not is_sealed(tail, nonce=root.nonce):
-            (first,) = await session.fetch("read_rows", root.journal, -1, 1)
-            if has_other_nonce(root, tuple(first)):
-                continue
-        change, claim = claim_change(root, tail[0], worker_id=worker_id, now=now)
-        batch.add(change)
-        claims.append(claim)
-    if claims:
-        await session.put("commit_changes", *batch.values(now=writing.time(), channel=None))
-    return claims
 
 
 # -- Sessions ------------------------------------------------------------------------------------------------

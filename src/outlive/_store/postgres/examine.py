@@ -123,7 +123,9 @@ async def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
             trees[journal].keys.append(from_text(key))
             trees[journal].answered += [from_text(key)] if is_answered else []
         found = await _find_tags(session, [tag for tree in trees.values() for tag in tree.list_tags()])
-    return [tree.build(found) for tree in trees.values()]
+        keys = [key for tree in trees.values() for key in tree.list_lined()]
+        lined = {key for (key,) in await session.fetch("find_lined", keys)} if keys else set()
+    return [tree.build(found, lined) for tree in trees.values()]
 
 
 def _to_row(text: str) -> RunRow:
@@ -151,6 +153,7 @@ async def _repair(session: Session, repair: Repair, now: int | None) -> bool:
         await session.fetch("delete_runs", list(repair.removed))
         for key, run in repair.runs:
             await _put_run(session, repair.journal if run.number == 0 else key, run, repair.journal)
+        await session.fetch("put_lines", [repair.journal])
         await session.fetch("wake_mailed", repair.journal, now)
         if repair.wake:
             await session.fetch("wake_run", repair.journal, now)

@@ -109,6 +109,7 @@ class PostgresStore:
         """Checkpoints on their way, and whose they are."""
         self._pools: Pools | None = None
         self._listener: Listener | None = None
+        self._claims = 0
         self._process = 0
 
     # -- Life ----------------------------------------------------------------------------------------------
@@ -316,16 +317,18 @@ class PostgresStore:
         orphans_max: int | None = None,
         stale_seconds: float = 0,
         declined: Collection[tuple[int, int]] = (),
+        queues: Sequence[str] | None = None,
     ) -> Claims:
         """See `Store`."""
         most = limit + 1 if orphans_max is None else orphans_max
-        wanted = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined)
+        wanted = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues)
         return await self._write(self._claim, wanted)
 
     async def _claim(self, session: Session, wanted: ClaimRequest) -> Claims:
         session.is_doubtful = False
         await self._time.measure(session)
-        return await claim.claim_runs(session, wanted, self._writing)
+        self._claims += 1
+        return await claim.claim_runs(session, wanted, self._writing, turn=self._claims)
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """See `Store`."""

@@ -18,6 +18,7 @@ import apsw
 from msgspec.structs import replace
 
 from outlive._model import Run
+from outlive._model.run import IN_LINE
 from outlive._store.change import has_final_end
 from outlive._store.contract import Change, Forgotten, Message, Outcome
 from outlive._store.sqlite.connection import Session
@@ -42,6 +43,7 @@ class Batch:
         self._roots: dict[int, Run] = {}
         self._children: dict[tuple[int, int], Run] = {}
         self._tagged: list[str] = []
+        self._lined: list[int] = []
         self._retagged: list[tuple[int, int, str | None]] = []
         self._consumed: list[tuple[int, int]] = []
         self._keys: list[tuple[int, str]] = []
@@ -87,6 +89,8 @@ class Batch:
                 is_last, root = run.status.is_terminal, run
                 if change.journal:
                     self._roots[journal] = run
+                if run.slot == IN_LINE:
+                    self._lined.append(journal)
             if run.tags and (run.number or not change.journal):
                 self._tagged.append(run.id)
             if change.retagged and run.number in change.retagged:
@@ -150,6 +154,8 @@ class Batch:
             self._put_tags()
         else:
             self._put_tree_rows()
+        if self._lined:
+            self._session.execute("put_lines", to_json(self._lined))
         if self._consumed:
             self._session.execute("delete_messages", to_json(self._consumed))
         for journal, said in self._streams:

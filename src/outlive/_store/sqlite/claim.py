@@ -6,27 +6,18 @@ kernel says that it still does.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
-from typing import Any
 
-from outlive._journal.claiming import has_other_nonce
-from outlive._journal.codec import is_sealed
-from outlive._model import RunStatus
-from outlive._store.contract import Claim, Claims, WorkerInfo
-from outlive._store.sqlite.batch import Batch
+from outlive._store.contract import Claims, WorkerInfo
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.lock import WorkerLocks
-from outlive._store.sqlite.rows import (
-    Lease,
-    WorkerRow,
-    decode_events,
-    decode_leases,
-    decode_runs,
-    decode_streams,
-    decode_workers,
-)
+from outlive._store.sqlite.queues import claim_queue, find_queues
+from outlive._store.sqlite.rows import Lease, WorkerRow, decode_leases, decode_streams, decode_workers
+from outlive._store.sqlite.take_over import take_over
 from outlive._store.sqlite.writer import each
-from outlive._store.tables.claiming import ClaimRequest, WakeUp, claim_change, pick, wanted_of
+from outlive._store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
+from outlive._store.tables.queueing import sources
 from outlive._store.tables.rows import to_json
 
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
@@ -38,6 +29,7 @@ class Workers:
 
     def __init__(self, locks: WorkerLocks) -> None:
         self._locks = locks
+        self._claims = 0
         self.claim_runs = each(self._claim_runs)
         self.register = each(self._register)
         self.retire = each(self._retire)
@@ -47,26 +39,21 @@ class Workers:
 
     def _claim_runs(self, session: Session, wanted: ClaimRequest) -> Claims:
         now = session.clock()
-        owners = decode_leases(session.fetch_json("find_owners", wanted.worker_id))
+        owners, has_queues = decode_leases(session.fetch_json("find_owners", wanted.worker_id))
         dead = [owner for owner in owners if not self._is_live(owner, now)]
         if any(owner.id == wanted.worker_id for owner in dead):
             return Claims([], None)
         lost = [owner.id for owner in dead if _is_stale(owner, now, wanted.stale_seconds)]
-        names = to_json(sorted(set(wanted.definitions)))
-        orphans_max = min(wanted.orphans_max, wanted.limit)
-        damaged: set[int] = set()
-        while True:
-            more = len(damaged) + len(wanted.declined)
-            free = wanted_of(_find_due(session, [""], names, now, wanted.limit + more), wanted.declined)
-            orphans = _find_due(session, lost, names, now, orphans_max + more) if orphans_max else []
-            orphans = wanted_of(orphans, wanted.declined)
-            limits = {"limit": wanted.limit, "orphans_max": wanted.orphans_max}
-            picked = pick(free, orphans, now=now, skipped=damaged, **limits)
-            claims = take_over(session, picked.keys, worker_id=wanted.worker_id, now=now) if picked.keys else []
-            if claims or not picked.keys:
-                return Claims(claims, picked.later_at)
-            # All of them are damaged; there may be others behind them.
-            damaged |= set(picked.keys)
+        if not has_queues and (wanted.queues is None or "" in wanted.queues):
+            return _claim_free(session, wanted=wanted, lost=lost, now=now)
+        self._claims += 1
+        claims = Claims([], None)
+        for name in sources(wanted.queues, find_queues(session, ["", *lost]), turn=self._claims):
+            rest = wanted.without(claims)
+            if rest.limit > 0:
+                claim = partial(claim_queue, name=name) if name else _claim_free
+                claims = joined(claims, claim(session, wanted=rest, lost=lost, now=now))
+        return claims
 
     def _is_live(self, worker: Lease | WorkerRow, now: int) -> bool:
         if worker.expires_at is None or worker.expires_at <= now or worker.is_retired:
@@ -111,6 +98,25 @@ class Workers:
         return [worker for worker in workers if worker.is_live or worker.runs]
 
 
+def _claim_free(session: Session, *, wanted: ClaimRequest, lost: list[str], now: int) -> Claims:
+    """Take over what is due and has no queue."""
+    names = to_json(sorted(set(wanted.definitions)))
+    orphans_max = min(wanted.orphans_max, wanted.limit)
+    damaged: set[int] = set()
+    while True:
+        more = len(damaged) + len(wanted.declined)
+        free = wanted_of(_find_due(session, [""], names, now, wanted.limit + more), wanted.declined)
+        orphans = _find_due(session, lost, names, now, orphans_max + more) if orphans_max else []
+        orphans = wanted_of(orphans, wanted.declined)
+        limits = {"limit": wanted.limit, "orphans_max": wanted.orphans_max}
+        picked = pick(free, orphans, now=now, skipped=damaged, **limits)
+        claims = take_over(session, picked.keys, worker_id=wanted.worker_id, now=now) if picked.keys else []
+        if claims or not picked.keys:
+            return Claims(claims, picked.later_at)
+        # All of them are damaged; there may be others behind them.
+        damaged |= set(picked.keys)
+
+
 def _is_stale(owner: Lease, now: int, stale_seconds: float) -> bool:
     """Whether the lease of an owner that is not alive ended long enough ago."""
     return not stale_seconds or owner.expires_at is None or expiry(owner.expires_at, stale_seconds) <= now
@@ -127,26 +133,3 @@ def _find_due(session: Session, owners: list[str], names: str, now: int, limit: 
 def expiry(now: int, lease_seconds: float) -> int:
     """When a lease that is taken now runs out."""
     return now + round(lease_seconds * 1_000_000)
-
-
-def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) -> list[Claim]:
-    """Make these trees the worker's, in this order; a tree that is damaged is left out."""
-    found = decode_runs(session.fetch_json("get_runs", to_json(keys), "[]"))
-    roots = {key: run for key, run in found if run.status is not RunStatus.DAMAGED}
-    ((numbers, bodies),) = session.execute("find_tails", to_json(keys))
-    tails = dict(decode_events(numbers, bodies))
-    claims, changes = [], []
-    for key in keys:
-        if key not in tails or key not in roots:
-            continue
-        if not is_sealed(tails[key], nonce=roots[key].nonce):
-            first: Any = session.fetch("read_rows", key, -1, 1)
-            if has_other_nonce(roots[key], first):
-                continue
-        change, claim = claim_change(roots[key], tails[key][0], worker_id=worker_id, now=now)
-        changes.append(change)
-        claims.append(claim)
-    batch = Batch(session)
-    batch.add(changes)
-    batch.write()
-    return claims

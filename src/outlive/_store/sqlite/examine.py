@@ -128,7 +128,9 @@ def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
             trees[journal].answered += [_text(key)] if is_answered else []
         tags = [tag for tree in trees.values() for tag in tree.list_tags()]
         found = msgspec.json.decode(session.fetch_json("find_tags", to_json(tags)), type=set[tuple[int, str]])
-    return [tree.build(found) for tree in trees.values()]
+        keys = [key for tree in trees.values() for key in tree.list_lined()]
+        lined = msgspec.json.decode(session.fetch_json("find_lined", to_json(keys)), type=set[int]) if keys else set()
+    return [tree.build(found, lined) for tree in trees.values()]
 
 
 def _rows(session: Session, name: str, wanted: str) -> Iterable[Any]:
@@ -160,6 +162,7 @@ def _repair(session: Session, repair: Repair) -> bool:
             own = repair.journal if run.number == 0 else key
             session.execute("repair_run", *birth_of(run, key=own, journal=repair.journal))
         session.execute("put_tags", to_json([run.id for _, run in repair.runs if run.tags]))
+        session.execute("put_lines", to_json([repair.journal]))
         now = session.clock()
         session.execute("wake_for_mail", to_json([repair.journal]), now)
         if repair.wake:

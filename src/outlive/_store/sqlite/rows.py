@@ -39,8 +39,9 @@ def birth_of(run: Run, *, key: int | None, journal: int) -> tuple[Value, ...]:
 
 _RunRow = tuple[
     int, str, int, int, str, str | None, str, int, int, int, str | None,
+    str | None, str | None, int,
     RunStatus, str | None, int | None, str, int, int, int, int | None, int | None, str, str | None, str | None,
-    str | None, str | None,
+    str | None, str | None, int,
 ]  # fmt: skip
 _decode_runs = msgspec.json.Decoder(list[_RunRow]).decode
 _decode_run = msgspec.json.Decoder(_RunRow).decode
@@ -117,11 +118,12 @@ class Lease(msgspec.Struct, frozen=True, array_like=True):
     lock_file: int | None
 
 
-_decode_leases = msgspec.json.Decoder(list[Lease]).decode
+_decode_leases = msgspec.json.Decoder(tuple[list[Lease], bool | int]).decode
 
 
-def decode_leases(text: str | bytes) -> list[Lease]:
-    """What find_owners.sql gives. An owner whose name is no text any more is one that lives nowhere."""
+def decode_leases(text: str | bytes) -> tuple[list[Lease], bool | int]:
+    """What find_owners.sql gives: owners, and whether queues have something to claim. An owner whose name is no text
+    any more is one that lives nowhere."""
     return _decode_leases(as_text(text))
 
 

@@ -243,10 +243,11 @@ class SqliteStore:
         orphans_max: int | None = None,
         stale_seconds: float = 0,
         declined: Collection[tuple[int, int]] = (),
+        queues: Sequence[str] | None = None,
     ) -> Claims:
         """See `Store`."""
         most = limit + 1 if orphans_max is None else orphans_max
-        request = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined)
+        request = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues)
         return await self.write(self._workers.claim_runs, request)
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from outlive._journal.claiming import claim_of
 from outlive._journal.codec import salt_of, seal
 from outlive._model import Run
-from outlive._store.contract import Change, Claim
+from outlive._store.contract import Change, Claim, Claims
 
 WakeUp = tuple[int, int]
 """A wake-up and the key of its run."""
@@ -27,11 +27,23 @@ class ClaimRequest(NamedTuple):
     orphans_max: int
     stale_seconds: float
     declined: Collection[tuple[int, int]]
+    queues: Sequence[str] | None = None
+
+    def without(self, claims: Claims) -> ClaimRequest:
+        """What is still wanted after these."""
+        orphans = sum(claim.interrupted for claim in claims.claims)
+        return self._replace(limit=self.limit - len(claims.claims), orphans_max=self.orphans_max - orphans)
 
     @property
     def stale_microseconds(self) -> int:
         """For how long an orphan is left alone."""
         return round(self.stale_seconds * 1_000_000)
+
+
+def joined(first: Claims, second: Claims) -> Claims:
+    """What two parts of one claim brought."""
+    instants = [at for at in (first.next_wake_at, second.next_wake_at) if at is not None]
+    return Claims([*first.claims, *second.claims], min(instants, default=None))
 
 
 class Picked(NamedTuple):

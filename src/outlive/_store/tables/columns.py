@@ -24,6 +24,9 @@ RUN = {
     "nonce": "bigint",
     "created_at": "bigint",
     "tags": "text",
+    "queue": "text",
+    "queue_key": "text",
+    "lead": "bigint",
     "status": "text",
     "waits": "text",
     "wake_at": "bigint",
@@ -38,6 +41,7 @@ RUN = {
     "failure": "text",
     "published": "text",
     "approvals": "text",
+    "slot": "smallint",
 }
 """With their types in PostgreSQL, in the order in which they are passed."""
 RUN_COLUMNS = tuple(RUN)

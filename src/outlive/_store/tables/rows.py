@@ -70,6 +70,7 @@ def state_of(run: Run, text: Text) -> tuple[Any, ...]:
         None if run.failure is None else _encode(run.failure).decode(),
         None if run.published is None else _encode(run.published).decode(),
         _encode(run.approvals).decode() if run.approvals else None,
+        run.slot,
     )
 
 
@@ -88,6 +89,9 @@ def birth_of(run: Run, text: Text, *, key: int | None, journal: int) -> tuple[An
         run.nonce if run.nonce < _UNSIGNED // 2 else run.nonce - _UNSIGNED,
         run.created_at,
         tags_to_json(run.tags, text),
+        text(run.queue) if run.queue else None,
+        text(run.queue_key) if run.queue else None,
+        run.lead,
         *state_of(run, text),
     )
 
@@ -108,7 +112,7 @@ def to_run(row: Sequence[Any], text: Text) -> Run:
 def to_damaged_run(row: Sequence[Any], error: Exception) -> Run:
     """What is left of the row of a run."""
     (
-        _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, _,
+        _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, _, _, _, _,
         status, _, wake_at, owner, epoch, attempts, updated_at, *_,
     ) = row  # fmt: skip
     fault = _fault_in(row, error) if status in _STATUSES else f"no run has the status {status!r}"
@@ -168,8 +172,9 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
     """
     (
         _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
+        queue, queue_key, lead,
         status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
-        published, approvals, *_,
+        published, approvals, slot, *_,
     ) = row  # fmt: skip
     return Run(
         id=id,
@@ -196,6 +201,10 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
         failure=None if failure is None else _decode_failure(failure),
         published=None if published is None else _decode_payload(published),
         approvals=() if approvals is None else _decode_approvals(approvals),
+        queue="" if queue is None else text(queue),
+        queue_key="" if queue_key is None else text(queue_key),
+        lead=lead,
+        slot=slot,
     )
 
 

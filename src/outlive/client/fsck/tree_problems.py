@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from outlive._model import Run, RunStatus, child_id
+from outlive._model.run import HELD
 from outlive._store.contract import MessageKind
 from outlive._store.examine import RunRow, TreeRows
 from outlive.client.fsck.problem import Kind, Problem
@@ -112,6 +113,8 @@ def differences(tree: TreeRows, row: RunRow, folded: Run) -> list[str]:
     if row.run is None:
         return [f"the row cannot be read: {row.fault}"]
     found = [f"is not found by its tag {name!r}" for name in row.untagged]
+    if row.is_unlined:
+        found.append(f"is in line in queue {row.run.queue!r}, and no claim would find that line")
     if row.journal != tree.journal:
         found.append(f"journal is {row.journal} in the row, which hangs on {tree.journal}")
     may_be_woken = row.number == 0 and bool(tree.mail) and not folded.status.is_terminal
@@ -119,7 +122,10 @@ def differences(tree: TreeRows, row: RunRow, folded: Run) -> list[str]:
         if name == "journal":  # The handle is the store's, and the journal does not know it.
             continue
         has, wanted = getattr(row.run, name), getattr(folded, name)
-        if _plain(has) != _plain(wanted) and not (name == "wake_at" and may_be_woken and _is_earlier(has, wanted)):
+        if _plain(has) == _plain(wanted) or (name == "wake_at" and may_be_woken and _is_earlier(has, wanted)):
+            continue
+        # The store lets a run get in line when it is due; that is no event.
+        if name != "slot" or HELD in (has, wanted) or folded.status.is_terminal:
             found.append(f"{name} is {has!r} in the row and {wanted!r} in the journal")
     return found
 
@@ -147,6 +153,8 @@ def _judge_mail(tree: TreeRows, reading: Reading, *, now_at: int) -> Iterator[Pr
             yield _problem(tree, root_id, f"the key of message {mail.id} is forgotten", Kind.MAIL)
     if root is None or root.run is None or root.run.status.is_terminal or root.run.owner:
         return
+    if root.run.status is RunStatus.PENDING and not root.run.epoch and root.run.wake_at is not None:
+        return  # It is to begin then.
     wakes = [mail for mail in tree.mail if root.run.status is not RunStatus.PARKED or mail.kind == "resume"]
     if wakes and (root.run.wake_at is None or root.run.wake_at > now_at):
         yield _problem(tree, root_id, f"{len(wakes)} messages wait, and no worker will look at them", Kind.WAKE)

@@ -38,6 +38,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     orphans      how many, and how soon
     workers      sessions and leases
     queries      listing
+    queues       limits, turns and lines
     transactions a step that writes in the transaction of its journal
     requests     runs that are asked for in the transaction of a user
     migrations   open, close, open again
@@ -72,6 +73,7 @@ FACETS = (
     "orphans",
     "processes",
     "queries",
+    "queues",
     "reopening",
     "requests",
     "rows",

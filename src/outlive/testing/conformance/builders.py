@@ -78,6 +78,7 @@ class Writer:
         twin = Writer(store or self.store, self.run_id, nonce=self.nonce)
         twin.journal, twin.seq = self.journal, self.seq
         twin.fold.runs, twin.fold.events = dict(self.fold.runs), self.fold.events
+        twin.fold.frees_slot = self.fold.frees_slot
         return twin
 
     def change(self, *events: AnyEvent, **parts: Unpack[Parts]) -> Change:
@@ -235,10 +236,11 @@ async def claim(
     limit: int = 100,
     orphans_max: int | None = None,
     stale_seconds: float = 0,
+    queues: Sequence[str] | None = None,
 ) -> list[str]:
     """Claim what is due, and give the run ids in the order in which they came."""
     claims = await store.claim_runs(
-        worker_id, definitions, limit=limit, orphans_max=orphans_max, stale_seconds=stale_seconds
+        worker_id, definitions, limit=limit, orphans_max=orphans_max, stale_seconds=stale_seconds, queues=queues
     )
     return [claim.run.id for claim in claims.claims]
 

@@ -18,6 +18,7 @@ from outlive.testing.conformance.migrations import MigrationsConformance
 from outlive.testing.conformance.orphans import OrphansConformance
 from outlive.testing.conformance.processes import ProcessesConformance
 from outlive.testing.conformance.queries import QueriesConformance
+from outlive.testing.conformance.queues import QueuesConformance
 from outlive.testing.conformance.reopening import ReopeningConformance
 from outlive.testing.conformance.requests import RequestsConformance
 from outlive.testing.conformance.rows import RowsConformance
@@ -53,6 +54,7 @@ class LocalStoreConformance(
     OrphansConformance,
     WorkersConformance,
     QueriesConformance,
+    QueuesConformance,
     FindingConformance,
     TransactionsConformance,
     MigrationsConformance,

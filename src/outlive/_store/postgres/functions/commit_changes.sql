@@ -27,7 +27,7 @@ CREATE FUNCTION {commit_changes}(
     p_blob_id text[],
     p_blob_data bytea[],
     -- What is rare: {must, guarded, tagged, retagged, consumed, keys, answers, items, streams, renames, successors, messages,
-    -- messages_max, forgets, rings, rings_channel}.
+    -- messages_max, forgets, rings, rings_channel, lined, freed}.
     p_rest jsonb,
     OUT lost bigint[],
     OUT deliveries text[]
@@ -111,7 +111,7 @@ BEGIN
             -- Mail that came while the writer released the tree.
             wake_at = CASE
                 WHEN
-                    (new.wake_at IS NULL OR new.wake_at > v_now)
+                    (new.wake_at IS NULL OR (new.wake_at > v_now AND (new.status <> 'pending' OR new.epoch > 0)))
                     AND new.status IN {alive}
                     AND EXISTS (
                         SELECT FROM {schema}.inbox AS mail
@@ -315,6 +315,16 @@ BEGIN
         END IF;
         IF p_rest ? 'forgets' THEN
             PERFORM {forget}(p_rest -> 'forgets');
+        END IF;
+        IF p_rest ? 'lined' THEN
+            PERFORM {put_lines}(ARRAY(SELECT value::bigint FROM jsonb_array_elements(p_rest -> 'lined')));
+        END IF;
+        IF p_rest ? 'freed' AND NOT v_is_due THEN
+            -- A slot of a queue that others wait for.
+            v_is_due := EXISTS (
+                SELECT FROM {schema}.lines
+                WHERE queue = ANY (ARRAY(SELECT jsonb_array_elements_text(p_rest -> 'freed')))
+            );
         END IF;
         IF p_rest ? 'rings' THEN
             PERFORM pg_notify(p_rest ->> 'rings_channel', value) FROM jsonb_array_elements_text(p_rest -> 'rings');

@@ -17,6 +17,7 @@ FROM {schema}.runs AS run
 WHERE
     run.key = ANY ($4::bigint[])
     AND run.wake_at + 0 <= $1 AND run.number + 0 = 0 AND run.status || '' IN {alive}
+    AND (run.queue IS NULL OR run.slot + 0 = 2)
     AND run.definition || '' = ANY ($3::text[])
     AND (run.owner <> '') = $6::boolean
     AND (

@@ -10,7 +10,7 @@ FROM (
                 FROM outlive_runs AS run
                 WHERE
                     run.owner = owner.value AND run.definition = definition.value
-                    AND run.wake_at IS NOT NULL AND run.number = 0 AND run.wake_at <= ?3
+                    AND run.wake_at IS NOT NULL AND run.number = 0 AND run.queue IS NULL AND run.wake_at <= ?3
                 ORDER BY run.wake_at, run.key
                 LIMIT ?4 + 1
             )
@@ -20,7 +20,7 @@ FROM (
                 FROM outlive_runs AS run
                 WHERE
                     run.owner = owner.value AND run.definition = definition.value
-                    AND run.wake_at IS NOT NULL AND run.number = 0 AND run.wake_at > ?3
+                    AND run.wake_at IS NOT NULL AND run.number = 0 AND run.queue IS NULL AND run.wake_at > ?3
                 ORDER BY run.wake_at, run.key
                 LIMIT 1
             )

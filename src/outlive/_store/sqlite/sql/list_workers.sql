@@ -4,7 +4,11 @@ SELECT json_group_array(json_array(
     CASE WHEN ?1 THEN (
         SELECT count(*)
         FROM outlive_runs
-        WHERE outlive_runs.owner = worker.id AND outlive_runs.wake_at IS NOT NULL AND outlive_runs.number = 0
+        WHERE owner = worker.id AND wake_at IS NOT NULL AND number = 0 AND queue IS NULL
+    ) + (
+        SELECT count(*)
+        FROM outlive_runs
+        WHERE owner = worker.id AND queue IS NOT NULL AND slot <> 1 AND wake_at IS NOT NULL
     ) ELSE 0 END
 ))
 FROM (SELECT * FROM outlive_workers ORDER BY started_at, id) AS worker

@@ -5,5 +5,10 @@ WHERE
     AND NOT EXISTS (
         SELECT 1
         FROM outlive_runs
-        WHERE outlive_runs.owner = outlive_workers.id AND outlive_runs.wake_at IS NOT NULL AND outlive_runs.number = 0
+        WHERE owner = outlive_workers.id AND wake_at IS NOT NULL AND number = 0 AND queue IS NULL
+    )
+    AND NOT EXISTS (
+        SELECT 1
+        FROM outlive_runs
+        WHERE owner = outlive_workers.id AND queue IS NOT NULL AND slot <> 1 AND wake_at IS NOT NULL
     )

@@ -1,4 +1,5 @@
--- Make trees due that have mail; a parked one only if a RESUME is among it. A wake-up never moves later.
+-- Make trees due that have mail; a parked one only if a RESUME is among it, and one that is to begin later not at all. A
+-- wake-up never moves later.
 --
 -- Also run when a tree is released: its writer may not have seen the mail that came meanwhile.
 UPDATE outlive_runs
@@ -6,7 +7,7 @@ SET wake_at = ?2
 WHERE
     key IN (SELECT value FROM json_each(?1))
     AND status IN {alive}
-    AND (wake_at IS NULL OR wake_at > ?2)
+    AND (wake_at IS NULL OR (wake_at > ?2 AND (status <> 'pending' OR epoch > 0)))
     AND EXISTS (
         SELECT 1
         FROM outlive_inbox AS mail

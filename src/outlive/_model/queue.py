@@ -1,0 +1,243 @@
+"""Queues: how many runs of one kind may be under way at once, and who is next.
+
+A queue is declared in code (`Queue`); what all workers share of it lies in a cell of the store (`QueueState`), so that
+every claim sees the same limits, whichever worker makes it. What was set at run time wins over what code declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from outlive._model import given
+from outlive._model.limit import FixedWindow, LimitState, RateLimit, TokenBucket
+from outlive._model.pause import Pause
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
+
+CELLS = "outlive.queue/"
+"""How the name of the cell of a queue begins."""
+DEFAULT = "default"
+"""What people call the runs without a queue."""
+KEY_LENGTH_MAX = 200
+PRIORITY_MAX = 1_000_000
+WEIGHT_MIN, WEIGHT_MAX = 0.001, 1_000
+AGEING_SECONDS = 60.0
+Hold = Literal["end", "running"]
+MICROSECONDS = 1_000_000
+
+
+class RateTier(msgspec.Struct, frozen=True):
+    """A tier of a rate limit as a cell holds it."""
+
+    kind: Literal["bucket", "window"]
+    amount: float
+    """Tokens a second, or runs in one window."""
+    extent: float
+    """Tokens at once, or the seconds of a window."""
+
+    @property
+    def tier(self) -> TokenBucket | FixedWindow:
+        """The tier itself."""
+        if self.kind == "bucket":
+            return TokenBucket(self.amount, int(self.extent))
+        return FixedWindow(int(self.amount), self.extent)
+
+
+class QueueLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a queue allows."""
+
+    concurrency: int | None = None
+    per_worker: int | None = None
+    per_key: int | None = None
+    rate: tuple[RateTier, ...] = ()
+    priorities: bool = False
+    ageing: float = AGEING_SECONDS
+    weights: dict[str, float] = {}
+    hold: Hold = "end"
+
+
+class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What all workers of a store share of a queue."""
+
+    declared: QueueLimits = QueueLimits()
+    changed: dict[str, Any] = {}
+    """What was set at run time, by the names of the limits."""
+    paused: Pause | None = None
+    draining: Pause | None = None
+    """Since when no more runs are taken in."""
+    virtual: float = 0.0
+    """How far the turns of the keys have come."""
+    spent: LimitState = LimitState()
+    """What the rate limit remembers."""
+
+    @property
+    def limits(self) -> QueueLimits:
+        """What counts."""
+        if not self.changed:
+            return self.declared
+        fields = {name: getattr(self.declared, name) for name in QueueLimits.__struct_fields__}
+        return msgspec.convert(fields | self.changed, QueueLimits, from_attributes=True)
+
+    def _rate(self, name: str) -> RateLimit | None:
+        tiers = self.limits.rate
+        return RateLimit(name, *(tier.tier for tier in tiers)) if tiers else None
+
+    def room_in_rate(self, name: str, wanted: int, now_at: int) -> int:
+        """How many of so many runs may begin now."""
+        if (limit := self._rate(name)) is None:
+            return wanted
+        fits, most = 0, min(wanted, *(tier.capacity for tier in limit.tiers))
+        while fits < most:
+            half = (fits + most + 1) // 2
+            fits, most = (half, most) if limit.earliest(self.spent, half, now_at) <= now_at else (fits, half - 1)
+        return fits
+
+    def next_in_rate(self, name: str, now_at: int) -> int | None:
+        """When the next run may begin; None if no rate stands in its way."""
+        limit = self._rate(name)
+        return None if limit is None else limit.earliest(self.spent, 1, now_at)
+
+    def charged(self, name: str, count: int, now_at: int) -> QueueState:
+        """The same after so many runs have begun."""
+        if not count or (limit := self._rate(name)) is None:
+            return self
+        return msgspec.structs.replace(self, spent=limit.charge(self.spent, count, now_at))
+
+
+_decode = msgspec.json.Decoder(QueueState).decode
+
+
+def queue_cell(name: str) -> str:
+    """The name of the cell of a queue."""
+    return f"{CELLS}{name}"
+
+
+def queue_in(data: bytes | None) -> QueueState:
+    """What the cell of a queue says; one that cannot be read limits nothing."""
+    try:
+        return _decode(data) if data else QueueState()
+    except msgspec.MsgspecError:
+        return QueueState()
+
+
+def queue_data(state: QueueState) -> bytes:
+    """What the cell is to hold."""
+    return msgspec.json.encode(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A line in which runs wait for their turn, and how many of them may be under way at once.
+
+    Args:
+        name: workers, people and the store know the queue by it.
+        concurrency: how many runs of it may be under way at once, in all workers together.
+        per_worker: how many of them one worker has at once.
+        per_key: how many runs with the same `key` may be under way at once.
+        rate: how often runs may begin: a `TokenBucket`, a `FixedWindow`, or several of them.
+        priorities: whether starts may have a `priority`. The higher one goes first among runs of one key.
+        ageing: seconds of waiting that count as much as one level of priority, so that every run has its turn.
+        weights: how many turns a key has when others have one; 1 unless given.
+        hold: until when a run keeps its slot: to its `end`, or only while it is `running`, so that one that sleeps or
+            waits for a signal lets another one go.
+    """
+
+    name: str
+    concurrency: int | None = None
+    per_worker: int | None = None
+    per_key: int | None = None
+    rate: TokenBucket | FixedWindow | Sequence[TokenBucket | FixedWindow] | None = None
+    priorities: bool = False
+    ageing: given.Span = AGEING_SECONDS
+    weights: Mapping[str, float] | None = None
+    hold: Hold = "end"
+
+    def __post_init__(self) -> None:
+        name = queue_name("Queue", "name", self.name)
+        checked = checked_limits(
+            f"Queue({name!r})",
+            {field: getattr(self, field) for field in QueueLimits.__struct_fields__},
+        )
+        given.keep(self, name=name, **{**checked, "rate": self.rate, "weights": dict(self.weights or {})})
+
+    @property
+    def limits(self) -> QueueLimits:
+        """As the cell has them."""
+        fields = {field: getattr(self, field) for field in QueueLimits.__struct_fields__}
+        return QueueLimits(**checked_limits(f"Queue({self.name!r})", fields))
+
+
+def queue_name(where: str, what: str, name: object) -> str:
+    """A name that a queue can have.
+
+    Raises:
+        InvalidArgumentError: it cannot.
+    """
+    text = given.text(where, what, name, like="emails")
+    if text == DEFAULT or "," in text or len(text) > KEY_LENGTH_MAX:
+        wanted = (
+            f"give a name of at most {KEY_LENGTH_MAX} characters without commas; 'default' stands for the runs without "
+            "a queue"
+        )
+        raise InvalidArgumentError(where, what, name, wanted)
+    return text
+
+
+def checked_limits(where: str, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Limits as a cell holds them, from what a person gave.
+
+    Raises:
+        InvalidArgumentError: one of them cannot be.
+        ArgumentTypeError: one of them is of another type.
+    """
+    checked: dict[str, Any] = {}
+    for name, value in limits.items():
+        if name in ("concurrency", "per_worker", "per_key"):
+            checked[name] = None if value is None else given.whole(where, name, value)
+        elif name == "rate":
+            checked[name] = _tiers(where, value)
+        elif name == "priorities":
+            checked[name] = given.flag(where, name, value)
+        elif name == "ageing":
+            checked[name] = given.seconds(where, name, value)
+        elif name == "weights":
+            checked[name] = {
+                queue_key(where, key): given.number(
+                    where, "weights", weight, least=WEIGHT_MIN, most=WEIGHT_MAX, what="turns", like=2
+                )
+                for key, weight in dict(value or {}).items()
+            }
+        elif name == "hold":
+            checked[name] = given.one_of(where, name, value, ("end", "running"))
+        else:
+            raise InvalidArgumentError(where, name, value, f"a queue has {', '.join(QueueLimits.__struct_fields__)}")
+    return checked
+
+
+def _tiers(where: str, rate: object) -> tuple[RateTier, ...]:
+    tiers = () if rate is None else (rate,) if not isinstance(rate, (list, tuple)) else tuple(rate)
+    made = []
+    for tier in tiers:
+        if isinstance(tier, TokenBucket):
+            made.append(RateTier("bucket", tier.rate, tier.burst))
+        elif isinstance(tier, FixedWindow):
+            made.append(RateTier("window", tier.limit, tier.seconds))
+        else:
+            wanted = "give a TokenBucket or a FixedWindow, or several of them, for example TokenBucket(10)"
+            raise ArgumentTypeError(where, "rate", tier, wanted)
+    return tuple(made)
+
+
+def queue_key(where: str, key: object) -> str:
+    """A key that a run can have in its queue.
+
+    Raises:
+        InvalidArgumentError: it cannot.
+    """
+    text = given.text(where, "key", key, like="customer-7")
+    if len(text) > KEY_LENGTH_MAX:
+        raise InvalidArgumentError(where, "key", key, f"give one of at most {KEY_LENGTH_MAX} characters")
+    return text

@@ -1,0 +1,6 @@
+-- Which of these runs, which are in line, stand in a line that is known.
+SELECT run.key
+FROM {schema}.runs AS run
+JOIN {schema}.lines AS line
+    ON line.queue = run.queue AND line.queue_key = run.queue_key AND line.definition = run.definition
+WHERE run.key = ANY ($1::bigint[])

@@ -1,0 +1,1 @@
+SELECT {put_lines}($1::bigint[])

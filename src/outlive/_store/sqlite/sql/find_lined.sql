@@ -1,0 +1,6 @@
+-- Which of these runs, which are in line, stand in a line that is known.
+SELECT json_group_array(run.key)
+FROM json_each(?1) AS wanted
+CROSS JOIN outlive_runs AS run ON run.key = wanted.value
+CROSS JOIN outlive_lines AS line
+    ON line.queue = run.queue AND line.queue_key = run.queue_key AND line.definition = run.definition

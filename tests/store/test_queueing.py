@@ -1,0 +1,123 @@
+"""Who is next in a queue: the arithmetic that all stores share."""
+
+from __future__ import annotations
+
+from outlive._model.pause import Pause
+from outlive._model.queue import QueueLimits, QueueState, RateTier, queue_in
+from outlive._store.tables.queueing import PLAN_MIN, ROUNDS_MAX, Held, Serving, sources
+
+
+def serving(limits: QueueLimits | None = None, held: Held = Held(), *, limit: int = 10) -> Serving:  # noqa: B008
+    """A claim of a queue at an instant."""
+    return Serving("emails", QueueState(declared=limits or QueueLimits()), held, limit=limit, now_at=1_000_000)
+
+
+def serve(claim: Serving, lines: dict[str, list[int]], turns: dict[str, float]) -> list[int]:
+    """All that a claim takes from these lines."""
+    taken: list[int] = []
+    while claim.lines_wanted:
+        known = [(key, turns.get(key, 0.0)) for key in lines if key not in claim.passed_over]
+        plan = claim.plan(sorted(known, key=lambda line: line[1]))
+        if not plan:
+            break
+        chosen = claim.choose({key: lines[key][:count] for key, count in plan.items()})
+        claim.took(chosen)
+        taken += chosen
+        for runs in lines.values():
+            runs[:] = [run for run in runs if run not in chosen]
+    return taken
+
+
+def test_room_is_what_the_narrowest_limit_leaves() -> None:
+    """Of all limits together."""
+    limits = QueueLimits(concurrency=10, per_worker=4, rate=(RateTier("bucket", 1, 3),))
+
+    assert serving(limits, Held(in_all=9)).room == 1
+    assert serving(limits, Held(by_worker=2)).room == 2
+    assert serving(limits).room == 3
+    assert serving(limits, limit=2).room == 2
+    assert serving(limits, Held(in_all=11)).room == 0
+
+
+def test_a_paused_queue_has_no_room() -> None:
+    """Whatever its limits say."""
+    claim = Serving("emails", QueueState(paused=Pause(1)), Held(), limit=5, now_at=1)
+
+    assert (claim.room, claim.lines_wanted, claim.next_wake_at()) == (0, 0, None)
+
+
+def test_a_short_line_leaves_its_turns_to_the_others() -> None:
+    """The plan is corrected in the next round, and the empty line is forgotten."""
+    claim = serving()
+
+    taken = serve(claim, {"a": [1], "b": list(range(10, 30))}, {})
+
+    assert taken[:2] == [1, 10]
+    assert len(taken) == 10
+    assert claim.empty == {"a"}
+
+
+def test_one_line_alone_needs_no_turns() -> None:
+    """Nothing is to be written for it, but that it is empty."""
+    claim = serving()
+
+    assert serve(claim, {"": [3, 1, 2]}, {}) == [3, 1, 2]
+    assert (claim.turns, claim.empty, claim.data()) == ({}, {""}, None)
+
+
+def test_weights_may_be_less_than_one() -> None:
+    """A key with half a weight has half the turns."""
+    claim = serving(QueueLimits(weights={"slow": 0.5}), limit=9)
+
+    taken = serve(claim, {"slow": list(range(10)), "fast": list(range(10, 20))}, {})
+
+    assert len([run for run in taken if run < 10]) == 3
+
+
+def test_turns_go_on_where_the_last_claim_ended() -> None:
+    """Over many claims of one run each, all keys are served equally often."""
+    state, turns = QueueState(), dict[str, float]()
+    lines = {key: list(range(place * 100, place * 100 + 50)) for place, key in enumerate("abc")}
+    taken: list[int] = []
+    for _ in range(30):
+        claim = Serving("emails", state, Held(), limit=1, now_at=1)
+        taken += serve(claim, lines, turns)
+        turns |= claim.turns
+        state = queue_in(claim.data()) if claim.data() is not None else state
+
+    assert [len([run for run in taken if run // 100 == place]) for place in range(3)] == [10, 10, 10]
+
+
+def test_a_claim_that_meets_only_empty_lines_comes_back_for_the_rest() -> None:
+    """It looks at a bounded number of them."""
+    claim = serving(limit=1)
+    lines: dict[str, list[int]] = {f"key-{number}": [] for number in range(PLAN_MIN * ROUNDS_MAX * 2)}
+
+    assert serve(claim, lines, {}) == []
+    assert len(claim.empty) == PLAN_MIN * ROUNDS_MAX
+    assert claim.next_wake_at() == 1_000_000
+
+
+def test_a_line_of_damaged_runs_does_not_keep_the_claimer_busy() -> None:
+    """What cannot be taken is no reason to come back at once."""
+    claim = serving(limit=1)
+    while claim.lines_wanted:
+        claim.plan([("", 0.0)])
+        claim.choose({"": [1, 2, 3]})
+        claim.took([])
+
+    assert claim.next_wake_at() is None
+
+
+def test_changed_limits_win() -> None:
+    """What was set at run time, over what code declares."""
+    state = QueueState(declared=QueueLimits(concurrency=50, per_key=1), changed={"concurrency": 5, "per_key": None})
+
+    assert (state.limits.concurrency, state.limits.per_key) == (5, None)
+
+
+def test_sources_come_in_the_wanted_order_or_in_turns() -> None:
+    """Runs without a queue are the queue without a name."""
+    assert sources(["b", "", "a", "b"], {"a", "b", "c"}, turn=7) == ["b", "", "a"]
+    assert sources(["gone"], {"a"}, turn=0) == []
+    assert [sources(None, {"a", "b"}, turn=turn)[0] for turn in range(3)] == ["", "a", "b"]
