@@ -16,6 +16,7 @@ from outlive._journal.event import AskAnswered, AskReceived, RunCreated
 from outlive._journal.redaction import HIDDEN
 from outlive._store.contract import Answer, Refusal
 from outlive.client.answers import AnswerWaiters
+from outlive.client.followers import Followers
 from outlive.codecs import Encryption
 from outlive.errors import (
     ArgumentTypeError,
@@ -273,7 +274,7 @@ class LookedAtStore:
 async def test_a_caller_that_asks_all_the_time_gets_its_answers() -> None:
     """Each new ask is looked for soon, and does not put off the look for those before it."""
     store: Any = LookedAtStore()
-    waiters = AnswerWaiters(store, pause_seconds=1000)
+    waiters = AnswerWaiters(store, pause_seconds=1000, followers=Followers(lambda ring: False))
     with waiters.expecting("run-1", "k") as waiter:
         async with asyncio.timeout(20):
             while not store.looks:

@@ -13,6 +13,7 @@ import outlive
 from outlive._platform import open_bell
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.bells import IDS_MAX, READERS, WORKERS, Bells
+from outlive.client import answers
 from outlive.testing.conformance.builders import begin, hire, message, new_tree, send
 from tests.engine.support import in_time, turns_of_the_loop
 
@@ -240,3 +241,22 @@ async def test_worker_takes_at_once_what_another_process_started_and_sent(tmp_pa
         await run.signal("word", "hello")
 
         assert await in_time(engine.get("rung").result()) == "hello you"
+
+
+@outlive.workflow
+async def rung_answer() -> None:
+    """Answers one ask."""
+    async for ask in outlive.asks("half", int):
+        ask.reply(ask.body // 2)
+        return
+
+
+async def test_answer_of_another_process_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the caller would have looked for the first time."""
+    monkeypatch.setattr(answers, "FIRST_SECONDS", 600)
+    url = f"sqlite:{tmp_path / 'shared.db'}"
+    async with (
+        outlive.Engine(url, poll_seconds=600),
+        outlive.Engine(url, worker=False, poll_seconds=600) as client,
+    ):
+        assert await in_time(client.ask("halving", "half", 8, start=(rung_answer,))) == 4

@@ -1,7 +1,8 @@
 """Who waits for which answer.
 
-Answers that are given in this process are announced by its worker. For all others polling is the truth, as for the ends
-of runs (`waiters`): often at first, as most answers come at once, and then as often as a worker asks.
+Answers that are given in this process are announced by its worker, and a process that gives one rings for those that
+wait elsewhere (`followers`). For all others polling is the truth, as for the ends of runs (`waiters`): often at first,
+as most answers come at once, and then as often as a worker asks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from outlive._model import Run, RunStatus
 from outlive._store.contract import Answer, Store
 from outlive._tasks import own_task
+from outlive.client.followers import Followers
 from outlive.client.why import is_stopped
 from outlive.errors import EngineClosedError, RunNotFoundError, StoreMovedError, StoreUnavailableError
 
@@ -37,8 +39,9 @@ class AnswerWaiter(msgspec.Struct, eq=False):
 class AnswerWaiters:
     """The callers of one engine that wait for answers, by the keys of their messages."""
 
-    def __init__(self, store: Store, *, pause_seconds: float) -> None:
+    def __init__(self, store: Store, *, pause_seconds: float, followers: Followers) -> None:
         self._store = store
+        self._followers = followers
         self._pause_seconds = pause_seconds
         self.waiting: dict[str, list[AnswerWaiter]] = {}
         self._poller: asyncio.Task[None] | None = None
@@ -54,7 +57,8 @@ class AnswerWaiters:
         waiter = AnswerWaiter(run_id, key, asyncio.get_running_loop().create_future())
         self.waiting.setdefault(key, []).append(waiter)
         try:
-            yield waiter
+            with self._followers.calling(run_id, self.look):
+                yield waiter
         finally:
             waiters = [each for each in self.waiting.pop(key, ()) if each is not waiter]
             if waiters:
@@ -68,6 +72,7 @@ class AnswerWaiters:
     def sent(self, waiter: AnswerWaiter) -> None:
         """The store has the ask: look for its answer from now on, soon for the first time."""
         waiter.is_sent = True
+        self._followers.begin()
         if self._poller is None:
             self._look_at = self._loop.time() + FIRST_SECONDS
             self._poller = own_task(self._poll(), name="outlive-answers")

@@ -1,4 +1,4 @@
-"""Who reads along with which run: readers of streams and of what is published.
+"""Who reads along with which run: readers of streams and of what is published, and callers that wait for an answer.
 
 A reader looks at the store and, when there is nothing new, waits for a ring. The worker of this engine rings when it
 has written something for readers, and so does the store, if it can, for what other processes have written. Both are
@@ -39,18 +39,17 @@ class Bell:
 
 
 class Followers:
-    """The bells of the readers of one engine, by the root of the run that they read."""
+    """What is called for the readers of one engine, by the root of the run that they read."""
 
     def __init__(self, follow: Callable[[Callable[[str], None]], bool]) -> None:
         self._follow = follow
         self._is_rung: bool | None = None
-        self.bells: dict[str, list[Bell]] = {}
+        self.bells: dict[str, list[Callable[[], None]]] = {}
         """Empty while there are no readers: then there is no need to ring."""
         self._is_closed = False
 
-    @property
-    def is_rung(self) -> bool:
-        """Whether the store rings for other processes."""
+    def begin(self) -> bool:
+        """Let the store ring for what other processes write, if it can; whether it can."""
         if self._is_rung is None:
             self._is_rung = self._follow(self.ring)
         return self._is_rung
@@ -58,19 +57,26 @@ class Followers:
     def ring(self, root_id: str) -> None:
         """Readers of this tree are to look; with "", all readers."""
         for bells in [self.bells.get(_name_of(root_id), [])] if root_id else self.bells.values():
-            for bell in bells:
-                bell.ring()
+            for ring in bells:
+                ring()
 
     @contextmanager
     def following(self, run_id: str) -> Iterator[Bell]:
         """A bell for a reader of a run."""
         self.check_open()
-        name, bell = _name_of(run_id), Bell()
-        self.bells.setdefault(name, []).append(bell)
-        try:
+        bell = Bell()
+        with self.calling(run_id, bell.ring):
             yield bell
+
+    @contextmanager
+    def calling(self, run_id: str, ring: Callable[[], None]) -> Iterator[None]:
+        """Call `ring` when there may be something new of a run; also when the engine stops."""
+        name = _name_of(run_id)
+        self.bells.setdefault(name, []).append(ring)
+        try:
+            yield
         finally:
-            self.bells[name].remove(bell)
+            self.bells[name].remove(ring)
             if not self.bells[name]:
                 del self.bells[name]
 

@@ -164,7 +164,7 @@ class StreamReader:
 
     @property
     def _look_seconds(self) -> float:
-        return RUNG_LOOK_SECONDS if self._followers.is_rung else LOOK_SECONDS
+        return RUNG_LOOK_SECONDS if self._followers.begin() else LOOK_SECONDS
 
     async def _look(self, before: Run) -> tuple[Run, Run]:
         """A run and its root as they are now; if the store is away, as the run was."""

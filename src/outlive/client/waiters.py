@@ -29,15 +29,15 @@ class Waiters:
         self._store = store
         self.pause = pause
         """Waits a moment between two looks."""
-        self.answers = AnswerWaiters(store, pause_seconds=pause_seconds)
+        self.followers = Followers(store.follow)
+        """Those who read along, and wait for less than an end."""
+        self.answers = AnswerWaiters(store, pause_seconds=pause_seconds, followers=self.followers)
         """Those that wait for an answer of a run."""
         self._waiting: dict[str, list[asyncio.Future[Run]]] = {}
         self._seen: dict[str, bool] = {}
         """Those of them that were there, and whether they were when last looked for. One that was never there may be on
         its way into the store; one that was has gone."""
         self._poller: asyncio.Task[None] | None = None
-        self.followers = Followers(store.follow)
-        """Those who read along, and wait for less than an end."""
 
     def announce(self, run: Run) -> None:
         """A run has ended; or it is parked, and with it everything in its tree that has not."""

@@ -241,6 +241,7 @@ class LiveTree:
         if type(event) is AskAnswered:
             # Not before its event is recorded: an answer without one would be given, and then given again.
             draft.change.answers.append(answer_of(event, self.id))
+            draft.change.rings = self.id
         run = self.fold.apply(event)
         if type(event) in NOTABLE:
             draft.notable.append((event, self.fold.runs[event.run]))
