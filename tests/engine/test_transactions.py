@@ -277,10 +277,10 @@ async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before
             return transactions_in(committer) == holders_in(committer) == 0
 
         await until(is_lost)
-        looked = stores[0].calls["find_mail"]
+        looked = stores[0].calls["claim_runs"]
 
         async def has_looked() -> bool:
-            return stores[0].calls["find_mail"] > looked + 2
+            return stores[0].calls["claim_runs"] > looked + 2
 
         await until(has_looked)
         del stores[0].gates["commit"]

@@ -137,12 +137,12 @@ async def test_a_claim_without_an_answer_is_not_taken_up_behind_that_of_another(
         await go_silent(stores[0], worker_of(first).id)
         async with place.engine() as second:
             await stage.gate("a").reached()
-            looked = stores[0].calls["find_mail"]
+            looked = stores[0].calls["claim_runs"]
             del stores[0].gates["read_journals"]
             reading.set()
 
             async def has_looked() -> bool:
-                return stores[0].calls["find_mail"] > looked + 2
+                return stores[0].calls["claim_runs"] > looked + 2
 
             await until(has_looked)
             calls = list(stage.calls)

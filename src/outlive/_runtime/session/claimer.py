@@ -281,8 +281,11 @@ class Claimer:
 
     async def _read(self, hot: dict[int, LiveTree | None]) -> ClaimData:
         cold = [journal for journal, live in hot.items() if live is None]
-        journals = await self._store.read_journals(cold) if cold else {}
-        mail = await self._read_mail(list(hot))
+        if cold:
+            # Together: on a server, each would be a round trip of its own.
+            journals, mail = await asyncio.gather(self._store.read_journals(cold), self._read_mail(list(hot)))
+        else:
+            journals, mail = {}, await self._read_mail(list(hot))
         return ClaimData(journals, mail, await self._read_blobs(journals.values(), mail.values()))
 
     def _hand_over(self, claims: list[Claim], hot: dict[int, LiveTree | None], found: ClaimData) -> None:
@@ -339,6 +342,8 @@ class Claimer:
             await _in_callback(partial(self._worker.refused, live))
 
     async def _bring_mail(self) -> None:
+        if not self._worker.trees.stored():
+            return  # What is for a tree that is not here is read when it is claimed.
         found = await self._store.find_mail(self._worker.id)
         # Asked before the inbox is read, so that the messages that a tree has taken until now are gone from it.
         journals = [journal for journal in found if self._worker.trees.takes_mail(journal)]
