@@ -35,6 +35,7 @@ from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
+from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.service import Service
 from outlive._runtime.services.supervisor import Services
 from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
@@ -53,6 +54,8 @@ from outlive.client.definitions import Describer, WorkflowInfo
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
 from outlive.client.recovery import Incomplete
+from outlive.client.schedules.declaring import declare
+from outlive.client.schedules.verbs import Schedules
 from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
@@ -103,6 +106,7 @@ class Engine:
         resources: what takes the place of resources: a value, which is used as it is, or another resource.
         middleware: what is around every start, step and workflow, the first one outermost; see `Middleware`.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
+        schedules: whether its worker declares the schedules of its code, and starts runs of the schedules in the store.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
         exit_when_stalled: whether the process ends, with code 70, when its event loop has stood still for as long as a
             lease; else only the session ends, and a new one begins when the loop turns again.
@@ -125,6 +129,7 @@ class Engine:
         resources: Mapping[Resource[Any], Any] | None = None,
         middleware: Sequence[object] = (),
         redact: Sequence[str] = (),
+        schedules: bool = True,
         tune: bool = True,
         exit_when_stalled: bool = False,
         registry: Registry | None = None,
@@ -148,6 +153,7 @@ class Engine:
         self._resources = LiveResources(check_given(resources))
         self._hooks = hooks_of(middleware)
         self._redaction = Redaction(redact)
+        self._has_schedules = given.flag("Engine", "schedules", schedules)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._leases_on = leases_for(lease, clock=self._clock)
         self._leases: Leases | None = None
@@ -215,8 +221,7 @@ class Engine:
                 self._describer.start()
             self._client = self._new_client()
             if self._has_worker:
-                self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
-                self._services.start()
+                await self._start_services()
             self._loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
@@ -311,9 +316,22 @@ class Engine:
             run_log=RunLog(self._redaction),
         )
 
+    async def _start_services(self) -> None:
+        assert self._client is not None
+        if self._has_schedules and self._registry.schedules():
+            await declare(self._registry, self._store, began_at=self._store.now(), nonce=self._clock.nonce)
+        services = self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
+        self._client.ring_schedules = lambda: services.ring(Scheduler.name)
+        services.start()
+
     def _list_services(self) -> list[Service]:
         """What this worker does now and then for the whole store."""
-        return []
+        assert self._client is not None
+        services: list[Service] = []
+        if self._has_schedules:
+            has_own = bool(self._registry.schedules())
+            services.append(Scheduler(self._client, clock=self._clock, counters=self.counters, looks_at_once=has_own))
+        return services
 
     def _new_client(self) -> Client:
         assert self._waiters is not None
@@ -831,6 +849,11 @@ class Engine:
             worker=None if worker is None else worker.health,
             resources=await self._resources.health(),
         )
+
+    @property
+    def schedules(self) -> Schedules:
+        """When workflows start by themselves: list, set, pause, resume, trigger, backfill, delete."""
+        return Schedules(self._verbs)
 
     @property
     def checkpoints(self) -> CheckpointStore:
