@@ -11,13 +11,21 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunClaimed, RunForked, StepSucceeded
+from outlive._journal.event import AskReceived, RunClaimed, RunForked, StepSucceeded
 from outlive.codecs import Encryption
-from outlive.errors import RunExistsError, RunFailed, RunNotForkableError, UnserialisableError, WrongArgumentsError
+from outlive.errors import (
+    AskNotFoundError,
+    RunExistsError,
+    RunFailed,
+    RunNotForkableError,
+    UnserialisableError,
+    WrongArgumentsError,
+)
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store
 from tests.engine.inside import store_of
+from tests.engine.support import events_of
 
 calls: list[str] = []
 is_broken = False
@@ -281,6 +289,132 @@ async def test_run_that_was_asked_is_forked(engine: TestEngine) -> None:
     assert await engine.ask(run.id, "double", 7, key="k") == 14
     assert await run.result() == 7
     assert await (await engine.fork(run.id)).result() == 7
+
+
+def fork_even(number: int) -> None:
+    """Refuses odd numbers."""
+    if number % 2:
+        raise ValueError(f"{number} is odd")
+
+
+@outlive.workflow
+async def fork_picky() -> int:
+    """Serves asks late, and answers one that is even."""
+    await asyncio.sleep(3600)
+    ask = await anext(outlive.asks("double", int, validate=fork_even))
+    ask.reply(ask.body * 2)
+    return ask.body
+
+
+async def test_refusal_in_the_history_is_not_judged_again(engine: TestEngine) -> None:
+    """An ask that came before its name was served is refused by an event. An ask of the fork may have the same key."""
+    run = await engine.start(fork_picky)
+    asked = [asyncio.ensure_future(engine.ask(run.id, "double", body, key=f"k{body}")) for body in (3, 4)]
+    assert await run.result() == 4
+    assert await asked[1] == 8
+    with pytest.raises(outlive.AskFailed, match="3 is odd"):
+        await asked[0]
+    assert await (await engine.fork(run.id)).result() == 4
+    assert await (await engine.fork(run.id, at="@refusal/double/k3")).result() == 4
+
+    fork = await engine.fork(run.id, at=1)
+    own = asyncio.ensure_future(engine.ask(fork.id, "double", 6, key="k3"))
+    assert [await fork.result(), await own] == [6, 12]
+
+
+@outlive.workflow
+async def fork_serving() -> list[int]:
+    """Thinks about each ask for an hour, and answers two."""
+    bodies: list[int] = []
+    async for ask in outlive.asks("double", int):
+        await asyncio.sleep(3600)
+        ask.reply(ask.body * 2)
+        bodies.append(ask.body)
+        if len(bodies) == 2:
+            break
+    await outlive.asks_answered()
+    return bodies
+
+
+async def test_open_asks_stay_with_the_run_that_was_asked(engine: TestEngine) -> None:
+    """One that the code has taken, and one that it has not. The fork goes on with the first and gives no answer to it,
+    also not to another ask with the same key. It does not have the second."""
+    run = await engine.start(fork_serving)
+    taken = asyncio.ensure_future(engine.ask(run.id, "double", 7, key="k"))
+    await until_waiting(run)
+    buffered = asyncio.ensure_future(engine.ask(run.id, "double", 8, key="l"))
+    while len(await events_of(run, AskReceived)) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+    fork = await engine.fork(run.id)
+    own = asyncio.ensure_future(engine.ask(fork.id, "double", 100, key="k"))
+
+    assert await fork.result() == [7, 100]
+    assert await own == 200
+    assert await run.result() == [7, 8]
+    assert [await taken, await buffered] == [14, 16]
+    with pytest.raises(AskNotFoundError):
+        await engine.answer(fork.id, "double", "l")
+    again = await engine.fork(fork.id)
+    assert await again.result() == [7, 100]
+
+
+async def test_edit_that_changes_an_answer_changes_it_in_the_fork_only(engine: TestEngine) -> None:
+    """The sender has the answer of the run that it asked."""
+    run = await engine.start(fork_pricing)
+    assert await engine.ask(run.id, "price", 2, key="k") == 14
+    fork = await engine.fork(run.id, set={"fork_price": 9})
+
+    assert [await run.result(), await fork.result()] == [14, 18]
+    assert await engine.answer(run.id, "price", "k") == 14
+
+
+@outlive.step
+async def fork_send(promise_id: str) -> None:
+    """Sends the id of a promise."""
+    calls.append(promise_id)
+
+
+@outlive.workflow
+async def fork_promising() -> int:
+    """Waits for a promise whose id it has sent."""
+    promise = outlive.promise(int)
+    await fork_send(promise.id)
+    return await promise
+
+
+async def test_promise_of_a_fork_has_an_id_of_its_own(engine: TestEngine) -> None:
+    """A fork behind the step that sent an id waits for another one; a fork at that step sends its own. The value of a
+    promise that was settled before is a fact."""
+    run = await engine.start(fork_promising, id="origin")
+    await until_waiting(run)
+    behind = await engine.fork("origin", id="behind")
+    await until_waiting(behind)
+    again = await engine.fork("origin", at="fork_send", id="again")
+    await until_waiting(again)
+
+    assert [promise_id.partition(":")[0] for promise_id in calls] == ["origin", "again"]
+    for value, promise_id in enumerate(calls):
+        assert await engine.resolve(promise_id, value)
+    assert [await run.result(), await again.result()] == [0, 1]
+    assert await behind.why() == f"it waits for promise behind:{(await behind.why()).rpartition(':')[2]}"
+    assert await (await engine.fork("origin")).result() == 0
+
+
+@outlive.step
+async def fork_price() -> int:
+    """A step whose result becomes part of an answer."""
+    return 7
+
+
+@outlive.workflow
+async def fork_pricing() -> int:
+    """Answers one ask."""
+    ask = await anext(outlive.asks("price", int))
+    price = await fork_price() * ask.body
+    ask.reply(price)
+    await asyncio.sleep(1)
+    return price
 
 
 @pytest.mark.every_store

@@ -45,4 +45,15 @@ async def tell_sums(url: str) -> str:
         return await engine.export(run.id)
 
 
-ASK_STORIES: dict[str, Callable[[str], Awaitable[str]]] = {"sums": tell_sums}
+async def tell_asked_fork(url: str) -> str:
+    """A fork with asks of its origin, taken and not taken, and one of its own with the same key."""
+    async with TestEngine(url) as engine:
+        run = await engine.start(sums, id="golden-origin")
+        early = [run.ask("add", number, key=f"early-{number}") for number in (2, 3)]
+        await asyncio.gather(*early, run.ask("add", 8, key="late"), run.result(), return_exceptions=True)
+        fork = await engine.fork(run.id, at="@answer/add/early-2", id="golden-asked-fork")
+        await asyncio.gather(fork.ask("add", 8, key="early-2"), fork.result(), return_exceptions=True)
+        return await engine.export(fork.id)
+
+
+ASK_STORIES: dict[str, Callable[[str], Awaitable[str]]] = {"sums": tell_sums, "asked-fork": tell_asked_fork}

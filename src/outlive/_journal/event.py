@@ -243,6 +243,8 @@ class AskReceived(Event, frozen=True, tag=True):
     """As its sender calls it; with the name, it tells the asks of a run apart."""
     checked: bool = False
     """Whether its body was read and validated before this event was written."""
+    forks: int = 0
+    """How many forks ago it was asked: a run that this one was forked from has to answer, unless it is 0."""
 
 
 class AskAnswered(Event, frozen=True, tag=True):
@@ -255,6 +257,8 @@ class AskAnswered(Event, frozen=True, tag=True):
     failure: Failure | None = None
     """Instead of a payload: the run refused it, or could not read it."""
     digest: int = 0
+    forks: int = 0
+    """As that of the question: no sender gets this answer, unless it is 0."""
 
 
 class CancelRequested(Event, frozen=True, tag=True):

@@ -22,8 +22,8 @@ class AskQueue(msgspec.Struct, eq=False):
     """Raises for a body that the run does not accept."""
     waiting: deque[AskReceived] = msgspec.field(default_factory=deque)
     """Those that no code has taken."""
-    open: dict[str, AskReceived] = {}
-    """Those without an answer, by key."""
+    open: dict[tuple[str, int], AskReceived] = {}
+    """Those without an answer, by key, and by how many forks ago they were asked."""
     waiters: deque[asyncio.Future[AskReceived]] = msgspec.field(default_factory=deque)
     """Code that waits for the next one, oldest first."""
     answer_waiters: list[asyncio.Future[None]] = []
@@ -31,7 +31,7 @@ class AskQueue(msgspec.Struct, eq=False):
 
     def receive(self, event: AskReceived) -> None:
         """Give an ask to the code that has waited longest, or keep it."""
-        self.open[event.key] = event
+        self.open[_key(event)] = event
         if not self._hand_over(event):
             self.waiting.append(event)
 
@@ -48,9 +48,20 @@ class AskQueue(msgspec.Struct, eq=False):
                 return True
         return False
 
-    def close(self, key: str) -> bool:
+    def is_open(self, event: AskReceived) -> bool:
+        """Whether an ask has no answer."""
+        return _key(event) in self.open
+
+    def leave_to_origin(self) -> None:
+        """The run has become a fork: it does not have the asks that its code had not taken before."""
+        left = [event for event in self.waiting if event.forks]
+        self.waiting = deque(event for event in self.waiting if not event.forks)
+        for event in left:
+            self.close(event)
+
+    def close(self, event: AskReceived) -> bool:
         """An ask is answered; False if it was not open."""
-        if self.open.pop(key, None) is None:
+        if self.open.pop(_key(event), None) is None:
             return False
         if not self.open:
             waiters, self.answer_waiters = self.answer_waiters, []
@@ -63,3 +74,7 @@ class AskQueue(msgspec.Struct, eq=False):
     def awaited(self) -> int:
         """How often it is waited for now."""
         return sum(not waiter.done() for waiter in self.waiters)
+
+
+def _key(event: AskReceived) -> tuple[str, int]:
+    return event.key, event.forks

@@ -28,6 +28,7 @@ from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed
 from outlive._replay.frame import step_of
 from outlive._replay.lookahead import first_number, undone_in
+from outlive._replay.serving import call_to_origin
 from outlive._replay.taking_back import is_asked_for
 
 _OF_WORKERS = (journal.RunClaimed, journal.RunSuspended, journal.RunReleased, journal.RunParked, journal.RunResumed)
@@ -112,7 +113,7 @@ class Copier:
         Raises:
             CannotFork: the code contradicts the history, or an edit has no place in it.
         """
-        before = [(number, event) for number, event in numbered[1:] if number < until]
+        before = [(number, _left_to_origin(event)) for number, event in numbered[1:] if number < until]
         ended = {(event.run, event.call) for _, event in before if isinstance(event, _OUTCOMES)}
         self._execution.look_ahead([first, *(event for _, event in before)])
         self._take(first)
@@ -207,6 +208,15 @@ class Copier:
             if answer is None:
                 return
             self._take(answer)
+
+
+def _left_to_origin(event: AnyEvent) -> AnyEvent:
+    """An event with a mark, if it is about an ask: the sender waits for the run that it asked."""
+    if isinstance(event, journal.AskReceived):
+        return replace(event, forks=event.forks + 1)
+    if isinstance(event, journal.AskAnswered):
+        return replace(event, forks=event.forks + 1, call=call_to_origin(event.call))
+    return event
 
 
 def _wanted_its_end(event: AnyEvent) -> bool:

@@ -411,11 +411,14 @@ def _on_retried(execution: Execution, event: journal.RunRetried) -> None:
 
 
 def _on_forked(execution: Execution, event: journal.RunForked) -> None:
-    """From here on it is another run than the one whose history it has: its random numbers are its own."""
+    """From here on it is another run than the one whose history it has: with random numbers of its own, and without
+    what the other one was asked."""
     _put_off(execution, event.rested)
     execution.seed = event.seed
     for frame in execution.frames.values():
         frame.nonce = event.seed
+        for queue in frame.asks.values():
+            queue.leave_to_origin()
         for scope in [frame.scope, *(task.home[SCOPE] for task in frame.tasks if isinstance(task, RunTask))]:
             scope.seed_again()
     if execution.created is not None:

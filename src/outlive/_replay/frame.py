@@ -269,8 +269,8 @@ class Frame(msgspec.Struct, eq=False):
         return [name for name, queue in self.asks.items() for _ in range(queue.awaited)]
 
     def open_asks(self) -> list[AskReceived]:
-        """All asks without an answer, by name, oldest first."""
-        return [event for queue in self.asks.values() for event in queue.open.values()]
+        """All asks that this run has to answer and has not, by name, oldest first."""
+        return [event for queue in self.asks.values() for event in queue.open.values() if not event.forks]
 
     def add_set_aside(self, message: MessageSetAside) -> None:
         """Remember a message that the code could not read."""

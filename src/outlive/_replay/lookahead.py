@@ -61,7 +61,10 @@ class Lookahead:
         self.written = -1 if last == 0 and isinstance(events[0], RunCreated) else self.seen
         """The number of the last event whose items of streams are certainly in the store, because they were written
         with it. A run that a client has created may have been claimed, and its worker lost, before they were."""
-        is_followed = self.seen == self.last and len(events) - 1 > last
+        behind = events[last + 1 :]
+        # What is behind the place where a run was forked, the code of the other run has done, and not that of this one.
+        is_forked = any(isinstance(event, RunForked) for event in behind)
+        is_followed = self.seen == self.last and bool(behind) and not is_forked
         self.passed = self.last if is_followed else self.last - 1
         """The number of the last event that has another one behind it, be it only a claim: what older code could read
         there, it has read."""

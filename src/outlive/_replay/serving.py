@@ -35,6 +35,8 @@ from outlive.errors import UnreadableError
 ANSWER = "@answer"
 REFUSAL = "@refusal"
 
+_TO_ORIGIN = "@origin"
+
 Judged = tuple[bool, Failure | None]
 """Whether an ask was looked at before it became an event, and why it is refused."""
 
@@ -101,7 +103,7 @@ def _read_or_refuse(execution: Execution, frame: Frame, queue: AskQueue, event: 
     Raises:
         UnreadableError: it cannot be unpacked here, or the journal says that it was read and this code cannot read it.
     """
-    call = f"{REFUSAL}/{event.name}/{event.key}"
+    call = _call(REFUSAL, event)
     known = execution.ahead.answered.get((frame.number, call))
     failure = None if known is None else known.failure
     if failure is None:
@@ -119,17 +121,29 @@ def _read_or_refuse(execution: Execution, frame: Frame, queue: AskQueue, event: 
 
 def is_open(frame: Frame, event: AskReceived) -> bool:
     """Whether an ask has no answer."""
-    return event.key in frame.asks_of(event.name).open
+    return frame.asks_of(event.name).is_open(event)
 
 
 def reply(execution: Execution, frame: Frame, event: AskReceived, data: bytes) -> None:
     """Answer an ask with a value."""
-    _record(execution, frame, event, f"{ANSWER}/{event.name}/{event.key}", data=data)
+    _record(execution, frame, event, _call(ANSWER, event), data=data)
 
 
 def fail(execution: Execution, frame: Frame, event: AskReceived, error: BaseException) -> None:
     """Answer an ask with an error."""
-    _record(execution, frame, event, f"{ANSWER}/{event.name}/{event.key}", failure=failure_of(error))
+    _record(execution, frame, event, _call(ANSWER, event), failure=failure_of(error))
+
+
+def _call(kind: str, event: AskReceived) -> str:
+    call = f"{kind}/{event.name}/{event.key}"
+    for _ in range(event.forks):
+        call = call_to_origin(call)
+    return call
+
+
+def call_to_origin(call: str) -> str:
+    """The call of an answer, as a fork has it that only copies the ask: the fork may be asked with the same key."""
+    return _TO_ORIGIN + call
 
 
 def _record(
@@ -143,10 +157,17 @@ def _record(
 ) -> None:
     said = f"{failure.type}: {failure.message}".encode() if failure is not None else data or b""
     fact = AskAnswered(
-        at=0, run=frame.number, call=call, name=event.name, key=event.key, failure=failure, digest=crc32(said)
+        at=0,
+        run=frame.number,
+        call=call,
+        name=event.name,
+        key=event.key,
+        failure=failure,
+        digest=crc32(said),
+        forks=event.forks,
     )
     execution.record(fact if data is None else replace(fact, payload=NO_PAYLOAD), data)
-    frame.asks_of(event.name).close(event.key)
+    frame.asks_of(event.name).close(event)
 
 
 async def all_answered(execution: Execution) -> None:

@@ -176,7 +176,9 @@ class _Fork:
                 raise CannotFork("its history begins with a snapshot, behind its arguments; fork it without `input`")
             packed = self._packed(event)
             assert isinstance(packed, SnapshotTaken)
-            return msgspec.structs.replace(packed, events=0, worker="", created=self._created(packed.created))
+            # Its open asks stay with the run that was asked.
+            own = self._created(packed.created)
+            return msgspec.structs.replace(packed, events=0, worker="", created=own, asks=())
         assert isinstance(event, RunCreated)
         if input is None:
             created = self._packed(event)

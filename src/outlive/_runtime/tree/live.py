@@ -238,7 +238,7 @@ class LiveTree:
             self.observers.note(event)
         if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
             draft.change.items.append(item)
-        if type(event) is AskAnswered:
+        if type(event) is AskAnswered and not event.forks:
             # Not before its event is recorded: an answer without one would be given, and then given again.
             draft.change.answers.append(answer_of(event, self.id))
             draft.change.rings = self.id

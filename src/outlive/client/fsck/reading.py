@@ -21,7 +21,6 @@ from outlive._journal.event import (
     RunClaimed,
     RunCreated,
     RunFailed,
-    RunForked,
     RunRetried,
     RunSucceeded,
     RunTimedOut,
@@ -101,13 +100,9 @@ class Reading:
                 self.blobs[payload.blob] = seq
         if isinstance(event, SignalReceived) and event.key:
             self.keys.add(f"{event.name}/{event.key}")
-        elif isinstance(event, AskReceived | AskAnswered):
+        elif isinstance(event, AskReceived | AskAnswered) and not event.forks:
             keys = self.keys if isinstance(event, AskReceived) else self.answered
             keys.add(f"@ask/{event.name}/{event.key}")
-        elif isinstance(event, RunForked):
-            # Keys and answers of the history that it has copied stay with the run that was asked.
-            self.keys.clear()
-            self.answered.clear()
 
     def _apply(self, event: AnyEvent, seq: int) -> None:
         """Fold it, if it may stand here."""
