@@ -1,8 +1,10 @@
 """Every example in the documentation runs as it stands, and prints what the page says it prints."""
 
+import ast
 import os
 import subprocess
 import sys
+from codeop import CommandCompiler
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -57,6 +59,24 @@ def test_every_block_says_what_it_is(page: Path) -> None:
         assert block.info in INFOS, f"{name_of(page)}:{block.line}: unknown kind of block {block.info!r}"
     for block, _ in examples(page):
         compile_block(page, block)
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=name_of)
+def test_examples_can_be_pasted(page: Path) -> None:
+    """Into `python -m asyncio`, where an empty line ends a function or a class."""
+    for block in (block for block, _ in examples(page) if block.info == RUN):
+        compiler = CommandCompiler()
+        compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        typed: list[str] = []
+        for number, line in enumerate([*block.text.splitlines(), ""], start=block.line):
+            typed.append(line)
+            try:
+                statement = compiler("\n".join(typed), f"{name_of(page)}:{number}")
+            except SyntaxError as error:
+                raise AssertionError(f"{name_of(page)}:{number}: {line!r} cannot be pasted: {error}") from error
+            if statement is not None:
+                typed.clear()
+        assert not typed, f"{name_of(page)}:{block.line}: {typed} does not end"
 
 
 def test_there_are_examples() -> None:
