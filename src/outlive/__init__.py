@@ -29,14 +29,12 @@ from outlive._define.promise import promise
 from outlive._define.resources import Resource, resource, use
 from outlive._define.run_step import run_step
 from outlive._define.saga import SagaBlock, saga
-from outlive._define.schedule import cron, every, tick
 from outlive._define.step import Step, step
 from outlive._define.talking import cancel, get, signal
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
 from outlive._model.published import REMOVED
-from outlive._model.schedule import Schedule
 from outlive.errors import (
     ApprovalExpired,
     AskFailed,
@@ -70,6 +68,7 @@ if TYPE_CHECKING:
     from outlive._model.breaker import Breaker
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
     from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
+    from outlive._model.queue import Queue
     from outlive._store.handle import SyncTx, Tx
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.checkpoints import CheckpointStore
@@ -115,6 +114,7 @@ __all__ = [
     "Pending",
     "Percentage",
     "PromiseFailed",
+    "Queue",
     "Quorum",
     "RateLimit",
     "RateLimitedError",
@@ -131,7 +131,6 @@ __all__ = [
     "RunStatus",
     "RunTimedOut",
     "SagaBlock",
-    "Schedule",
     "StartCall",
     "Step",
     "StepContext",
@@ -152,12 +151,10 @@ __all__ = [
     "cancel",
     "checkpoints",
     "continue_as_new",
-    "cron",
     "current_engine",
     "current_run",
     "current_step",
     "emit",
-    "every",
     "get",
     "get_logger",
     "map",
@@ -174,7 +171,6 @@ __all__ = [
     "sleep_until",
     "start",
     "step",
-    "tick",
     "use",
     "uuid4",
     "wait_for_approval",
@@ -205,6 +201,7 @@ _ON_DEMAND = {
     "Pending": "outlive._define.machine.answer",
     "Percentage": "outlive._define.machine.joins",
     "Quorum": "outlive._define.machine.joins",
+    "Queue": "outlive._model.queue",
     "RateLimit": "outlive._model.limit",
     "RunContext": "outlive._define.in_run",
     "RunHandle": "outlive.client.handle",

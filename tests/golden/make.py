@@ -19,6 +19,7 @@ from tests.golden.late_stories import LATE_STORIES
 from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
+from tests.golden.queue_stories import QUEUE_STORIES
 from tests.golden.retry_stories import RETRY_STORIES
 from tests.golden.stories import STORIES
 from tests.golden.tag_stories import TAG_STORIES
@@ -38,6 +39,7 @@ ALL_STORIES = (
     | TAG_STORIES
     | TALK_STORIES
     | LATE_STORIES
+    | QUEUE_STORIES
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive._model.pause import Pause
-from outlive._model.queue import QueueLimits, QueueState, RateTier, queue_in
+from outlive._model.queue import QueueLimits, QueueState, RateTier, queue_data, queue_in
 from outlive._store.tables.queueing import PLAN_MIN, ROUNDS_MAX, Held, Serving, sources
 
 
@@ -62,7 +62,7 @@ def test_one_line_alone_needs_no_turns() -> None:
     claim = serving()
 
     assert serve(claim, {"": [3, 1, 2]}, {}) == [3, 1, 2]
-    assert (claim.turns, claim.empty, claim.data()) == ({}, {""}, None)
+    assert (claim.turns, claim.empty, claim.data(None)) == ({}, {""}, None)
 
 
 def test_weights_may_be_less_than_one() -> None:
@@ -83,7 +83,8 @@ def test_turns_go_on_where_the_last_claim_ended() -> None:
         claim = Serving("emails", state, Held(), limit=1, now_at=1)
         taken += serve(claim, lines, turns)
         turns |= claim.turns
-        state = queue_in(claim.data()) if claim.data() is not None else state
+        data = claim.data(queue_data(state))
+        state = state if data is None else queue_in(data)
 
     assert [len([run for run in taken if run // 100 == place]) for place in range(3)] == [10, 10, 10]
 

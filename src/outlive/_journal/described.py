@@ -29,9 +29,11 @@ class Described(msgspec.Struct, frozen=True, omit_defaults=True):
     """Arguments that can be given by position only."""
     timeout_seconds: float | None = None
     """Of a run, unless the start says otherwise."""
+    queue: str = ""
+    """The name of the queue in which its runs wait, if they do."""
 
 
-def describe(signature: Signature, fn: Any, *, timeout_seconds: float | None = None) -> Described:
+def describe(signature: Signature, fn: Any, *, timeout_seconds: float | None = None, queue: str = "") -> Described:
     """The schemas of a function, by its annotations; what has none can be anything."""
     hints, parameters = resolve_hints(fn), signature.parameters
     annotations = [hints.get(each.name, Any) for each in parameters]
@@ -51,6 +53,7 @@ def describe(signature: Signature, fn: Any, *, timeout_seconds: float | None = N
         result=result,
         positional=tuple(each.name for each in parameters if each.kind is each.POSITIONAL_ONLY),
         timeout_seconds=timeout_seconds,
+        queue=queue,
     )
 
 

@@ -63,11 +63,11 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What all workers of a store share of a queue."""
 
     declared: QueueLimits = QueueLimits()
+    declared_at: int = 0
+    """When the code that declares it was started: the newest wins."""
     changed: dict[str, Any] = {}
     """What was set at run time, by the names of the limits."""
     paused: Pause | None = None
-    draining: Pause | None = None
-    """Since when no more runs are taken in."""
     virtual: float = 0.0
     """How far the turns of the keys have come."""
     spent: LimitState = LimitState()
@@ -80,6 +80,12 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return self.declared
         fields = {name: getattr(self.declared, name) for name in QueueLimits.__struct_fields__}
         return msgspec.convert(fields | self.changed, QueueLimits, from_attributes=True)
+
+    def declaring(self, limits: QueueLimits, *, at: int) -> QueueState:
+        """The same with limits that code declares which was started at this instant."""
+        if at <= self.declared_at or limits == self.declared:
+            return self
+        return msgspec.structs.replace(self, declared=limits, declared_at=at)
 
     def _rate(self, name: str) -> RateLimit | None:
         tiers = self.limits.rate
@@ -241,3 +247,18 @@ def queue_key(where: str, key: object) -> str:
     if len(text) > KEY_LENGTH_MAX:
         raise InvalidArgumentError(where, "key", key, f"give one of at most {KEY_LENGTH_MAX} characters")
     return text
+
+
+def check_queue(where: str, queue: object) -> Queue | str | None:
+    """A queue as it was given: itself, or its name; empty for no queue.
+
+    Raises:
+        ArgumentTypeError: it is neither.
+        InvalidArgumentError: no queue can have this name.
+    """
+    if queue is None or isinstance(queue, Queue):
+        return queue
+    if not isinstance(queue, str):
+        wanted = "give an outlive.Queue, or the name of one, for example 'emails'"
+        raise ArgumentTypeError(where, "queue", queue, wanted)
+    return "" if queue == DEFAULT else queue_name(where, "queue", queue)

@@ -28,6 +28,7 @@ from outlive._journal.event import (
     StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
+from outlive._model.queue import Queue
 
 if TYPE_CHECKING:
     from outlive._model.guard import Guard
@@ -114,6 +115,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """Whether a call with other arguments than the journal has contradicts the journal."""
     retry: Retry | None = None
     """For its steps that have none of their own."""
+    queue: Queue | str | None = None
+    """Where its runs wait for their turn, or the name of that; None if they need not."""
 
 
 class RunStep(msgspec.Struct, frozen=True, gc=False):

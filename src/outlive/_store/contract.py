@@ -22,14 +22,15 @@ All instants are microseconds since 1970 UTC. Whether a lease has run out is jud
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
+from outlive._model.queue import QueueLimits
 from outlive._store.change import (
     Answer,
     Change,
@@ -47,7 +48,6 @@ from outlive._store.change import (
 from outlive._store.checkpoints import CheckpointTable
 from outlive._store.examine import Examiner
 from outlive._store.handle import Tx
-from outlive._store.schedules import ScheduleTable
 from outlive._store.streams import StreamTable
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "Change",
     "Claim",
     "Claims",
+    "Declared",
     "Delivery",
     "Ended",
     "Forgotten",
@@ -80,6 +81,15 @@ PAGE_SIZE_MAX = 1_000
 CLOSE_SECONDS = 1.0
 """How long it may take to close a store that is away."""
 TRANSACTION_SECONDS_MAX = 30.0
+
+
+class Declared(NamedTuple):
+    """The queues that the code of a worker declares."""
+
+    at: int
+    """When the worker was started."""
+    limits: Mapping[str, QueueLimits]
+    """By the name of the queue."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -189,7 +199,7 @@ class CellStore(Protocol):
         """
 
 
-class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Protocol):
+class Store(CellStore, CheckpointTable, StreamTable, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:
@@ -283,6 +293,7 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Protocol):
         stale_seconds: float = 0,
         declined: Collection[tuple[int, int]] = (),
         queues: Sequence[str] | None = None,
+        declared: Declared | None = None,
     ) -> Claims:
         """Take over trees that are due, oldest wake-up first, and write `RunClaimed` into each journal.
 
@@ -302,7 +313,9 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Protocol):
         `per_key`. One that is damaged does not hold the others up.
 
         `queues` names the queues to take from, in this order, "" standing for the runs without one. Without it
-        everything is taken from, and another queue is the first each time.
+        everything is taken from, and another queue is the first each time. `declared` are the limits of queues as the
+        code of this worker has them: a claim of such a queue writes them into its cell, unless code that was started
+        later has.
         """
 
     async def deliver(

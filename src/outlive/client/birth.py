@@ -10,6 +10,7 @@ from outlive._model import Payload
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Change
+from outlive.client.placing import Place, own_place
 
 
 def created(
@@ -23,10 +24,11 @@ def created(
     timeout_seconds: float | None = None,
     notify: str = "",
     worker: str = "",
+    place: Place | None = None,
 ) -> RunCreated:
-    """The first event of a tree."""
+    """The first event of a tree; its place is that of its workflow unless given."""
     seconds = workflow.timeout_seconds if timeout_seconds is None else timeout_seconds
-    return RunCreated(
+    event = RunCreated(
         at=at,
         workflow=workflow.name,
         version=workflow.version,
@@ -38,6 +40,9 @@ def created(
         worker=worker,
         notify=notify,
     )
+    if place is None and workflow.queue:
+        place = own_place(workflow)
+    return event if place is None else place.put(event)
 
 
 def new_tree(

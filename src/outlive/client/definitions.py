@@ -24,6 +24,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
 from outlive._tasks import own_task
 from outlive.client.access import Access
+from outlive.client.placing import own_place
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, StoreError, UnknownWorkflowError
 
 log = logging.getLogger("outlive")
@@ -105,7 +106,8 @@ _DESCRIBED: WeakKeyDictionary[Signature, Described] = WeakKeyDictionary()
 def _described(spec: WorkflowSpec) -> Described:
     found = _DESCRIBED.get(spec.signature)
     if found is None:
-        found = describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds)
+        queue = own_place(spec).queue
+        found = describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds, queue=queue)
         _DESCRIBED[spec.signature] = found
     return found
 

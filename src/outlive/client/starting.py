@@ -27,6 +27,7 @@ from outlive._tasks import own_task
 from outlive.client.access import Access, Answer
 from outlive.client.birth import birth, created
 from outlive.client.closing import closing_change, renamed
+from outlive.client.placing import Place, Placer, Wanted
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
@@ -40,6 +41,7 @@ from outlive.errors import (
 OnConflict = Literal["attach", "attach_open", "reject", "replace"]
 REPLACES_MAX = 100
 ANOTHER_ID = "use another id for this one"
+UNSAID = Wanted()
 
 
 class Ids(Protocol):
@@ -114,6 +116,7 @@ class Starter:
         self._commits: Commits | None = commits
         self._creating: set[asyncio.Future[Outcome]] = set()
         self._lookups = IdLookups(access.store)
+        self._placer = Placer(access.store)
 
     def close(self) -> None:
         """The engine has stopped: a start that is still under way raises."""
@@ -133,6 +136,7 @@ class Starter:
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         connection: Any = None,
+        place: Wanted | None = None,
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
         given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
@@ -141,7 +145,11 @@ class Starter:
         said = {} if headers is None else given.headers("engine.start", headers)
         wanted = bound(workflow, args)
         run_id = self._ids.new_id() if id is None else check_run_id(id)
-        event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said)
+        found: Place | None = None
+        if place is not None or wanted.workflow.spec.queue:
+            now_at, own = self._access.store.now(), wanted.workflow.spec.queue
+            found = await self._placer.place("engine.start", place or UNSAID, own, now_at=now_at)
+        event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said, place=found)
         if connection is not None:
             await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
         elif (self._access.worker is not None and id is not None and await self._lookups.is_taken(run_id)) or (
@@ -162,6 +170,7 @@ class Starter:
         timeout: given.Span | None = None,
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        place: Wanted | None = None,
     ) -> str:
         """Start a run of a workflow whose code is not here; its id."""
         where = "engine.start_by_name"
@@ -181,6 +190,9 @@ class Starter:
             tags=given.tags(where, tags),
             headers=given.headers(where, headers),
         )
+        if place is not None or described.queue:
+            found = await self._placer.place(where, place or UNSAID, described.queue or None, now_at=at)
+            event = found.put(event)
         blobs = [blob] if blob else []
         if (id is not None and await self._lookups.is_taken(run_id)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT
@@ -195,6 +207,7 @@ class Starter:
         timeout: float | None = None,
         tags: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
+        place: Place | None = None,
     ) -> tuple[RunCreated, list[Blob]]:
         """The first event of a new tree, and the blobs of its arguments."""
         spec = wanted.workflow.spec
@@ -212,6 +225,7 @@ class Starter:
             tags=tags,
             headers=headers,
             timeout_seconds=timeout,
+            place=place,
         )
         return event, [blob] if blob else []
 

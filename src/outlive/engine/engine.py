@@ -12,6 +12,7 @@ import builtins
 import os
 import socket
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack, overload
 
@@ -31,11 +32,11 @@ from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, Retry, Run, given, known_run_id
 from outlive._model.approval import Approval
 from outlive._model.policy import check_retry
+from outlive._model.queue import Queue
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
-from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.service import Service
 from outlive._runtime.services.supervisor import Services
 from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
@@ -53,9 +54,8 @@ from outlive.client.client import Client
 from outlive.client.definitions import Describer, WorkflowInfo
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
+from outlive.client.placing import queue_names, wanted_place
 from outlive.client.recovery import Incomplete
-from outlive.client.schedules.declaring import declare
-from outlive.client.schedules.verbs import Schedules
 from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
@@ -106,8 +106,9 @@ class Engine:
         resources: what takes the place of resources: a value, which is used as it is, or another resource.
         middleware: what is around every start, step and workflow, the first one outermost; see `Middleware`.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
-        schedules: whether its worker declares the schedules of its code, and starts runs of the schedules in the store.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
+        queues: the queues that its worker takes runs from, by name and in this order; "default" stands for the runs
+            without one. All unless given, each of them first in its turn.
         exit_when_stalled: whether the process ends, with code 70, when its event loop has stood still for as long as a
             lease; else only the session ends, and a new one begins when the loop turns again.
     """
@@ -129,9 +130,9 @@ class Engine:
         resources: Mapping[Resource[Any], Any] | None = None,
         middleware: Sequence[object] = (),
         redact: Sequence[str] = (),
-        schedules: bool = True,
         tune: bool = True,
         exit_when_stalled: bool = False,
+        queues: Sequence[Queue | str] | None = None,
         registry: Registry | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -142,8 +143,13 @@ class Engine:
         self.counters = Counters()
         self._has_worker = given.flag("Engine", "worker", worker)
         self._name: str | None = None
+        self._queues: tuple[str, ...] | None = None
         self._set_worker(
-            name=name, lease_seconds=lease_seconds, grace_seconds=grace_seconds, exit_when_stalled=exit_when_stalled
+            name=name,
+            lease_seconds=lease_seconds,
+            grace_seconds=grace_seconds,
+            exit_when_stalled=exit_when_stalled,
+            queues=queues,
         )
         self._tunes = given.flag("Engine", "tune", tune)
         self._poll_seconds = given.seconds("Engine", "poll_seconds", poll_seconds)
@@ -153,7 +159,6 @@ class Engine:
         self._resources = LiveResources(check_given(resources))
         self._hooks = hooks_of(middleware)
         self._redaction = Redaction(redact)
-        self._has_schedules = given.flag("Engine", "schedules", schedules)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._leases_on = leases_for(lease, clock=self._clock)
         self._leases: Leases | None = None
@@ -182,6 +187,7 @@ class Engine:
         lease_seconds: float | None = None,
         grace_seconds: float | None = None,
         exit_when_stalled: bool | None = None,
+        queues: Sequence[Queue | str] | None = None,
     ) -> None:
         """Settings of the worker that the command line may change before it is started."""
         if name is not None:
@@ -192,6 +198,8 @@ class Engine:
             self._grace_seconds = given.seconds("Engine", "grace_seconds", grace_seconds, or_zero=True)
         if exit_when_stalled is not None:
             self._exits_when_stalled = given.flag("Engine", "exit_when_stalled", exit_when_stalled)
+        if queues is not None:
+            self._queues = queue_names("Engine", queues)
 
     # -- Life ------------------------------------------------------------------------------------------------
 
@@ -221,7 +229,8 @@ class Engine:
                 self._describer.start()
             self._client = self._new_client()
             if self._has_worker:
-                await self._start_services()
+                self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
+                self._services.start()
             self._loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
@@ -305,6 +314,7 @@ class Engine:
             lease_seconds=self._lease_seconds,
             poll_seconds=self._poll_seconds,
             exits_when_stalled=self._exits_when_stalled,
+            queues=self._queues,
         )
         return WorkerSessions(
             environment,
@@ -316,22 +326,9 @@ class Engine:
             run_log=RunLog(self._redaction),
         )
 
-    async def _start_services(self) -> None:
-        assert self._client is not None
-        if self._has_schedules and self._registry.schedules():
-            await declare(self._registry, self._store, began_at=self._store.now(), nonce=self._clock.nonce)
-        services = self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
-        self._client.ring_schedules = lambda: services.ring(Scheduler.name)
-        services.start()
-
     def _list_services(self) -> list[Service]:
         """What this worker does now and then for the whole store."""
-        assert self._client is not None
-        services: list[Service] = []
-        if self._has_schedules:
-            has_own = bool(self._registry.schedules())
-            services.append(Scheduler(self._client, clock=self._clock, counters=self.counters, looks_at_once=has_own))
-        return services
+        return []
 
     def _new_client(self) -> Client:
         assert self._waiters is not None
@@ -390,6 +387,11 @@ class Engine:
         tags: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
         connection: Any = None,
+        queue: Queue | str | None = None,
+        key: str | None = None,
+        priority: int | None = None,
+        delay: given.Span | None = None,
+        start_at: datetime | None = None,
         **unknown: Never,
     ) -> RunHandle[R]:
         """Start a run; it is durable when this returns.
@@ -404,6 +406,11 @@ class Engine:
             headers: text for the run and all that it starts, in `current_run().headers` and `current_step().headers`.
             connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
                 on it: the run is created in that transaction, and nothing of it runs before you commit.
+            queue: where it waits for its turn, that of the workflow unless given; "default" for no queue.
+            key: keys of a queue have their turns one after the other, and at most `per_key` runs each at once.
+            priority: the higher one goes first, among runs with the same key, in a queue with priorities.
+            delay: seconds from now at which it is to begin, and gets in line if it has a queue.
+            start_at: the instant instead.
         """
         refuse_unknown(workflow, unknown)
         client = self._verbs
@@ -416,6 +423,7 @@ class Engine:
             tags=tags,
             headers=headers,
             connection=connection,
+            place=wanted_place(queue, key, priority, delay, start_at),
         )
         return RunHandle(client, run_id)
 
@@ -430,6 +438,11 @@ class Engine:
         timeout: given.Span | None = None,
         tags: dict[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        queue: Queue | str | None = None,
+        key: str | None = None,
+        priority: int | None = None,
+        delay: given.Span | None = None,
+        start_at: datetime | None = None,
     ) -> RunHandle[Any]:
         """Start a run of a workflow whose code this program does not have; it is durable when this returns.
 
@@ -438,7 +451,7 @@ class Engine:
         Args:
             arguments: plain JSON values by name, `{"id": 7}`, or in a list.
             version: the newest one unless given.
-            id, on_conflict, timeout, tags, headers: as for `start`.
+            id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at: as for `start`.
 
         Raises:
             UnknownWorkflowError: no worker has described it; names that are near are in the message.
@@ -454,6 +467,7 @@ class Engine:
             timeout=timeout,
             tags=tags,
             headers=headers,
+            place=wanted_place(queue, key, priority, delay, start_at),
         )
         return RunHandle(client, run_id)
 
@@ -849,11 +863,6 @@ class Engine:
             worker=None if worker is None else worker.health,
             resources=await self._resources.health(),
         )
-
-    @property
-    def schedules(self) -> Schedules:
-        """When workflows start by themselves: list, set, pause, resume, trigger, backfill, delete."""
-        return Schedules(self._verbs)
 
     @property
     def checkpoints(self) -> CheckpointStore:

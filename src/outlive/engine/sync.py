@@ -20,11 +20,14 @@ import inspect
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple, Unpack
 
 from outlive._define.workflow import Startable
+from outlive._model import given
 from outlive._model.approval import Approval
+from outlive._model.queue import Queue
 from outlive._replay.ask import current_execution
 from outlive.client.asks import Asks
 from outlive.client.audit import ApprovalEntry
@@ -231,6 +234,11 @@ class SyncEngine(Blocking):
             timeout: float | None = None,
             tags: dict[str, str] | None = None,
             headers: dict[str, str] | None = None,
+            queue: Queue | str | None = None,
+            key: str | None = None,
+            priority: int | None = None,
+            delay: given.Span | None = None,
+            start_at: datetime | None = None,
         ) -> SyncRunHandle[R]:
             """See `Engine`."""
 
@@ -303,6 +311,11 @@ class SyncEngine(Blocking):
             timeout: float | None = None,
             tags: dict[str, str] | None = None,
             headers: Mapping[str, str] | None = None,
+            queue: Queue | str | None = None,
+            key: str | None = None,
+            priority: int | None = None,
+            delay: given.Span | None = None,
+            start_at: datetime | None = None,
         ) -> SyncRunHandle[Any]:
             """See `Engine`."""
 

@@ -8,7 +8,7 @@ rings, or for the poll interval, after which it finds what other processes have 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from outlive._store.contract import (
     Change,
     Claim,
     Claims,
+    Declared,
     Inbound,
     MessageKind,
     Outcome,
@@ -68,6 +69,8 @@ class Claimer:
         rescuer: Rescuer,
         definitions: list[str],
         poll_seconds: float,
+        queues: Sequence[str] | None = None,
+        declared: Declared | None = None,
         end_session: Callable[[str], None],
     ) -> None:
         self._store = store
@@ -81,6 +84,8 @@ class Claimer:
         self._pace = OrphanPace(environment.recovery, clock=self._clock, room_max=self._limits.runs_active_max)
         self._definitions = definitions
         self._poll_seconds = poll_seconds
+        self._queues = queues
+        self._declared = declared
         self._end_session = end_session
         """Called when the store can never answer again."""
         self._task: asyncio.Task[None] | None = None
@@ -198,6 +203,8 @@ class Claimer:
                 orphans_max=orphans_max,
                 stale_seconds=self._recovery.stale_after,
                 declined=self._worker.notes.declined,
+                queues=self._queues,
+                declared=self._declared,
             )
         except CommitUnknownError:
             self._requests.may_lack_trees = True

@@ -31,8 +31,9 @@ from outlive._runtime.session.worker import Worker
 from outlive._runtime.tree.observer_calls import CANCEL_SECONDS, ObserverCalls
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
-from outlive._store.contract import Store, WorkerInfo
+from outlive._store.contract import Declared, Store, WorkerInfo
 from outlive._tasks import own_task
+from outlive.client.placing import declared_queues
 from outlive.client.waiters import Waiters
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
@@ -55,6 +56,8 @@ class WorkerOptions(NamedTuple):
     lease_seconds: float
     poll_seconds: float
     exits_when_stalled: bool
+    queues: tuple[str, ...] | None = None
+    """The queues that it takes from, in this order, "" for the runs without one; None: all."""
 
 
 class WorkerSessions:
@@ -92,6 +95,9 @@ class WorkerSessions:
         """Ids of sessions that were begun, or may have been, and are not ended."""
         self._is_stopping = False
         self._definitions: frozenset[str] = frozenset()
+        self._takes_unqueued = options.queues is None or "" in options.queues
+        limits = declared_queues(environment.registry.workflows())
+        self._declared = Declared(store.now(), limits) if limits else None
 
     async def start(self) -> None:
         """Begin a session and claim what is due."""
@@ -158,6 +164,8 @@ class WorkerSessions:
             rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=is_named),
             definitions=definitions,
             poll_seconds=self._options.poll_seconds,
+            queues=self._options.queues,
+            declared=self._declared,
             end_session=self._keeper.end_session,
         )
         self._claimer.start()
@@ -167,6 +175,8 @@ class WorkerSessions:
         worker = self._worker
         if worker is None or not worker.room or f"{event.workflow}@{event.version}" not in self._definitions:
             return False
+        if event.queue or event.start_at or not self._takes_unqueued:
+            return False  # Only a claim says when it is its turn.
         if worker.mail.pauses and worker.mail.is_paused(event.workflow):
             return False
         worker.begin(run_id, event, blobs, answer)

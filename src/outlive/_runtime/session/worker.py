@@ -499,7 +499,10 @@ class Worker:
         else:
             self._counters.runs_parked += status is RunStatus.PARKED
             live.discard()
-        self._requests.has_room()
+        if live.fold.root.queue:
+            self._requests.look()  # Its slot, or its place in this worker, is free for those in line.
+        else:
+            self._requests.has_room()
 
     def _discard_and_look(self, live: LiveTree, why: str = "") -> None:
         """Discard a tree that cannot go on from memory. When all its changes have their outcomes, the claimer looks

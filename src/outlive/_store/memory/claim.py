@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from outlive._model import Run
-from outlive._model.queue import queue_cell, queue_in
+from outlive._model.queue import queue_cell
 from outlive._model.run import HELD, IN_LINE, OUTSIDE
 from outlive._store.contract import Claim, Claims
 from outlive._store.memory.state import MemoryState, Tree
@@ -63,7 +63,8 @@ class MemoryClaim:
 
     def _claim_queue(self, name: str, found: Sequence[Due], wanted: ClaimRequest) -> Claims:
         """Take what has a slot, and then what is first in line."""
-        state = queue_in(self._state.cells.get(queue_cell(name)))
+        cell = self._state.cells.get(queue_cell(name))
+        state = wanted.state_of(name, cell)
         later_at = min((wake_at for wake_at, _ in found if wake_at > self._now), default=None)
         for wake_at, root in found:
             if root.slot == OUTSIDE and wake_at <= self._now:
@@ -76,7 +77,7 @@ class MemoryClaim:
         held = held._replace(by_worker=held.by_worker + len(claims))
         serving = Serving(name, state, held, limit=wanted.limit - len(claims), now_at=self._now)
         claims += self._serve(name, serving)
-        if (data := serving.data()) is not None:
+        if (data := serving.data(cell)) is not None:
             self._state.cells[queue_cell(name)] = data
         return joined(Claims(claims, later_at), Claims([], serving.next_wake_at()))
 

@@ -28,6 +28,7 @@ from outlive._store.contract import (
     Change,
     Claim,
     Claims,
+    Declared,
     Delivery,
     Forgotten,
     Inbound,
@@ -43,7 +44,6 @@ from outlive._store.memory.claim import MemoryClaim
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
-from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._store.streams import (
     CHUNKS_READ_MAX,
     Appended,
@@ -272,13 +272,14 @@ class MemoryStore:
         stale_seconds: float = 0,
         declined: Collection[tuple[int, int]] = (),
         queues: Sequence[str] | None = None,
+        declared: Declared | None = None,
     ) -> Claims:
         """Take the trees that are due, of one queue after the other; the first one that is left says when to come
         again."""
         if not self._is_live(worker_id):
             return Claims([], None)
         most = limit + 1 if orphans_max is None else orphans_max
-        wanted = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues)
+        wanted = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues, declared)
         self._claims += 1
         found = [(wake_at, tree.root) for wake_at, _, tree in self._list_claimable(definitions, stale_seconds)]
         claim = MemoryClaim(self._state, wanted, claim=self._claim, put_run=self._put_run, now=self.now())
@@ -506,43 +507,6 @@ class MemoryStore:
     def follow(self, ring: Callable[[str], None]) -> bool:
         """See `StreamTable`. There is no other process."""
         return False
-
-    # -- Schedules -------------------------------------------------------------------------------------------
-
-    async def find_due_schedules(self, *, limit: int) -> DueSchedules:
-        """All schedules are looked at."""
-        now = self.now()
-        rows = sorted(
-            ((row.next_at, row.name, row) for row in self._state.schedules.values() if row.next_at is not None),
-            key=lambda it: it[:2],
-        )
-        due = [row for next_at, _, row in rows if next_at <= now]
-        return DueSchedules(due[:limit], now, next((next_at for next_at, _, _ in rows if next_at > now), None))
-
-    async def find_schedules(self, names: Sequence[str]) -> dict[str, ScheduleRow]:
-        """Those that are there."""
-        return {name: self._state.schedules[name] for name in names if name in self._state.schedules}
-
-    async def list_schedules(self, *, after: str = "", limit: int) -> list[ScheduleRow]:
-        """All schedules are looked at."""
-        return [self._state.schedules[name] for name in sorted(self._state.schedules) if name > after][:limit]
-
-    async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[Outcome]:
-        """Judge and write one change after the other."""
-        return [self._change_schedule(change) for change in changes]
-
-    def _change_schedule(self, change: ScheduleChange) -> Outcome:
-        held = self._state.schedules.get(change.name)
-        if (0 if held is None else held.revision) != change.revision:
-            return Outcome.CONFLICT
-        if change.data is None:
-            self._state.schedules.pop(change.name, None)
-        else:
-            row = ScheduleRow(change.name, change.next_at, change.next_revision, change.data)
-            self._state.schedules[change.name] = row
-        for start in change.starts:
-            self._commit(start)
-        return Outcome.COMMITTED
 
     # -- Checkpoints -----------------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ class QueueClaim:
         self, data: bytes | None, due_outside: list[int], free: list[WakeUp], orphans: list[WakeUp]
     ) -> Claims:
         """Let those get in line that are due, take over those with a slot, and then those that are first in line."""
-        session, state = self._session, queue_in(data)
+        session, state = self._session, self._wanted.state_of(self._name, data)
         if due_outside:
             moved = await session.fetch("move_into_line", due_outside, self._now)
             await session.fetch("put_lines", [row["key"] for row in moved])
@@ -96,7 +96,7 @@ class QueueClaim:
             await session.fetch("set_turns", self._queue, keys, list(serving.turns.values()))
         if serving.empty:
             await self._forget_lines(serving)
-        if (after := serving.data()) is not None:
+        if (after := serving.data(data)) is not None:
             await session.fetch("put_cells", [to_text(queue_cell(self._name))], [after])
         return Claims(claims, serving.next_wake_at())
 

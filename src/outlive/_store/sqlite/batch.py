@@ -18,7 +18,7 @@ import apsw
 from msgspec.structs import replace
 
 from outlive._model import Run
-from outlive._model.run import IN_LINE
+from outlive._model.run import IN_LINE, OUTSIDE
 from outlive._store.change import has_final_end
 from outlive._store.contract import Change, Forgotten, Message, Outcome
 from outlive._store.sqlite.connection import Session
@@ -91,6 +91,8 @@ class Batch:
                     self._roots[journal] = run
                 if run.slot == IN_LINE:
                     self._lined.append(journal)
+                elif run.queue and run.slot == OUTSIDE:
+                    self._session.made_due = True  # There is a slot for those in line.
             if run.tags and (run.number or not change.journal):
                 self._tagged.append(run.id)
             if change.retagged and run.number in change.retagged:

@@ -6,7 +6,7 @@ from itertools import chain
 
 import msgspec
 
-from outlive._model.queue import QueueState, queue_cell, queue_in
+from outlive._model.queue import QueueState, queue_cell
 from outlive._model.run import HELD
 from outlive._store.contract import Claim, Claims
 from outlive._store.sqlite.cells import read_cell
@@ -31,7 +31,8 @@ def find_queues(session: Session, owners: list[str]) -> list[str]:
 def claim_queue(session: Session, *, name: str, wanted: ClaimRequest, lost: list[str], now: int) -> Claims:
     """Take over what is due in one queue."""
     names = to_json(sorted(set(wanted.definitions)))
-    state = queue_in(read_cell(session, queue_cell(name)))
+    cell = read_cell(session, queue_cell(name))
+    state = wanted.state_of(name, cell)
     claims, later_at, held = _claim_held(session, name, wanted, lost, state, now=now)
     serving = Serving(name, state, held, limit=wanted.limit - len(claims), now_at=now)
     skipped: set[int] = set()
@@ -52,7 +53,7 @@ def claim_queue(session: Session, *, name: str, wanted: ClaimRequest, lost: list
         session.execute("set_turns", name, to_json(list(serving.turns.items())))
     if serving.empty:
         session.execute("delete_lines", name, to_json(sorted(serving.empty)), names)
-    if (data := serving.data()) is not None:
+    if (data := serving.data(cell)) is not None:
         session.execute("put_cell", queue_cell(name), data)
     return joined(Claims(claims, later_at), Claims([], serving.next_wake_at()))
 

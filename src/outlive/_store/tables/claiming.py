@@ -12,7 +12,8 @@ from typing import NamedTuple
 from outlive._journal.claiming import claim_of
 from outlive._journal.codec import salt_of, seal
 from outlive._model import Run
-from outlive._store.contract import Change, Claim, Claims
+from outlive._model.queue import QueueState, queue_in
+from outlive._store.contract import Change, Claim, Claims, Declared
 
 WakeUp = tuple[int, int]
 """A wake-up and the key of its run."""
@@ -28,6 +29,14 @@ class ClaimRequest(NamedTuple):
     stale_seconds: float
     declined: Collection[tuple[int, int]]
     queues: Sequence[str] | None = None
+    declared: Declared | None = None
+
+    def state_of(self, name: str, data: bytes | None) -> QueueState:
+        """What a queue is like for this claim, given what its cell holds."""
+        state = queue_in(data)
+        if self.declared is None or name not in self.declared.limits:
+            return state
+        return state.declaring(self.declared.limits[name], at=self.declared.at)
 
     def without(self, claims: Claims) -> ClaimRequest:
         """What is still wanted after these."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from outlive._model.queue import QueueState, queue_data
+from outlive._model.queue import QueueState, queue_data, queue_in
 
 PLAN_MIN = 32
 """Lines that are looked at in one round at least: many may be empty."""
@@ -159,12 +159,12 @@ class Serving:
             return None
         return self._state.charged(self._name, self._taken, self._now_at).next_in_rate(self._name, self._now_at)
 
-    def data(self) -> bytes | None:
+    def data(self, held: bytes | None) -> bytes | None:
         """What the cell of the queue is to hold; None if that is what it holds."""
         state = self._state.charged(self._name, self._taken, self._now_at)
         if self._virtual != state.virtual:
             state = msgspec.structs.replace(state, virtual=self._virtual)
-        return None if state is self._state else queue_data(state)
+        return None if state is self._state and state == queue_in(held) else queue_data(state)
 
 
 def sources(wanted: Sequence[str] | None, found: Collection[str], *, turn: int) -> list[str]:

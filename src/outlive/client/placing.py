@@ -1,0 +1,193 @@
+"""Where a new run is placed: at which time it is to begin, in which queue, under which key and how far in front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from outlive._journal.event import RunCreated
+from outlive._model import given
+from outlive._model.queue import (
+    MICROSECONDS,
+    PRIORITY_MAX,
+    Queue,
+    QueueLimits,
+    check_queue,
+    queue_cell,
+    queue_data,
+    queue_in,
+    queue_key,
+)
+from outlive._replay.command import WorkflowSpec
+from outlive._store.contract import CellStore
+from outlive.errors import InvalidArgumentError
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a start says of its place, as it was given."""
+
+    queue: Queue | str | None = None
+    """None for that of the workflow."""
+    key: str | None = None
+    priority: int | None = None
+    delay: given.Span | None = None
+    start_at: datetime | None = None
+
+
+def wanted_place(
+    queue: Queue | str | None,
+    key: str | None,
+    priority: int | None,
+    delay: given.Span | None,
+    start_at: datetime | None,
+) -> Wanted | None:
+    """What a start says of its place; None if it says nothing."""
+    if queue is None and key is None and priority is None and delay is None and start_at is None:
+        return None
+    return Wanted(queue=queue, key=key, priority=priority, delay=delay, start_at=start_at)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The place of a new run."""
+
+    start_at: int = 0
+    queue: str = ""
+    queue_key: str = ""
+    lead: int = 0
+    frees_slot: bool = False
+
+    def put(self, event: RunCreated) -> RunCreated:
+        """The first event of a run that has this place."""
+        if self == NOWHERE:
+            return event
+        return msgspec.structs.replace(
+            event,
+            start_at=self.start_at,
+            queue=self.queue,
+            queue_key=self.queue_key,
+            lead=self.lead,
+            frees_slot=self.frees_slot,
+        )
+
+
+NOWHERE = Place()
+
+
+def own_place(spec: WorkflowSpec) -> Place:
+    """The place of a run that is started without saying one."""
+    queue = spec.queue
+    if queue is None:
+        return NOWHERE
+    if isinstance(queue, Queue):
+        return Place(queue=queue.name, frees_slot=queue.hold == "running")
+    return Place(queue=queue)
+
+
+def queue_names(where: str, queues: Sequence[Queue | str]) -> tuple[str, ...]:
+    """The queues that a worker takes from, as the store names them.
+
+    Raises:
+        ArgumentTypeError: this is no list of queues.
+        InvalidArgumentError: it is empty, or no queue can have one of the names.
+    """
+    given.several(where, "queues", queues, like='["emails", "default"]')
+    checked = [check_queue(where, queue) for queue in queues]
+    names = tuple(dict.fromkeys(queue.name if isinstance(queue, Queue) else queue or "" for queue in checked))
+    if not names:
+        raise InvalidArgumentError(where, "queues", queues, "name at least one, or leave it out to take from all")
+    return names
+
+
+class Placer:
+    """Finds the places of new runs, and lets the store know the queues that starts bring along."""
+
+    def __init__(self, store: CellStore) -> None:
+        self._store = store
+        self._declared: dict[str, QueueLimits] = {}
+
+    async def place(self, where: str, wanted: Wanted, own: Queue | str | None, *, now_at: int) -> Place:
+        """The place of a run of a workflow with the queue `own`.
+
+        Raises:
+            InvalidArgumentError: it cannot be had.
+            ArgumentTypeError: something is of another type.
+        """
+        queue = check_queue(where, wanted.queue)
+        queue = own if queue is None else queue
+        start_at = _start_at(where, wanted, now_at)
+        if not queue:
+            for name, value in (("key", wanted.key), ("priority", wanted.priority)):
+                if value is not None:
+                    raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give queue= too")
+            return Place(start_at) if start_at else NOWHERE
+        name, limits = await self._find(queue, wanted.priority)
+        return Place(
+            start_at=start_at,
+            queue=name,
+            queue_key="" if wanted.key is None else queue_key(where, wanted.key),
+            lead=_lead(where, name, limits, wanted.priority),
+            frees_slot=limits.hold == "running",
+        )
+
+    async def _find(self, queue: Queue | str, priority: object) -> tuple[str, QueueLimits]:
+        """The name of a queue and what is declared of it."""
+        if isinstance(queue, Queue):
+            if self._declared.get(queue.name) != queue.limits:
+                await declare(self._store, queue)
+                self._declared[queue.name] = queue.limits
+            return queue.name, queue.limits
+        return queue, queue_in(await self._store.read_cell(queue_cell(queue))).declared
+
+
+async def declare(store: CellStore, queue: Queue) -> None:
+    """Let all workers know the limits of a queue; what was set at run time stays."""
+
+    def change(data: bytes | None, now_at: int) -> tuple[bytes, None]:
+        state = queue_in(data)
+        if state.declared == queue.limits:
+            return data if data is not None else queue_data(state), None
+        return queue_data(state.declaring(queue.limits, at=now_at)), None
+
+    await store.change_cell(queue_cell(queue.name), change)
+
+
+def _start_at(where: str, wanted: Wanted, now_at: int) -> int:
+    if wanted.delay is not None and wanted.start_at is not None:
+        raise InvalidArgumentError(where, "delay", wanted.delay, "give delay= or start_at=, not both")
+    at = now_at
+    if wanted.delay is not None:
+        at += round(given.seconds(where, "delay", wanted.delay, or_zero=True) * MICROSECONDS)
+    if wanted.start_at is not None:
+        at = round(given.instant(where, "start_at", wanted.start_at).timestamp() * MICROSECONDS)
+    return at if at > now_at else 0
+
+
+def _lead(where: str, name: str, limits: QueueLimits, priority: Any) -> int:
+    if priority is None:
+        return 0
+    level = given.whole(where, "priority", priority, least=-PRIORITY_MAX, most=PRIORITY_MAX)
+    if not limits.priorities:
+        wanted = f"queue {name} has no priorities: declare it with Queue({name!r}, priorities=True)"
+        raise InvalidArgumentError(where, "priority", priority, wanted)
+    return round(level * limits.ageing * MICROSECONDS)
+
+
+def declared_queues(specs: list[WorkflowSpec]) -> dict[str, QueueLimits]:
+    """The limits of the queues that these workflows bring along, by name.
+
+    Raises:
+        InvalidArgumentError: one is declared twice, and not in the same way.
+    """
+    found: dict[str, QueueLimits] = {}
+    for spec in specs:
+        if isinstance(spec.queue, Queue):
+            limits = spec.queue.limits
+            if found.setdefault(spec.queue.name, limits) != limits:
+                wanted = (
+                    f"queue {spec.queue.name} has other limits in another workflow: declare it once, and use it in both"
+                )
+                raise InvalidArgumentError(f"workflow {spec.name}", "queue", spec.queue, wanted)
+    return found

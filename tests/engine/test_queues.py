@@ -1,0 +1,312 @@
+"""Queues: how many runs are under way at once, and who is next, as a program sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Queue, RunStatus
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
+from outlive.testing import TestEngine, crash_everywhere
+from tests.engine.support import Place, in_time, parks, registry_of, stage, waits
+
+pytestmark = pytest.mark.any_store
+
+pair = Queue("pair", concurrency=2)
+single = Queue("single", concurrency=1)
+polite = Queue("polite", concurrency=1, hold="running")
+ranked = Queue("ranked", concurrency=1, priorities=True, ageing=10)
+
+
+class Crowd:
+    """How many are in a step at once."""
+
+    now = most = 0
+
+    async def visit(self) -> None:
+        """Be in the step for a few turns of the loop."""
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.now -= 1
+
+
+crowd = Crowd()
+
+
+@outlive.step
+async def visit_queued(name: str) -> str:
+    stage.call(name)
+    await crowd.visit()
+    return name
+
+
+@outlive.workflow
+async def queued_visit(name: str) -> str:
+    return await visit_queued(name)
+
+
+@outlive.workflow(queue=single)
+async def single_visit(name: str) -> str:
+    return await visit_queued(name)
+
+
+@outlive.workflow
+async def queued_nap(name: str) -> str:
+    await asyncio.sleep(60)
+    return await visit_queued(name)
+
+
+@outlive.workflow
+async def queued_wait(name: str) -> str:
+    await outlive.wait_for_signal("go")
+    return await visit_queued(name)
+
+
+@outlive.workflow
+async def queued_generations(left: int) -> str:
+    await visit_queued(f"generation {left}")
+    return outlive.continue_as_new(left - 1) if left else "done"
+
+
+@outlive.workflow
+async def starts_queued(name: str) -> str:
+    child = await outlive.start(single_visit, name, detached=True, id=f"detached-{name}")
+    return await child.result()
+
+
+@pytest.fixture(autouse=True)
+def _empty() -> None:
+    crowd.now = crowd.most = 0
+
+
+@pytest.mark.every_store
+async def test_no_more_runs_than_the_queue_allows(place: Place) -> None:
+    """Two workers share the slots; every run ends."""
+    async with place.engine() as one, place.engine() as two:
+        runs = [await engine.start(queued_visit, f"{n}", queue=pair) for n in range(6) for engine in (one, two)]
+        results = [await in_time(run.result()) for run in runs]
+
+    assert len(results) == 12
+    assert 1 <= crowd.most <= 2
+
+
+async def test_queue_of_the_workflow_is_that_of_its_runs(place: Place) -> None:
+    """Those that are started, by a program, by name and by another run; but none that says another one."""
+    async with place.engine() as engine:
+        runs = [
+            await engine.start(single_visit, "a"),
+            await engine.start_by_name("single_visit", ["b"]),
+            await engine.start(single_visit, "c", queue="default"),
+            await engine.start(single_visit, "d", queue=pair),
+            await engine.start(starts_queued, "e"),
+        ]
+        for run in runs:
+            await in_time(run.result())
+        queues = [(await run.info()).queue for run in runs]
+
+        assert queues == ["single", "single", "", "pair", ""]
+        assert (await engine.get("detached-e").info()).queue == "single"
+
+
+async def test_queue_can_be_named(place: Place) -> None:
+    """Without its declaration it is a line like any other."""
+    async with place.engine() as engine:
+        run = await engine.start(queued_visit, "a", queue="elsewhere", key="me")
+
+        assert await in_time(run.result()) == "a"
+        info = await run.info()
+        assert (info.queue, info.queue_key) == ("elsewhere", "me")
+
+
+async def test_waiting_run_keeps_its_slot_or_gives_it_back() -> None:
+    """As its queue says."""
+    async with TestEngine() as engine:
+        first = await engine.start(queued_wait, "first", queue=single)
+        second = await engine.start(queued_visit, "second", queue=single)
+        other = await engine.start(queued_wait, "other", queue=polite)
+        last = await engine.start(queued_visit, "last", queue=polite)
+
+        assert await last.result() == "last"
+        assert (await second.info()).status is RunStatus.PENDING
+        for run in (first, other):
+            await engine.signal(run.id, "go")
+        assert [await run.result() for run in (first, second, other)] == ["first", "second", "other"]
+
+
+async def test_priority_goes_first() -> None:
+    """Among those that wait."""
+    async with TestEngine() as engine:
+        holder = await engine.start(queued_wait, "holder", queue=ranked)
+        await engine.settle()
+        runs = [await engine.start(queued_visit, f"{level}", queue=ranked, priority=level) for level in (0, 5, -1, 9)]
+        await engine.signal(holder.id, "go")
+        for run in runs:
+            await run.result()
+
+    assert stage.calls[1:] == ["9", "5", "0", "-1"]
+
+
+async def test_run_begins_when_its_time_has_come() -> None:
+    """With a queue and without one; signals that come before wait for it."""
+    async with TestEngine() as engine:
+        now = engine.now()
+        runs = [
+            await engine.start(queued_visit, "delay", delay=60),
+            await engine.start(queued_visit, "queued", queue=single, delay=timedelta(seconds=90)),
+            await engine.start(queued_wait, "instant", start_at=now + timedelta(seconds=30)),
+            await engine.start(queued_visit, "past", start_at=datetime(2000, 1, 1, tzinfo=UTC)),
+        ]
+        await engine.signal(runs[2].id, "go")
+        for run in runs:
+            await run.result()
+
+        assert stage.calls == ["past", "instant", "delay", "queued"]
+        assert engine.now() >= now + timedelta(seconds=90)
+
+
+async def test_parked_run_does_not_block_its_queue(place: Place) -> None:
+    """It gets in line again when it is resumed."""
+    async with place.engine() as engine:
+        held = await engine.start(queued_wait, "held", queue=single)
+        await in_time(waits(held))
+        await engine.pause(held.id)
+        await in_time(parks(held))
+        other = await engine.start(queued_visit, "other", queue=single)
+
+        assert await in_time(other.result()) == "other"
+        await engine.resume(held.id)
+        await engine.signal(held.id, "go")
+        assert await in_time(held.result()) == "held"
+
+
+async def test_run_in_line_can_be_cancelled(place: Place) -> None:
+    """At once, and nothing of it runs."""
+    async with place.engine() as engine:
+        holder = await engine.start(queued_wait, "holder", queue=single)
+        waiting = await engine.start(queued_visit, "never", queue=single)
+        late = await engine.start(queued_visit, "never", delay=3600)
+        for run in (waiting, late):
+            await engine.cancel(run.id)
+            assert (await run.info()).status is RunStatus.CANCELLED
+        await engine.signal(holder.id, "go")
+        await in_time(holder.result())
+
+    assert stage.calls == ["holder"]
+
+
+async def test_next_generation_goes_on_with_the_slot(place: Place) -> None:
+    """The others wait as long."""
+    async with place.engine() as engine:
+        long = await engine.start(queued_generations, 3, queue=single)
+        other = await engine.start(queued_visit, "other", queue=single)
+
+        assert [await in_time(run.result()) for run in (long, other)] == ["done", "other"]
+    assert stage.calls == [*(f"generation {left}" for left in (3, 2, 1, 0)), "other"]
+
+
+async def test_worker_takes_from_its_queues_only(place: Place) -> None:
+    """What is for others stays in line, also if it was started here."""
+    async with place.engine(queues=[single, "default"]) as engine, place.engine(queues=["pair"]) as other:
+        here = await engine.start(queued_visit, "here", queue=single)
+        plain = await other.start(queued_visit, "plain")
+        gone = await engine.start(queued_visit, "gone", queue="gone")
+        there = await engine.start(queued_visit, "there", queue=pair)
+
+        assert [await in_time(run.result()) for run in (here, plain, there)] == ["here", "plain", "there"]
+        assert (await gone.info()).status is RunStatus.PENDING
+        assert (other.counters.runs_claimed, (await there.info()).epoch) == (1, 1)
+
+
+async def test_limits_are_those_of_the_code_that_was_started_last(place: Place) -> None:
+    """A worker lets the store know what its code says; starts do so, too."""
+    async with place.engine() as engine:
+        await engine.start(queued_visit, "a", queue=Queue("changing", concurrency=1), id="a")
+        await engine.start(queued_wait, "b", queue=Queue("changing", concurrency=2), id="b")
+        await engine.start(queued_wait, "c", queue="changing", id="c")
+        for name in "bc":
+            await engine.signal(name, "go")
+        assert [await in_time(engine.get(name).result()) for name in "abc"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"key": "a"}, InvalidArgumentError, "runs with a queue"),
+        ({"priority": 1}, InvalidArgumentError, "runs with a queue"),
+        ({"queue": single, "priority": 1}, InvalidArgumentError, "priorities=True"),
+        ({"queue": ranked, "priority": "high"}, ArgumentTypeError, "priority"),
+        ({"queue": single, "key": "x" * 300}, InvalidArgumentError, "200"),
+        ({"queue": single, "key": ""}, InvalidArgumentError, "key"),
+        ({"queue": 7}, ArgumentTypeError, "outlive.Queue"),
+        ({"queue": "a,b"}, InvalidArgumentError, "commas"),
+        ({"delay": 1, "start_at": datetime(2030, 1, 1, tzinfo=UTC)}, InvalidArgumentError, "not both"),
+        ({"delay": -1}, InvalidArgumentError, "delay"),
+        ({"start_at": datetime(2030, 1, 1)}, InvalidArgumentError, "time zone"),  # noqa: DTZ001
+    ],
+    ids=str,
+)
+async def test_bad_place_is_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    """With what is wrong, and what to do; nothing is started."""
+    async with TestEngine() as engine:
+        with pytest.raises(error, match=text):
+            await engine.start(queued_visit, "a", **options)
+        assert await engine.count() == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"concurrency": 0},
+        {"per_worker": -1},
+        {"per_key": 1.5},
+        {"rate": 10},
+        {"rate": [outlive.TokenBucket(1), "fast"]},
+        {"hold": "forever"},
+        {"weights": {"a": 0}},
+        {"ageing": 0},
+        {"priorities": 1},
+    ],
+    ids=str,
+)
+def test_bad_queue_is_refused(options: dict[str, Any]) -> None:
+    """When it is declared."""
+    with pytest.raises((InvalidArgumentError, ArgumentTypeError), match=next(iter(options))):
+        Queue("bad", **options)
+
+
+@pytest.mark.parametrize("name", ["", "default", "a,b", 7])
+def test_bad_name_of_a_queue_is_refused(name: Any) -> None:
+    """Workers are given names in a list with commas, and the default queue is no queue."""
+    with pytest.raises((InvalidArgumentError, ArgumentTypeError), match="name"):
+        Queue(name)
+
+
+def test_worker_is_given_names_of_queues() -> None:
+    """At least one, in a list."""
+    for wrong in ([], "emails", [7]):
+        with pytest.raises((InvalidArgumentError, ArgumentTypeError), match="queue"):
+            outlive.Engine("memory:", queues=wrong)  # type: ignore[arg-type]
+
+
+async def test_queue_that_is_declared_twice_is_refused(place: Place) -> None:
+    """Not both can count."""
+    registry = registry_of(single_visit)
+    spec = single_visit.spec.__class__(
+        **{name: getattr(single_visit.spec, name) for name in single_visit.spec.__struct_fields__}
+        | {"name": "other_single", "queue": Queue("single", concurrency=5)}
+    )
+    registry.add_workflow(spec)
+    with pytest.raises(InvalidArgumentError, match="declare it once"):
+        async with place.engine(registry=registry):
+            """It does not start."""
+
+
+async def test_queued_run_survives_crashes() -> None:
+    """Killed and recovered at each commit: it gets its slot once, and ends as before."""
+    await crash_everywhere(single_visit, "a", max_points=5)
